@@ -1,0 +1,187 @@
+"""Fair normalised cut: quality and time of every start and solver, and cost against the number of points.
+
+    python benchmarks/ncut_speed.py --mirror DIR [--mm-steps 2] [--rows 10000 100000] [--csv FILE]
+
+The first part fits the data sets of Table 4 of the VFC paper that a mirror holds, next to the paper's row:
+Ncut / fairness error / balance, and the seconds of the descent out of those of the whole fit, embeddings
+included. `--mm-steps` adds so many outer steps of the plain iteration. The second part builds graphs of
+`census_like` (25 features, two groups, K = 20), fits them, and compares filling the potentials with the same
+in SciPy and NumPy on N x K matrices. Compilation is left out everywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import resource
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import yaml
+from sklearn.exceptions import ConvergenceWarning
+
+from fairclust.bench.config import load_config
+from fairclust.datasets.census_like import make_census_like
+from fairclust.datasets.download import fetch_source
+from fairclust.datasets.graph import build_knn_graph
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.scaling import standardize, unit_rows
+from fairclust.kernels.assignment import Potentials
+from fairclust.kernels.graph import AffinityGraph
+from fairclust.kernels.tiles import make_layout
+from fairclust.methods import VariationalFairNCut
+from fairclust.metrics.contingency import contingency
+from fairclust.metrics.fairness import balance, fairness_error
+from fairclust.metrics.quality import ncut
+from fairclust.reported import load_reported
+
+CONFIG = Path(__file__).parents[1] / "config" / "config.yaml"
+CASES = (
+    ("synthetic", (10.0,)),
+    ("synthetic_unequal", (10.0,)),
+    ("adult", (10.0, 2.0, 0.5)),
+    ("bank_3", (40.0, 2.0)),
+)
+STARTS = ("k-means++", "k-means", "spectral", "fair_spectral", "prices", "best")
+
+
+def load(name: str, mirror: str) -> tuple[np.ndarray, np.ndarray, int]:
+    config = load_config(yaml.safe_load(CONFIG.read_text()))
+    sources = config.sources_of(name)
+    with TemporaryDirectory() as raw:
+        paths = {
+            key: fetch_source(key, source, raw, [mirror], progress=False) for key, source in sources.items()
+        }
+        data = prepare_dataset(name, config.datasets[name], paths, sources)
+    return data.X, data.groups, int(data.card["n_clusters"])
+
+
+def fit(X: Any, groups: np.ndarray, n_clusters: int, **params: Any) -> tuple[VariationalFairNCut, float]:
+    begin = perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = VariationalFairNCut(n_clusters, random_state=0, **params).fit(X, sensitive_features=groups)
+    return model, perf_counter() - begin
+
+
+def compile_kernels() -> None:
+    rng = np.random.default_rng(0)
+    for J in (2, 3):
+        for solver in ("accelerated", "mm"):
+            fit(rng.normal(size=(600, 3)), np.arange(600) % J, 3, solver=solver, bound_max_iter=50)
+
+
+def against_the_paper(mirror: str, mm_steps: int) -> list[dict[str, Any]]:
+    reported = load_reported("vfc")
+    reported = reported[(reported["table"].astype(str) == "4") & (reported["method"] == "vfc_ncut")]
+    rows = []
+    for name, lams in CASES:
+        X, groups, n_clusters = load(name, mirror)
+        W, info = build_knn_graph(X)
+        paper = reported[reported["dataset"] == name].set_index("metric")["value"]
+        print(f"{name}: graph of {info['n_edges']:,} edges, {info['method']}, {info['seconds']:.2f} s")
+        told = " / ".join(str(paper[metric]) for metric in ("ncut", "fairness_error", "balance"))
+        print(f"  paper, lam {lams[0]:g}: {told}")
+        for lam in lams:
+            settings = [{"init": init} for init in STARTS]
+            if mm_steps:
+                settings.append({"init": "k-means++", "solver": "mm", "max_iter": mm_steps})
+            for params in settings:
+                model, seconds = fit(X, groups, n_clusters, lam=lam, **params)
+                table = contingency(model.labels_, groups)
+                solver = params.get("solver", "accelerated")
+                row = {
+                    "dataset": name,
+                    "lam": lam,
+                    "solver": solver,
+                    "init": params["init"],
+                    "ncut": ncut(W, model.labels_),
+                    "fairness_error": fairness_error(table),
+                    "balance": balance(table),
+                    "outer": model.n_iter_,
+                    "passes": sum(step["inner_iter"] for step in model.history_),
+                    "descent_seconds": sum(step["seconds"] for step in model.history_),
+                    "seconds": seconds,
+                }
+                rows.append(row)
+                print(
+                    f"  lam {lam:g} {solver} {params['init']} ({model.start_}): "
+                    f"{row['ncut']:.4f} / {row['fairness_error']:.4f} / {row['balance']:.3f}, "
+                    f"{row['outer']} steps, {row['passes']} passes, "
+                    f"{row['descent_seconds']:.2f} of {seconds:.2f} s",
+                    flush=True,
+                )
+    return rows
+
+
+def against_size(sizes: list[int]) -> list[dict[str, Any]]:
+    rows = []
+    for n_rows in sizes:
+        X, groups, *_ = make_census_like(n_rows=n_rows)
+        standardize(X)
+        unit_rows(X)
+        W, info = build_knn_graph(X)
+        graph = AffinityGraph.from_matrix(W)
+        labels = np.random.default_rng(0).integers(20, size=n_rows).astype(np.int32)
+        potentials = Potentials.empty(make_layout(groups, 2), 2, 20)
+        graph.set_potentials(potentials, labels)
+        begin = perf_counter()
+        graph.set_potentials(potentials, labels)
+        tiles = perf_counter() - begin
+
+        begin = perf_counter()
+        S = np.eye(20)[labels]
+        link, volume = W @ S, graph.degrees @ S
+        _ = graph.degrees[:, None] * ((S * link).sum(axis=0) / volume**2) - 2 * link / volume
+        numpy = perf_counter() - begin
+
+        model, seconds = fit(W, groups, 20, lam=100.0, affinity="precomputed")
+        rows.append(
+            {
+                "rows": n_rows,
+                "graph": info["method"],
+                "recall": info["recall"],
+                "graph_seconds": info["seconds"],
+                "potentials_seconds": tiles,
+                "numpy_potentials_seconds": numpy,
+                "descent_seconds": sum(step["seconds"] for step in model.history_),
+                "fit_seconds": seconds,
+                "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+                "ncut": model.history_[-1]["clustering"],
+                "balance": balance(contingency(model.labels_, groups)),
+            }
+        )
+        print(
+            ", ".join(f"{k} {v if isinstance(v, str) else f'{v:,.4g}'}" for k, v in rows[-1].items()),
+            flush=True,
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--mirror", help="folder with adult/ and bank/")
+    parser.add_argument("--mm-steps", type=int, default=0)
+    parser.add_argument("--rows", type=int, nargs="*", default=[10_000, 40_000])
+    parser.add_argument(
+        "--csv", help="write the measurements here, too: FILE and FILE with -size before its end"
+    )
+    args = parser.parse_args()
+    compile_kernels()
+    found = {"": against_the_paper(args.mirror, args.mm_steps) if args.mirror else []}
+    found["-size"] = against_size(args.rows)
+    for suffix, rows in found.items():
+        if args.csv and rows:
+            path = Path(args.csv)
+            with path.with_stem(path.stem + suffix).open("w", newline="") as file:
+                writer = csv.DictWriter(file, rows[0].keys())
+                writer.writeheader()
+                writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""The contract that every method keeps, and what they share to keep it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import kmeans_plusplus
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fairclust.kernels.assignment import Potentials
+from fairclust.kernels.tiles import make_layout, pack_points
+
+
+class NotSupported(ValueError):
+    """The method is not made for this input (for instance more than two groups): a skip, not a failure."""
+
+
+class Diverged(ArithmeticError):
+    """The iteration left the finite numbers; the message says at which step."""
+
+
+def at_least(low: int, kind: type = Integral) -> list[Interval]:
+    """Parameter constraint: numbers of `kind` from `low` on."""
+    return [Interval(kind, low, None, closed="left")]
+
+
+INIT = [StrOptions({"k-means++"}), "array-like"]
+COUNT = at_least(1)
+NON_NEGATIVE = at_least(0, Real)
+PRECISION = [StrOptions({"single", "double"})]
+POSITIVE = [Interval(Real, 0, None, closed="neither")]
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA refuses to be compared
+        return True
+
+
+def encode_groups(
+    sensitive_features: Any, n_samples: int, *, known: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Group codes from one sensitive column.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, 1)
+        Strings, integers, booleans or categories; no missing values.
+    n_samples : int
+    known : ndarray of shape (n_groups,), optional
+        The groups seen in `fit`; others are an error.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_samples,), int32
+    names : ndarray of shape (n_groups,)
+        Sorted distinct values; `known` if given.
+
+    Raises
+    ------
+    ValueError
+        Missing column, wrong length, more than one column, missing values, or values not in `known`.
+    """
+    if sensitive_features is None:
+        raise ValueError(
+            "sensitive_features is missing: pass the group of every row, as in "
+            "fit(X, sensitive_features=data['sex'])"
+        )
+    values = np.asarray(sensitive_features)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(
+            f"sensitive_features must be one column, found shape {values.shape}; join several columns "
+            "into one first, for instance data['sex'] + '-' + data['race']"
+        )
+    if len(values) != n_samples:
+        raise ValueError(f"sensitive_features has {len(values)} rows, X has {n_samples}")
+    if values.dtype == object:
+        missing = np.array([_is_missing(v) for v in values])
+        values = np.where(missing, "", values).astype(str)
+    else:
+        missing = values != values
+    if missing.any():
+        raise ValueError(
+            f"sensitive_features has {int(missing.sum())} missing values (first in row "
+            f"{int(missing.argmax())}): drop those rows or give them a group of their own"
+        )
+    if known is not None and known.dtype.kind == "U":
+        values = values.astype(str)
+    if known is None:
+        names, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int32), names
+    codes = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    strange = known[codes] != values
+    if strange.any():
+        unknown = ", ".join(map(str, np.unique(values[strange])[:5]))
+        listed = ", ".join(map(str, known))
+        raise ValueError(f"sensitive_features has groups not seen in fit: {unknown}; known: {listed}")
+    return codes.astype(np.int32), known
+
+
+def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Target shares U of the groups, in the order of `names`.
+
+    Parameters
+    ----------
+    target : None, mapping of group to share, or array-like of shape (n_groups,)
+        None takes the data's own shares.
+    names, codes : ndarray
+        From `encode_groups`.
+
+    Returns
+    -------
+    ndarray of shape (n_groups,), float64
+        Positive, summing to one.
+    """
+    if target is None:
+        return np.bincount(codes, minlength=len(names)) / len(codes)
+    if isinstance(target, Mapping):
+        if {str(key) for key in target} != {str(name) for name in names}:
+            raise ValueError(
+                f"target names {sorted(map(str, target))}, the groups are {[str(n) for n in names]}"
+            )
+        by_name = {str(key): share for key, share in target.items()}
+        target = [by_name[str(name)] for name in names]
+    shares = np.asarray(target, dtype=float)
+    if shares.shape != (len(names),):
+        raise ValueError(
+            f"target has shape {shares.shape}, expected one share for each of {len(names)} groups"
+        )
+    if not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
+        raise ValueError(f"target must be positive shares that sum to 1, found {shares.tolist()}")
+    return shares / shares.sum()
+
+
+def initial_centers(X: np.ndarray, n_clusters: int, init: Any, rng: np.random.RandomState) -> np.ndarray:
+    """Starting centres: k-means++ picks (no Lloyd steps), or the given array.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    n_clusters : int
+    init : "k-means++" or array-like of shape (n_clusters, n_features)
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of shape (n_clusters, n_features), float64
+    """
+    if isinstance(init, str):
+        if init != "k-means++":
+            raise ValueError(f"init must be 'k-means++' or an array of centres, found {init!r}")
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        return np.asarray(kmeans_plusplus(X, n_clusters, random_state=seed)[0], dtype=float)
+    centers = np.array(init, dtype=float)
+    if centers.shape != (n_clusters, X.shape[1]):
+        raise ValueError(
+            f"init has shape {centers.shape}, expected (n_clusters, n_features) = {(n_clusters, X.shape[1])}"
+        )
+    if not np.isfinite(centers).all():
+        raise ValueError("init has entries that are not finite")
+    return centers
+
+
+class FairClusterer(ClusterMixin, BaseEstimator, ABC):
+    """Base of all methods: validation, groups, `fit`, `fit_predict`.
+
+    A method implements ``_fit(X, codes)``, which sets `labels_`, `n_iter_`, `history_` and, where they exist,
+    `cluster_centers_`; `X` is a finite float matrix and `codes` are group codes.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+    groups_ : ndarray of shape (n_groups,)
+        The distinct values of the sensitive column, sorted.
+    n_iter_ : int
+    history_ : list of dict
+        One record per outer step: objective, clustering term, fairness term, seconds.
+    """
+
+    n_clusters: int
+
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> FairClusterer:
+        """Cluster the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,)
+            The group of every row.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(*self._check_input(X, sensitive_features))
+        return self
+
+    def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Validated parameters, features and group codes of a fit."""
+        self._validate_params()
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        codes, self.groups_ = encode_groups(sensitive_features, len(X))
+        if self.n_clusters > len(X):
+            raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={len(X)}")
+        return X, codes
+
+    def fit_predict(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> np.ndarray:
+        """`fit`, then `labels_`."""
+        return self.fit(X, sensitive_features=sensitive_features).labels_
+
+    @abstractmethod
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None: ...
+
+
+class OffsetPredictMixin:
+    """`predict` by the map ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``.
+
+    It is the very arithmetic of the last assignment in `fit`, so training rows get their `labels_` again.
+    `fit` calls `_open_tiles` first and leaves `cluster_centers_`, `scale_` and `offset_`, of shape
+    (n_groups, n_clusters), behind.
+    """
+
+    _squared_distances = True
+    precision: str
+    _shift: np.ndarray
+
+    def _open_tiles(self, X: np.ndarray, codes: np.ndarray, n_clusters: int) -> tuple[np.ndarray, Potentials]:
+        """Packed points and empty potentials, in the method's precision, `_shift` taken out of the points."""
+        dtype = {"single": np.float32, "double": np.float64}[self.precision]
+        n_groups = len(self.groups_)  # type: ignore[attr-defined]
+        layout = make_layout(codes, n_groups)
+        points = pack_points(X, layout, self._shift, dtype)
+        return points, Potentials.empty(layout, n_groups, n_clusters, dtype)
+
+    def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
+        """Assign rows to clusters, new ones as well.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,)
+            Groups out of those seen in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        codes, _ = encode_groups(sensitive_features, len(X), known=self.groups_)  # type: ignore[attr-defined]
+        points, potentials = self._open_tiles(X, codes, len(self.cluster_centers_))  # type: ignore[attr-defined]
+        centers = self.cluster_centers_ - self._shift  # type: ignore[attr-defined]
+        potentials.set_distances(points, centers, squared=self._squared_distances)
+        return potentials.hard(self.scale_, self.offset_)[0]  # type: ignore[attr-defined]

@@ -1,0 +1,104 @@
+"""Sources and data sets as jobs: what is not to be had becomes a record with the reason, never a stop."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairclust.bench.config import RECORD_SUFFIX
+from fairclust.bench.store import atomic_write
+from fairclust.datasets.download import fetch_source, sha256_of
+from fairclust.datasets.errors import DatasetError, DatasetSkipped
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.spec import DatasetSpec, SourceSpec
+from fairclust.datasets.store import load_prepared, save_prepared, write_skipped
+
+
+def obtain_source(
+    name: str, spec: Mapping[str, Any], raw: str | Path, asked: Mapping[str, Any], record: str | Path
+) -> None:
+    """Fetch a source and write a record: status 'ok' with path and hash, or 'unavailable' with the reason.
+
+    Parameters
+    ----------
+    name : str
+    spec : mapping
+        A `SourceSpec` as plain data.
+    raw : path
+        Folder of raw data.
+    asked : mapping
+        `mirrors`, and `again`, the moment of a new try; kept in the record.
+    record : path
+        Output, JSON.
+    """
+    try:
+        path = fetch_source(name, SourceSpec.model_validate(spec), raw, asked["mirrors"])
+        found: dict[str, Any] = {"source": name, "status": "ok", "path": str(path), "sha256": sha256_of(path)}
+    except DatasetError as error:
+        print(error, file=sys.stderr)
+        found = {"source": name, "status": "unavailable", "reason": str(error)}
+    found |= {"asked": dict(asked), "when": time.time()}
+    with atomic_write(Path(record)) as file:
+        file.write(json.dumps(found, indent=2).encode())
+
+
+def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max_rows: int) -> None:
+    """Build the neighbour graph of a prepared data set, or pass its skipping on.
+
+    Parameters
+    ----------
+    data_folder, folder : Path
+        Input and output.
+    n_neighbors, exact_max_rows : int
+        See `kernels.graph.build_knn_graph`.
+    """
+    try:
+        data = load_prepared(data_folder)
+    except DatasetSkipped as skipped:
+        write_skipped(folder, folder.name, str(skipped))
+        return
+    # Only now: scikit-learn takes seconds, and preparation does not need it.
+    from fairclust.datasets.graph import save_graph
+    from fairclust.kernels.graph import build_knn_graph
+
+    W, info = build_knn_graph(data.X, n_neighbors, exact_max_rows=exact_max_rows)
+    save_graph(folder, W, info)
+
+
+def prepare_folder(name: str, spec: Mapping[str, Any], records: Sequence[str], folder: str | Path) -> None:
+    """Prepare a data set, or write the folder of a skipped one.
+
+    Parameters
+    ----------
+    name : str
+    spec : mapping
+        A `DatasetSpec` as plain data.
+    records : sequence of str
+        Records of `obtain_source`; other paths (the user's own files) are passed over.
+    folder : path
+        Output.
+    """
+    dataset = DatasetSpec.model_validate(spec["dataset"])
+    sources = {key: SourceSpec.model_validate(value) for key, value in spec["sources"].items()}
+    found = {Path(record).name.removesuffix(RECORD_SUFFIX): Path(record) for record in records}
+    paths: dict[str, Path] = {}
+    try:
+        for source, stated in sources.items():
+            if stated.reads_in_place:
+                paths[source] = Path(str(stated.path))
+                continue
+            record = json.loads(found[source].read_text())
+            if record["status"] != "ok":
+                raise DatasetError(record["reason"])
+            paths[source] = Path(record["path"])
+        save_prepared(prepare_dataset(name, dataset, paths, sources), folder)
+    except Exception as error:
+        # A generator of the user's may raise anything; the other data sets go on all the same.
+        traceback.print_exc()
+        reason = str(error) if isinstance(error, DatasetError) else f"{type(error).__name__}: {error}"
+        write_skipped(folder, name, reason)

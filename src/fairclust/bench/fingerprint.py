@@ -1,0 +1,180 @@
+"""Fingerprints of source code: what a cell depends on beyond its parameters and data.
+
+A method's fingerprint covers the module that defines it and every module that this one imports, directly or
+not, out of its own top-level package, out of fairclust, and out of the working folder. Comments, docstrings
+and layout do not count, nor do other methods.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+
+
+class ClassNotFound(ValueError):
+    """A dotted path of the configuration does not name a class."""
+
+
+def _module_file(module: str) -> Path | None:
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return None
+    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+
+
+def _strip_docstrings(tree: ast.AST) -> ast.AST:
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
+            body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+        ):
+            node.body = body[1:] or [ast.Pass()]
+    return tree
+
+
+@cache
+def _tree(file: Path) -> ast.AST:
+    try:
+        return _strip_docstrings(ast.parse(file.read_bytes()))
+    except SyntaxError as error:
+        raise ClassNotFound(f"{file}, line {error.lineno}: {error.msg}") from None
+
+
+@cache
+def _is_ours(module: str, top: str) -> bool:
+    """Whether a change of `module` is a change of a method below `top`."""
+    own = module.partition(".")[0]
+    if own in {top, "fairclust"}:
+        return True
+    if own in sys.stdlib_module_names or own in sys.builtin_module_names:
+        return False
+    file = _module_file(own)
+    return file is not None and file.is_relative_to(Path.cwd()) and "site-packages" not in file.parts
+
+
+def _lazy_homes(file: Path) -> dict[str, str]:
+    """The table ``_HOMES`` of a package that imports its members when they are first used."""
+    for node in ast.iter_child_nodes(_tree(file)):
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_HOMES":
+            return ast.literal_eval(node.value)
+    return {}
+
+
+def _imports(module: str, file: Path) -> set[str]:
+    """Modules, ours only, that the module's source imports."""
+    top = module.partition(".")[0]
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(_tree(file)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parent = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*parent, *([base] if base else [])])
+            if not _is_ours(base, top):
+                continue
+            package_file = _module_file(base)
+            homes = _lazy_homes(package_file) if package_file else {}
+            for alias in node.names:
+                submodule = f"{base}.{homes.get(alias.name, alias.name)}"
+                found.add(submodule if _module_file(submodule) else base)
+    return {name for name in found if _is_ours(name, top) and _module_file(name)}
+
+
+def module_closure(module: str) -> dict[str, str]:
+    """Syntax trees, as text, of `module` and of all it imports from its own top-level package.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name, importable.
+
+    Returns
+    -------
+    dict of module name to text
+    """
+    seen: dict[str, str] = {}
+    todo = [module]
+    while todo:
+        name = todo.pop()
+        if name in seen:
+            continue
+        file = _module_file(name)
+        if file is None:
+            raise ClassNotFound(f"there is no Python module {name!r}")
+        seen[name] = ast.dump(_tree(file))
+        todo += sorted(_imports(name, file))
+    return seen
+
+
+@cache
+def module_fingerprint(module: str) -> str:
+    """Sixteen hexadecimal digits of SHA-256 over the `module_closure`."""
+    seen = module_closure(module)
+    text = "\n".join(f"{name}: {seen[name]}" for name in sorted(seen))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
+def file_fingerprint(*modules: str) -> str:
+    """Fingerprint of modules alone, without what they import."""
+    texts = []
+    for module in modules:
+        file = _module_file(module)
+        assert file is not None, module
+        texts.append(ast.dump(_tree(file)))
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+
+
+def unknown_parameters(path: str, names: set[str]) -> list[str]:
+    """Names that the class's own ``__init__`` does not take; empty if that cannot be told from the source."""
+    module, _, name = path.rpartition(".")
+    file = _module_file(module)
+    if file is None:
+        return []
+    for node in ast.iter_child_nodes(_tree(file)):
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            for item in node.body:
+                if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+                    if item.args.kwarg is not None:
+                        return []
+                    taken = {a.arg for a in [*item.args.args, *item.args.kwonlyargs]}
+                    return sorted(names - taken)
+    return []
+
+
+def class_fingerprint(path: str) -> str:
+    """Fingerprint of the module that defines a class.
+
+    Parameters
+    ----------
+    path : str
+        ``package.module.Class``; the module must define the class itself.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ClassNotFound
+        No such module, or it does not define the class; names the classes that it does define.
+    """
+    module, _, name = path.rpartition(".")
+    file = _module_file(module)
+    if file is None:
+        raise ClassNotFound(f"class {path!r}: there is no Python module {module!r}")
+    classes = [node.name for node in ast.iter_child_nodes(_tree(file)) if isinstance(node, ast.ClassDef)]
+    if name not in classes:
+        defined = ", ".join(classes) or "no class"
+        raise ClassNotFound(
+            f"class {path!r}: module {module!r} does not define {name!r}; it defines {defined}"
+        )
+    return module_fingerprint(module)

@@ -1,0 +1,54 @@
+"""Where a result comes from: versions, commit, machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = ("fairclust", "numpy", "scipy", "scikit-learn", "numba", "pandas", "pyarrow", "snakemake")
+
+
+@cache
+def git_commit() -> str:
+    """The commit of this package's checkout, with '+' if tracked files are changed; 'unknown' outside git."""
+    here = str(Path(__file__).parent)
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(
+            ("git", "-C", here, *arguments), capture_output=True, text=True, timeout=20, check=True
+        )
+        return done.stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+
+
+def package_versions() -> dict[str, str]:
+    """Installed versions of the packages that can change a number."""
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    return versions
+
+
+def provenance() -> dict[str, Any]:
+    """Plain record of program versions and machine; no names of users or hosts."""
+    return {
+        "git_commit": git_commit(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cpu_count": os.cpu_count(),
+        "versions": package_versions(),
+    }

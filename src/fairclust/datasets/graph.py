@@ -1,0 +1,78 @@
+"""Affinity graphs of prepared data sets: built, written and read."""
+
+from __future__ import annotations
+
+import json
+import uuid
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairclust.datasets.errors import DatasetError
+from fairclust.kernels.graph import build_knn_graph
+
+__all__ = ["build_knn_graph", "load_graph", "save_graph"]
+
+GRAPH = "graph.npz"
+
+
+def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> None:
+    """Write a graph and what is known about it as one file, ``graph.npz``, whole or not at all.
+
+    Parameters
+    ----------
+    folder : path
+        Made if need be. An older graph in it is replaced once the new one is complete.
+    W : csr_array of shape (n_nodes, n_nodes)
+    info : dict
+        As from `build_knn_graph`; serialisable as JSON.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(info, allow_nan=False)
+    temp = folder / f".{uuid.uuid4().hex}.npz"
+    try:
+        np.savez(
+            temp,
+            allow_pickle=False,
+            indptr=W.indptr,
+            indices=W.indices,
+            data=W.data,
+            n_nodes=W.shape[0],
+            info=np.array(text),
+        )
+        temp.replace(folder / GRAPH)
+    finally:
+        temp.unlink(missing_ok=True)
+
+
+def load_graph(folder: str | Path) -> tuple[sp.csr_array, dict[str, Any]]:
+    """Read what `save_graph` wrote.
+
+    Parameters
+    ----------
+    folder : path
+
+    Returns
+    -------
+    W : csr_array of shape (n_nodes, n_nodes)
+    info : dict
+
+    Raises
+    ------
+    DatasetError
+        The folder holds no graph, or a damaged one.
+    """
+    try:
+        with np.load(Path(folder) / GRAPH, allow_pickle=False) as file:
+            n_nodes = int(file["n_nodes"])
+            W = sp.csr_array((file["data"], file["indices"], file["indptr"]), shape=(n_nodes, n_nodes))
+            W.check_format()
+            return W, json.loads(str(file["info"]))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise DatasetError(
+            f"'{folder}' holds no graph ({type(error).__name__}: {error}). Fix: build it again"
+        ) from error

@@ -1,0 +1,269 @@
+"""From source files or a generator to scaled features, group codes and a card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fairclust.datasets.download import sha256_of
+from fairclust.datasets.errors import SourceCorrupt, problem
+from fairclust.datasets.generate import run_generator
+from fairclust.datasets.scaling import MEANING, standardize, unit_rows
+from fairclust.datasets.spec import DatasetSpec, SensitiveSpec, SourceSpec, source_names, stated_sources
+from fairclust.datasets.store import PreparedDataset, data_hash
+from fairclust.datasets.table import Factor, TableFile
+
+LARGEST = 1e140
+
+
+class _Raw(NamedTuple):
+    """A data set before scaling, with what the card says of its rows."""
+
+    X: np.ndarray
+    groups: np.ndarray
+    feature_names: tuple[str, ...]
+    group_names: tuple[str, ...]
+    rows_read: int
+    dropped: list[dict[str, object]]
+
+
+def prepare_dataset(
+    name: str,
+    spec: DatasetSpec,
+    paths: Mapping[str, str | Path],
+    sources: Mapping[str, SourceSpec] | None = None,
+) -> PreparedDataset:
+    """Read or generate a data set, code its groups, scale its features.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set.
+    spec : DatasetSpec
+        Its specification.
+    paths : mapping of source name to path
+        The files, as :func:`fairclust.datasets.fetch_source` returns them; a source written inside
+        the data set is called after it, see :func:`fairclust.datasets.source_names`.
+    sources : mapping of source name to SourceSpec, optional
+        The sources that `spec` names, as :meth:`Catalogue.sources_of` returns them. They give the
+        card its licences and URLs, and their hashes are checked.
+
+    Returns
+    -------
+    PreparedDataset
+        ``X`` float64 (N, d) C-contiguous, ``groups`` int32 (N,), names and card.
+
+    Raises
+    ------
+    DatasetError
+        A column is missing, a feature is no number, a group is unknown or empty, the file of the
+        groups has another length, fewer than two rows are left.
+    SourceCorrupt
+        A file has not the hash that its source states.
+    """
+    if spec.generator is not None:
+        raw = _Raw(*run_generator(name, spec.generator, spec.params), rows_read=0, dropped=[])
+        raw = raw._replace(rows_read=len(raw.X))
+        origin: dict[str, Any] = {"generator": spec.generator, "params": dict(spec.params)}
+    else:
+        files, origin = _files(name, spec, paths, sources or {})
+        raw = _read(name, spec, files)
+    rows, width = raw.X.shape
+    if rows < 2 or width < 1:
+        raise problem(
+            "too little data",
+            dataset=name,
+            expected="at least 2 rows and 1 feature",
+            found=f"{rows} of {raw.rows_read} rows, {width} features",
+            fix="check 'drop_rows' and 'features'",
+        )
+    sizes = np.bincount(raw.groups, minlength=len(raw.group_names))
+    _check_sizes(name, raw, sizes)
+    scaling = _scale(name, raw, spec.scale)
+    card = {
+        "status": "ok",
+        "name": name,
+        "title": spec.title,
+        "shown": spec.shown,
+        "rows": rows,
+        "columns": list(raw.feature_names),
+        "groups": [
+            {"name": group, "size": int(size), "share": float(size) / rows}
+            for group, size in zip(raw.group_names, sizes, strict=True)
+        ],
+        "n_clusters": spec.n_clusters,
+        "rows_read": raw.rows_read,
+        "dropped": raw.dropped,
+        "scaling": scaling,
+        **origin,
+        "data_hash": data_hash(raw.X, raw.groups, raw.feature_names, raw.group_names),
+    }
+    return PreparedDataset(raw.X, raw.groups, raw.feature_names, raw.group_names, card)
+
+
+def _files(
+    name: str, spec: DatasetSpec, paths: Mapping[str, str | Path], sources: Mapping[str, SourceSpec]
+) -> tuple[list[Path], dict[str, Any]]:
+    """Return the files in the order of `source_names`, and what the card says of them."""
+    files, cards = [], []
+    for source, stated in zip(source_names(name, spec), stated_sources(spec), strict=True):
+        if source not in paths:
+            raise problem(
+                f"no path is given for its source '{source}'", dataset=name, found=sorted(paths) or "none"
+            )
+        path = Path(paths[source])
+        if not path.is_file():
+            raise problem("no such file", dataset=name, file=path, fix=f"fetch the source '{source}'")
+        files.append(path)
+        source_spec = stated if isinstance(stated, SourceSpec) else sources.get(source)
+        cards.append(_source_card(source, source_spec, path))
+    return files, {"sources": cards}
+
+
+def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, Any]:
+    found = sha256_of(path)
+    card: dict[str, Any] = {"name": source, "sha256": found}
+    if spec is None:
+        return {**card, "check": "not verified"}
+    expected = spec.content_sha256
+    if expected not in (None, found):
+        raise SourceCorrupt(
+            f"source '{source}': sha256 of '{path.name}' is {found}, expected {expected}. "
+            "Fix: fetch the source again"
+        )
+    return {
+        **card,
+        "check": "not verified" if expected is None else "verified",
+        "file": spec.file or spec.path,
+        "member": spec.member,
+        "urls": list(spec.urls),
+        "homepage": spec.homepage,
+        "licence": spec.licence or "not stated",
+        "note": spec.note,
+    }
+
+
+def _read(name: str, spec: DatasetSpec, files: list[Path]) -> _Raw:
+    sensitive = spec.sensitive
+    assert sensitive is not None  # DatasetSpec: a source comes with a sensitive column
+    table = TableFile(files[0], spec.reader, name)
+    inside = table.position(sensitive.column) if len(files) == 1 else None
+    if spec.features == "all":
+        features = [i for i in range(len(table.names)) if i != inside]
+    else:
+        features = [table.position(column) for column in spec.features]
+    if inside in features or len(set(features)) < len(features):
+        raise problem(
+            "'features' lists a column twice, or the sensitive column",
+            dataset=name,
+            file=files[0].name,
+            found=[table.names[i] for i in features],
+            fix="list each feature once; the groups must not be a feature",
+        )
+    drops = {table.position(column): listed for column, listed in spec.drop_rows.items()}
+    read = table.read(features, inside, drops)
+    if read.factor is not None:
+        factor, group_file, column = read.factor, table, inside or 0
+    else:
+        reader = sensitive.reader or spec.reader.model_copy(update={"names": ()})
+        group_file = TableFile(files[1], reader, name)
+        column = group_file.position(sensitive.column)
+        factor = group_file.read([], column).factor or Factor(np.empty(0, np.int32), ())
+        if len(factor.codes) != len(read.kept):
+            raise problem(
+                "the file of the groups has another number of rows than the table",
+                dataset=name,
+                file=files[1].name,
+                column=group_file.names[column],
+                expected=f"{len(read.kept):,} rows",
+                found=f"{len(factor.codes):,}",
+                fix="use the file that belongs to the table; check 'header' of both",
+            )
+    groups, group_names = _code_groups(
+        name, sensitive, factor, read.kept, group_file.path.name, group_file.names[column]
+    )
+    return _Raw(read.X, groups, read.feature_names, group_names, len(read.kept), read.dropped)
+
+
+def _code_groups(
+    name: str, sensitive: SensitiveSpec, factor: Factor, kept: np.ndarray, file: str, column: str
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    codes = factor.codes[kept]
+    counts = np.bincount(codes, minlength=len(factor.values))
+    used = [value for value, count in zip(factor.values, counts, strict=True) if count]
+    if sensitive.groups is None:
+        names = sorted(used, key=_natural)
+        owner = {value: code for code, value in enumerate(names) if value}
+        rest = None
+    else:
+        names = list(sensitive.groups)
+        listed = [(value, code) for code, values in enumerate(sensitive.groups.values()) for value in values]
+        owner = {value: code for value, code in listed if value != "*"}
+        rest = next((code for code, values in enumerate(sensitive.groups.values()) if values == "*"), None)
+    group_of = np.full(len(factor.values), -1, dtype=np.int32)
+    for i, value in enumerate(factor.values):
+        # '*' means every other value; an empty cell is none.
+        fallback = -1 if rest is None or not value else rest
+        group_of[i] = owner.get(value, fallback)
+    unknown = [value for value in used if group_of[factor.values.index(value)] < 0]
+    if unknown:
+        value = unknown[0]
+        position = factor.values.index(value)
+        first = int(np.flatnonzero(kept & (factor.codes == position))[0]) + 1
+        raise problem(
+            f"unknown group value {value!r}",
+            dataset=name,
+            file=file,
+            column=column,
+            expected=", ".join(repr(known) for known in owner) or "a value",
+            found=f"{value!r} in {counts[position]:,} rows, first in data row {first}"
+            + (f", and also {', '.join(map(repr, unknown[1:6]))}" if unknown[1:] else ""),
+            fix="add the value to 'sensitive.groups', or list it under 'drop_rows'",
+        )
+    return group_of[codes], tuple(names)
+
+
+def _natural(value: str) -> tuple[bool, float, str]:
+    try:
+        return (False, float(value), value)
+    except ValueError:
+        return (True, 0.0, value)
+
+
+def _check_sizes(name: str, raw: _Raw, sizes: np.ndarray) -> None:
+    if len(sizes) < 2 or not sizes.all():
+        empty = [group for group, size in zip(raw.group_names, sizes, strict=True) if not size]
+        raise problem(
+            f"group '{empty[0]}' is empty" if empty else "there is only one group",
+            dataset=name,
+            expected="at least two groups with at least one row each",
+            found=", ".join(f"{g}: {s}" for g, s in zip(raw.group_names, sizes.tolist(), strict=True)),
+            fix="correct the values in 'sensitive.groups', or check 'drop_rows'",
+        )
+
+
+def _scale(name: str, raw: _Raw, steps: tuple[str, ...]) -> list[dict[str, Any]]:
+    largest = np.maximum(raw.X.max(axis=0), -raw.X.min(axis=0))
+    if largest.max() > LARGEST:
+        raise problem(
+            "values whose squares overflow",
+            dataset=name,
+            column=raw.feature_names[int(largest.argmax())],
+            expected=f"at most {LARGEST:g}",
+            found=f"{largest.max():g}",
+            fix="measure the column in a larger unit",
+        )
+    cards: list[dict[str, Any]] = []
+    for step in steps:
+        card: dict[str, Any] = {"step": step, "meaning": MEANING[step]}
+        if step == "standardize":
+            mean, std, constant = standardize(raw.X)
+            card |= {"mean": mean.tolist(), "std": std.tolist()}
+            card["constant_columns"] = [raw.feature_names[i] for i in np.flatnonzero(constant)]
+        else:
+            card["zero_rows"] = unit_rows(raw.X)
+        cards.append(card)
+    return cards

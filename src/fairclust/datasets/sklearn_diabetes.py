@@ -1,0 +1,30 @@
+"""The diabetes data that come with scikit-learn: real data without a download."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.datasets import load_diabetes
+
+from fairclust.datasets.generate import Generated
+
+
+def make_sklearn_diabetes() -> Generated:
+    """Return 442 patients with nine features; the two values of ``sex`` are the groups.
+
+    Returns
+    -------
+    Generated
+        ``X`` (442, 9). The source codes sex as 1 and 2 without saying which is which, so the groups
+        are called 'sex 1' and 'sex 2'.
+
+    References
+    ----------
+    Efron, Hastie, Johnstone, Tibshirani: Least angle regression. Annals of Statistics, 2004.
+    """
+    bunch = load_diabetes(scaled=False)
+    names = list(bunch.feature_names)
+    sex = names.index("sex")
+    values, groups = np.unique(bunch.data[:, sex], return_inverse=True)
+    X = np.delete(bunch.data, sex, axis=1)
+    del names[sex]
+    return Generated(X, groups.astype(np.int32), tuple(names), tuple(f"sex {v:g}" for v in values))

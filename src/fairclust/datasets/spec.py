@@ -1,0 +1,346 @@
+"""What the configuration may say about sources and data sets."""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import ipaddress
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    field_validator,
+    model_validator,
+)
+
+GIB = 1 << 30
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+Sha256 = Annotated[str, Field(pattern=r"^(unknown|[0-9a-f]{64})$")]
+ColumnRef = StrictStr | Annotated[StrictInt, Field(ge=0)]
+ScaleStep = Literal["standardize", "l2"]
+OneCharacter = Annotated[str, Field(min_length=1, max_length=1)]
+
+
+def is_secure_url(url: str) -> bool:
+    """Tell whether `url` may be fetched: https anywhere, http only on the loopback interface."""
+    parts = urlsplit(url)
+    if not parts.hostname:
+        return False
+    if parts.scheme == "https":
+        return True
+    if parts.scheme != "http":
+        return False
+    if parts.hostname == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(parts.hostname).is_loopback
+    except ValueError:
+        return False
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """Say which of the `known` names resemble `name`, or list the first of them."""
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if close:
+        return "nearest: " + ", ".join(repr(k) for k in close)
+    shown = ", ".join(repr(k) for k in known[:20])
+    return f"there are: {shown}{', ...' if len(known) > 20 else ''}"
+
+
+def _as_text(value: object) -> object:
+    # YAML 1.1 reads a bare yes, no, on, off as a boolean; the cell in the file says something else.
+    if isinstance(value, bool):
+        raise ValueError(f"YAML reads this value as the boolean {value}; put it in quotes")
+    return str(value) if isinstance(value, int | float) else value
+
+
+CellValue = Annotated[str, BeforeValidator(_as_text)]
+
+
+class _Spec(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class SourceSpec(_Spec):
+    """A file to read: where it comes from, how it is recognised, under which licence it stands."""
+
+    file: str | None = None
+    """Relative path, used both below a mirror and below the folder of raw data."""
+    path: str | None = None
+    """A file of the user's own, absolute or relative to the working folder; instead of `file`."""
+    urls: tuple[str, ...] = ()
+    """Places to download it from, tried in order after the mirrors; https only."""
+    sha256: Sha256 | None = None
+    """SHA-256 of the file; 'unknown' accepts any and the card then says 'not verified'."""
+    member: str | None = None
+    """The member of a zip archive that is read."""
+    member_sha256: Sha256 | None = None
+    """SHA-256 of that member; it decides, because archives get re-zipped upstream."""
+    licence: str | None = None
+    """Licence of the data, or 'not stated'."""
+    homepage: str | None = None
+    """Page that describes the data."""
+    max_bytes: Annotated[int, Field(gt=0)] = 2 * GIB
+    """Neither the download nor the member may be larger."""
+    note: str | None = None
+    """Anything a reader should know."""
+
+    @field_validator("file")
+    @classmethod
+    def _file_is_relative(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        path = PurePosixPath(value)
+        if path.is_absolute() or ".." in path.parts or not path.name or "\\" in value or ":" in value:
+            raise ValueError(f"'{value}' must be a relative path such as 'adult/adult.data', without '..'")
+        return value
+
+    @field_validator("urls")
+    @classmethod
+    def _urls_are_secure(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for url in value:
+            if not is_secure_url(url):
+                raise ValueError(f"'{url}' must be an https URL (http is for loopback hosts only)")
+        return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> SourceSpec:
+        if (self.file is None) == (self.path is None):
+            raise ValueError("a source needs either 'file' (to be fetched) or 'path' (your own file)")
+        if self.member_sha256 is not None and self.member is None:
+            raise ValueError("'member_sha256' needs 'member'")
+        if self.path is not None:
+            if self.urls:
+                raise ValueError("a source with 'path' is read in place and has no 'urls'")
+            return self
+        if not self.urls:
+            raise ValueError("a source with 'file' needs 'urls'")
+        if self.licence is None:
+            raise ValueError("a source with 'file' needs 'licence' ('not stated' if upstream is silent)")
+        if self.member is not None and self.member_sha256 is None:
+            raise ValueError("a source with 'member' needs 'member_sha256' (or 'unknown')")
+        if self.member is None and self.sha256 is None:
+            raise ValueError("a source with 'file' needs 'sha256' (or 'unknown')")
+        return self
+
+    @property
+    def reads_in_place(self) -> bool:
+        """Whether this is a file of the user's own, read where it lies."""
+        return self.path is not None and self.member is None
+
+    @property
+    def content_sha256(self) -> str | None:
+        """Hash that the file which is read must have; None when it is not known."""
+        stated = self.sha256 if self.member is None else self.member_sha256
+        return None if stated == "unknown" else stated
+
+
+class ReaderSpec(_Spec):
+    """How the text of a table is cut into cells."""
+
+    sep: OneCharacter = ","
+    """Separator, one character."""
+    header: bool = True
+    """Whether the first line names the columns."""
+    names: tuple[StrictStr, ...] = ()
+    """Names for the columns of a file without header; all of them or none."""
+    skipinitialspace: bool = False
+    """Whether blanks after a separator are dropped before quotes are read."""
+    quotechar: OneCharacter = '"'
+    """The character that encloses a cell with separators in it."""
+    decimal: OneCharacter = "."
+    """Decimal point."""
+    encoding: str = "utf-8"
+    """Encoding of the text."""
+
+    @field_validator("encoding")
+    @classmethod
+    def _encoding_exists(cls, value: str) -> str:
+        try:
+            return codecs.lookup(value).name
+        except LookupError:
+            raise ValueError(f"unknown encoding '{value}'") from None
+
+    @model_validator(mode="after")
+    def _names_need_no_header(self) -> ReaderSpec:
+        if self.names and self.header:
+            raise ValueError("'names' is for a file without header; set 'header: false'")
+        if len(set(self.names)) < len(self.names):
+            raise ValueError("'names' holds a name twice")
+        return self
+
+
+class SensitiveSpec(_Spec):
+    """The column that says which demographic group a row belongs to."""
+
+    column: ColumnRef
+    """Name, or number counted from 0."""
+    source: Name | SourceSpec | None = None
+    """Another file that holds the groups, one row for each row of the table."""
+    reader: ReaderSpec | None = None
+    """How that file is read; by default like the table, without `names`."""
+    groups: dict[str, tuple[CellValue, ...] | Literal["*"]] | None = None
+    """Group name to list of cell values; one list may be '*', every other value.
+
+    The order is that of the group codes. Without it every distinct value is a group, sorted.
+    """
+
+    @field_validator("groups")
+    @classmethod
+    def _groups_are_a_partition(
+        cls, value: dict[str, tuple[str, ...] | Literal["*"]] | None
+    ) -> dict[str, tuple[str, ...] | Literal["*"]] | None:
+        if value is None:
+            return None
+        if len(value) < 2:
+            raise ValueError("fairness needs at least two groups")
+        if sum(listed == "*" for listed in value.values()) > 1:
+            raise ValueError("only one group may be '*'")
+        owner: dict[str, str] = {}
+        for group, listed in value.items():
+            if listed == "*":
+                continue
+            if not listed:
+                raise ValueError(f"group '{group}' lists no value")
+            for cell in listed:
+                if cell in owner:
+                    raise ValueError(f"value '{cell}' is listed in both '{owner[cell]}' and '{group}'")
+                owner[cell] = group
+        return value
+
+
+def _scale_steps(value: object) -> object:
+    short = {"none": (), "standardize": ("standardize",), "l2": ("standardize", "l2")}
+    return short.get(value, value) if isinstance(value, str) else value
+
+
+class DatasetSpec(_Spec):
+    """A data set: a table or a generator, its features, its groups, its scaling."""
+
+    title: str
+    """Name for tables and figures."""
+    source: Name | SourceSpec | None = None
+    """The table: a name in the catalogue of sources, or a source written out."""
+    generator: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*([.:][A-Za-z_]\w*)+$")] | None = None
+    """Instead of a source: 'package.module.function' or 'package.module:function'."""
+    params: dict[str, Any] = Field(default_factory=dict)
+    """Keyword arguments of the generator."""
+    reader: ReaderSpec = ReaderSpec()
+    """How the table is read."""
+    features: Literal["all"] | Annotated[tuple[ColumnRef, ...], Field(min_length=1)] = "all"
+    """Columns by name or number; 'all' is every column but the sensitive one."""
+    sensitive: SensitiveSpec | None = None
+    """Where the groups come from; a generator makes its own."""
+    drop_rows: dict[ColumnRef, tuple[CellValue, ...]] = Field(default_factory=dict)
+    """Rows to leave out: column to cell values."""
+    scale: Annotated[tuple[ScaleStep, ...], BeforeValidator(_scale_steps)] = ("standardize", "l2")
+    """Steps in order, or 'none', 'standardize', 'l2' (both steps)."""
+    n_clusters: Annotated[int, Field(ge=2)]
+    """The K that is used unless a run says otherwise."""
+    shown: str | None = None
+    """Note printed beside the title, such as 'stands in for Census II'."""
+
+    @model_validator(mode="after")
+    def _table_or_generator(self) -> DatasetSpec:
+        if (self.source is None) == (self.generator is None):
+            raise ValueError("a data set needs either 'source' or 'generator'")
+        if self.source is not None and self.sensitive is None:
+            raise ValueError("a data set with a source needs 'sensitive', the column of the groups")
+        if self.source is not None and self.params:
+            raise ValueError("'params' belongs to a generator")
+        if self.generator is not None:
+            foreign = {"reader", "features", "sensitive", "drop_rows"} & self.model_fields_set
+            if foreign:
+                raise ValueError(f"a generated data set has no {', '.join(sorted(foreign))}")
+        if len(set(self.scale)) < len(self.scale):
+            raise ValueError("'scale' holds a step twice")
+        return self
+
+
+class Catalogue(_Spec):
+    """All sources and data sets of a configuration, checked against each other."""
+
+    sources: dict[Name, SourceSpec] = Field(default_factory=dict)
+    """Source name to source."""
+    datasets: dict[Name, DatasetSpec] = Field(default_factory=dict)
+    """Data set name to data set."""
+
+    @model_validator(mode="after")
+    def _sources_exist(self) -> Catalogue:
+        for name in self.datasets:
+            for own, stated in self.sources_of(name).items():
+                if own in self.sources and self.sources[own] is not stated:
+                    raise ValueError(
+                        f"data set '{name}' writes out a source of its own, and there is another source "
+                        f"'{own}' in the catalogue; rename one of them"
+                    )
+        return self
+
+    def sources_of(self, dataset: str) -> dict[str, SourceSpec]:
+        """Return the sources that a data set reads, by name; a generated one reads none.
+
+        Parameters
+        ----------
+        dataset : str
+            A key of `datasets`.
+
+        Returns
+        -------
+        dict of str to SourceSpec
+            A source written inside the data set goes by :func:`source_names`.
+
+        Raises
+        ------
+        ValueError
+            A named source is not in the catalogue.
+        """
+        spec = self.datasets[dataset]
+        found: dict[str, SourceSpec] = {}
+        for name, stated in zip(source_names(dataset, spec), stated_sources(spec), strict=True):
+            if isinstance(stated, SourceSpec):
+                found[name] = stated
+            elif name in self.sources:
+                found[name] = self.sources[name]
+            else:
+                raise ValueError(
+                    f"data set '{dataset}' reads the unknown source '{name}'; "
+                    + nearest(name, list(self.sources))
+                )
+        return found
+
+
+def stated_sources(spec: DatasetSpec) -> tuple[str | SourceSpec, ...]:
+    """Return what a data set states as its table and, if elsewhere, its groups."""
+    groups = spec.sensitive.source if spec.sensitive is not None else None
+    return tuple(stated for stated in (spec.source, groups) if stated is not None)
+
+
+def source_names(dataset: str, spec: DatasetSpec) -> tuple[str, ...]:
+    """Return the names under which the files of a data set are passed around.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set.
+    spec : DatasetSpec
+        Its specification.
+
+    Returns
+    -------
+    tuple of str
+        First the table, then the file of the groups if there is one. A source written inside the
+        data set is called after it: ``dataset`` and ``dataset.groups``.
+    """
+    own = (dataset, f"{dataset}.groups")
+    return tuple(
+        stated if isinstance(stated, str) else name
+        for name, stated in zip(own, stated_sources(spec), strict=False)
+    )

@@ -1,0 +1,183 @@
+"""A prepared data set in memory and on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairclust.datasets.errors import DatasetError, DatasetSkipped
+
+FEATURES, GROUPS, CARD = "X.npy", "groups.npy", "card.json"
+# Snakemake marks a folder that is an output with a file of its own.
+KNOWN_FILES = frozenset({FEATURES, GROUPS, CARD, ".snakemake_timestamp"})
+
+
+@dataclass(frozen=True)
+class PreparedDataset:
+    """Features and groups, ready to be clustered.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (N, d), C-contiguous
+        Scaled features.
+    groups : ndarray of int32, shape (N,)
+        Group code of each row, from 0 to J - 1.
+    feature_names : tuple of str, length d
+    group_names : tuple of str, length J
+    card : dict
+        What the data set is and how it came to be; serialisable as JSON.
+    """
+
+    X: np.ndarray
+    groups: np.ndarray
+    feature_names: tuple[str, ...]
+    group_names: tuple[str, ...]
+    card: dict[str, Any] = field(repr=False)
+
+
+def data_hash(
+    X: np.ndarray, groups: np.ndarray, feature_names: tuple[str, ...], group_names: tuple[str, ...]
+) -> str:
+    """Return the SHA-256 over features, groups and names: the identity of a prepared data set."""
+    digest = hashlib.sha256()
+    names = {"features": feature_names, "groups": group_names, "shape": X.shape}
+    digest.update(json.dumps(names).encode())
+    digest.update(np.ascontiguousarray(X, dtype="<f8").data)
+    digest.update(np.ascontiguousarray(groups, dtype="<i4").data)
+    return digest.hexdigest()
+
+
+def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
+    """Write X.npy, groups.npy and card.json; all of them or nothing.
+
+    Parameters
+    ----------
+    ds : PreparedDataset
+        What to write.
+    folder : path
+        Made if need be. An older data set in it is replaced once the new one is complete.
+
+    Raises
+    ------
+    DatasetError
+        The folder holds files that are not part of a data set.
+    """
+
+    def write(temp: Path) -> None:
+        np.save(temp / FEATURES, ds.X, allow_pickle=False)
+        np.save(temp / GROUPS, ds.groups, allow_pickle=False)
+        _write_card(temp, ds.card)
+
+    _replace_folder(Path(folder), write)
+
+
+def write_skipped(folder: str | Path, name: str, reason: str) -> None:
+    """Write a folder that says why there is no data set; see :func:`load_prepared`.
+
+    Parameters
+    ----------
+    folder : path
+        As for :func:`save_prepared`.
+    name : str
+        Name of the data set.
+    reason : str
+        One sentence for the reader of the tables.
+    """
+    card = {"status": "skipped", "name": name, "reason": reason}
+    _replace_folder(Path(folder), lambda temp: _write_card(temp, card))
+
+
+def read_card(folder: str | Path) -> dict[str, Any]:
+    """Read the card alone: ``status`` is 'ok' or 'skipped', the latter with ``reason``.
+
+    Raises
+    ------
+    DatasetError
+        The folder holds no card.
+    """
+    try:
+        return json.loads((Path(folder) / CARD).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"'{folder}' holds no data card ({error}). Fix: prepare it again") from error
+
+
+def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
+    """Read what :func:`save_prepared` wrote.
+
+    Parameters
+    ----------
+    folder : path
+        The folder.
+    mmap : bool
+        Map the features read-only instead of loading them.
+
+    Returns
+    -------
+    PreparedDataset
+
+    Raises
+    ------
+    DatasetSkipped
+        The data set was skipped; the message is the reason.
+    DatasetError
+        The folder holds no data set, or its files do not fit together.
+    """
+    folder = Path(folder)
+    card = read_card(folder)
+    try:
+        if card["status"] == "skipped":
+            raise DatasetSkipped(card["reason"])
+        X = np.load(folder / FEATURES, mmap_mode="r" if mmap else None, allow_pickle=False)
+        groups = np.load(folder / GROUPS, allow_pickle=False)
+        names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
+    except (OSError, ValueError, KeyError, EOFError) as error:
+        raise DatasetError(
+            f"'{folder}' holds no prepared data set ({type(error).__name__}: {error}). Fix: prepare it again"
+        ) from error
+    if X.shape != (card["rows"], len(names[0])) or groups.shape != (card["rows"],):
+        raise DatasetError(
+            f"'{folder}': X {X.shape} and groups {groups.shape} do not fit the card "
+            f"({card['rows']} rows, {len(names[0])} columns). Fix: prepare it again"
+        )
+    return PreparedDataset(X, groups, *names, card)
+
+
+def _write_card(folder: Path, card: dict[str, Any]) -> None:
+    text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / CARD).write_text(text + "\n", encoding="utf-8")
+
+
+def _replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
+    folder = folder.absolute()
+    foreign = {p.name for p in folder.iterdir()} - KNOWN_FILES if folder.exists() else set()
+    if foreign:
+        raise DatasetError(
+            f"'{folder}' is not replaced: it holds other files ({', '.join(sorted(foreign)[:5])}). "
+            "Fix: give each data set a folder of its own"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    mark = uuid.uuid4().hex
+    temp = folder.with_name(f".{folder.name}.{mark}.new")
+    old = folder.with_name(f".{folder.name}.{mark}.old")
+    temp.mkdir()
+    try:
+        write(temp)
+        if folder.exists():
+            folder.rename(old)
+        try:
+            temp.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
+    finally:
+        shutil.rmtree(temp, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)

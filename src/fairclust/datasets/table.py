@@ -1,0 +1,313 @@
+"""Read chosen columns of a delimited text file, in bounded memory and with exact complaints.
+
+pyarrow reads: it streams, converts only the chosen columns and refuses a row with too many or too few
+cells. When it refuses, the file is read once more with the csv module, which knows the line numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+
+from fairclust.datasets.errors import DatasetError, problem
+from fairclust.datasets.spec import ReaderSpec, nearest
+
+BLOCK_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A text column: ``values[codes[i]]`` is the cell of row i, without blanks around it."""
+
+    codes: np.ndarray
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What was read.
+
+    Attributes
+    ----------
+    X : ndarray of float64, shape (n_kept, n_features)
+        Features of the rows that were kept.
+    feature_names : tuple of str
+        One name for each column of `X`.
+    factor : Factor or None
+        The text column, with all rows of the file, dropped or not.
+    kept : ndarray of bool, shape (n_read,)
+        Which rows of the file are in `X`.
+    dropped : list of dict
+        Column, value and number of rows for each reason to drop a row.
+    """
+
+    X: np.ndarray
+    feature_names: tuple[str, ...]
+    factor: Factor | None
+    kept: np.ndarray
+    dropped: list[dict[str, object]]
+
+
+class TableFile:
+    """A delimited text file whose columns are known by name and number.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    reader : ReaderSpec
+        How it is cut into cells.
+    dataset : str
+        Name of the data set, for messages.
+
+    Raises
+    ------
+    DatasetError
+        The file is empty or ``reader.names`` does not fit it.
+    """
+
+    def __init__(self, path: Path, reader: ReaderSpec, dataset: str):
+        self.path, self.reader, self.dataset = path, reader, dataset
+        first = next(self._csv_rows(), None)
+        if first is None:
+            raise self._problem("the file is empty", expected="a table")
+        width = len(first[1])
+        if reader.header:
+            self.names = [cell.strip() for cell in first[1]]
+        elif not reader.names:
+            self.names = [f"column {i}" for i in range(width)]
+        elif len(reader.names) == width:
+            self.names = list(reader.names)
+        else:
+            raise self._problem(
+                "'reader.names' does not fit the file",
+                expected=f"{width} names",
+                found=len(reader.names),
+                fix="name every column, or none and use numbers",
+            )
+
+    def _problem(self, what: str, **details: object) -> DatasetError:
+        return problem(what, dataset=self.dataset, file=self.path.name, **details)  # type: ignore[arg-type]
+
+    def position(self, column: str | int) -> int:
+        """Return the number of a column given by name or number.
+
+        Raises
+        ------
+        DatasetError
+            There is no such column, or two of that name.
+        """
+        if isinstance(column, int):
+            if column < len(self.names):
+                return column
+            raise self._problem(
+                "no such column",
+                column=str(column),
+                expected=f"a number from 0 to {len(self.names) - 1}",
+                fix="columns are counted from 0; check 'sep' if the file has more",
+            )
+        found = [i for i, name in enumerate(self.names) if name == column]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise self._problem("the header has this name twice", column=column, fix=f"use a number: {found}")
+        raise self._problem(
+            "no such column",
+            column=column,
+            expected="a column of the header" if self.reader.header else "a number, the file has no header",
+            found=nearest(column, self.names),
+            fix="correct the name, or check 'sep' and 'header'",
+        )
+
+    def read(
+        self,
+        features: Sequence[int],
+        text: int | None = None,
+        drop_rows: Mapping[int, Sequence[str]] | None = None,
+    ) -> Table:
+        """Read features as numbers and one column as text.
+
+        Parameters
+        ----------
+        features : sequence of int
+            Positions of the columns of `X`, in order.
+        text : int, optional
+            Position of the column to be read as text.
+        drop_rows : mapping of int to sequence of str, optional
+            Rows whose cell in that column has one of the values are left out.
+
+        Returns
+        -------
+        Table
+            Peak memory is that of `X` plus a few blocks of the file.
+
+        Raises
+        ------
+        DatasetError
+            A row has too many or too few cells, or a feature of a kept row is not a finite number.
+        """
+        drops = dict(drop_rows or {})
+        X = np.empty((self._max_rows(), len(features)))
+        kept: list[np.ndarray] = []
+        codes: list[np.ndarray] = []
+        values: dict[str, int] = {}
+        dropped = {(column, value): 0 for column, listed in drops.items() for value in listed}
+        row = 0
+        try:
+            for batch in self._batches(features, text, drops):
+                keep = np.ones(batch.num_rows, dtype=bool)
+                for column, value in dropped:
+                    hit = pc.equal(_trimmed(batch, column), value).to_numpy(zero_copy_only=False) & keep
+                    dropped[column, value] += int(hit.sum())
+                    keep &= ~hit
+                end = row + int(keep.sum())
+                for j, column in enumerate(features):
+                    X[row:end, j] = self._numbers(batch, column, keep)
+                if not np.isfinite(X[row:end]).all():
+                    raise self._diagnose(features, drops, "NaN or infinity")
+                row = end
+                kept.append(keep)
+                if text is not None:
+                    encoded = pc.dictionary_encode(_trimmed(batch, text))
+                    lookup = [values.setdefault(v, len(values)) for v in encoded.dictionary.to_pylist()]
+                    codes.append(np.array(lookup, dtype=np.int32)[encoded.indices.to_numpy()])
+        except (pa.ArrowInvalid, UnicodeError) as error:
+            raise self._diagnose(features, drops, error) from error
+        return Table(
+            X=X[:row],
+            feature_names=tuple(self.names[i] for i in features),
+            factor=None if text is None else Factor(_joined(codes, np.int32), tuple(values)),
+            kept=_joined(kept, np.bool_),
+            dropped=[
+                {"column": self.names[column], "value": value, "rows": rows}
+                for (column, value), rows in dropped.items()
+            ],
+        )
+
+    def _batches(
+        self, features: Sequence[int], text: int | None, drops: Mapping[int, Sequence[str]]
+    ) -> Iterator[pa.RecordBatch]:
+        reader = self.reader
+        as_text = set(drops) | (set() if text is None else {text})
+        types = {str(i): pa.float64() for i in features} | {str(i): pa.string() for i in as_text}
+        source: object = self.path
+        if reader.skipinitialspace:
+            # pyarrow has no such option; files with blanks after the separator are small.
+            source = self._without_initial_space()
+        yield from pa_csv.open_csv(
+            source,
+            read_options=pa_csv.ReadOptions(
+                block_size=BLOCK_BYTES,
+                column_names=[str(i) for i in range(len(self.names))],
+                skip_rows_after_names=int(reader.header),
+                encoding="utf-8" if reader.skipinitialspace else reader.encoding,
+            ),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=reader.sep, quote_char=reader.quotechar, newlines_in_values=True
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=types,
+                include_columns=list(types),
+                null_values=[],
+                decimal_point=reader.decimal,
+            ),
+        )
+
+    def _numbers(self, batch: pa.RecordBatch, column: int, keep: np.ndarray) -> np.ndarray:
+        cells = batch.column(str(column))
+        if pa.types.is_floating(cells.type):
+            return cells.to_numpy()[keep]
+        # A feature that also decides which rows go is text until they are gone.
+        cells = _trimmed(batch, column).filter(pa.array(keep))
+        cells = pc.replace_substring(cells, self.reader.decimal, ".")
+        return pc.cast(cells, pa.float64()).to_numpy()
+
+    def _max_rows(self) -> int:
+        """Count line ends: no fewer than there are rows, so that `X` is allocated once."""
+        with self.path.open("rb") as file:
+            return 1 + sum(
+                block.count(b"\n") + block.count(b"\r") for block in iter(lambda: file.read(BLOCK_BYTES), b"")
+            )
+
+    def _csv_rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield line number and cells of every row, the header included."""
+        reader = self.reader
+        encoding = "utf-8-sig" if reader.encoding == "utf-8" else reader.encoding
+        with self.path.open(encoding=encoding, errors="replace", newline="") as file:
+            rows = csv.reader(
+                file,
+                delimiter=reader.sep,
+                quotechar=reader.quotechar,
+                skipinitialspace=reader.skipinitialspace,
+            )
+            for row in rows:
+                if row:
+                    yield rows.line_num, row
+
+    def _without_initial_space(self) -> io.BytesIO:
+        text = io.StringIO(newline="")
+        writer = csv.writer(
+            text, delimiter=self.reader.sep, quotechar=self.reader.quotechar, lineterminator="\n"
+        )
+        writer.writerows(row for _, row in self._csv_rows())
+        return io.BytesIO(text.getvalue().encode())
+
+    def _diagnose(
+        self, features: Sequence[int], drops: Mapping[int, Sequence[str]], cause: object
+    ) -> DatasetError:
+        """Find the line behind `cause`."""
+        rows = self._csv_rows()
+        if self.reader.header:
+            next(rows)
+        bad: dict[int, tuple[int, str, int]] = {}
+        for line, row in rows:
+            if len(row) != len(self.names):
+                return self._problem(
+                    "a row has the wrong number of cells",
+                    expected=len(self.names),
+                    found=f"{len(row)} in line {line}",
+                    fix="repair the line, or check 'sep' and 'quotechar'",
+                )
+            if any(row[column].strip() in listed for column, listed in drops.items()):
+                continue
+            for column in features:
+                if not _is_number(row[column], self.reader.decimal):
+                    first_line, cell, count = bad.get(column, (line, row[column], 0))
+                    bad[column] = (first_line, cell, count + 1)
+        if not bad:
+            return self._problem(
+                "the table cannot be read", found=cause, fix="check 'sep', 'quotechar' and 'encoding'"
+            )
+        column, (line, cell, count) = min(bad.items(), key=lambda item: item[1][0])
+        return self._problem(
+            "a feature has cells that are not finite numbers",
+            column=self.names[column],
+            expected="a number in every row",
+            found=f"{cell!r} in line {line}, {count:,} such cells in all",
+            fix="leave the column out of 'features', or list the value under 'drop_rows'",
+        )
+
+
+def _trimmed(batch: pa.RecordBatch, column: int) -> pa.Array:
+    return pc.utf8_trim_whitespace(batch.column(str(column)))
+
+
+def _is_number(cell: str, decimal: str) -> bool:
+    try:
+        # float() takes 1_000 for a thousand, pyarrow does not.
+        return "_" not in cell and math.isfinite(float(cell.replace(decimal, ".")))
+    except ValueError:
+        return False
+
+
+def _joined(parts: list[np.ndarray], dtype: type[np.generic]) -> np.ndarray:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)

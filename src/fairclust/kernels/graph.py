@@ -1,0 +1,372 @@
+"""Sparse affinity graphs: nearest neighbours, normalised-cut potentials in tiles, spectral embeddings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from scipy.linalg import null_space
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.spatial import cKDTree
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from fairclust.kernels.assignment import Potentials
+from fairclust.kernels.tiles import TILE, TileLayout, run_over_tiles
+
+# Trees lose to all pairs from about ten features on: 20,000 rows of 14 features, four times slower.
+_TREE_MAX_FEATURES = 8
+_RECALL_ROWS = 1000
+# Below this many nodes all eigenvectors by LAPACK are as fast as a few by Lanczos, and never fail.
+_DENSE_MAX_NODES = 500
+
+
+def build_knn_graph(
+    X: np.ndarray, n_neighbors: int = 20, *, random_state: Any = 0, exact_max_rows: int = 50_000
+) -> tuple[sp.csr_array, dict[str, Any]]:
+    """Symmetric nearest-neighbour graph with unit weights, ``W = (A + A') / 2``.
+
+    ``A[p, q] = 1`` if q is among the `n_neighbors` points nearest to p. As in the published program p itself
+    is counted among them but gets no edge, so that p has ``n_neighbors - 1`` neighbours.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Finite points, at least two.
+    n_neighbors : int, default=20
+        At least 2. Cut to `n_samples`, which gives the complete graph.
+    random_state : int, RandomState or None, default=0
+        Of the approximate search and of the rows that recall is measured on.
+    exact_max_rows : int, default=50_000
+        Up to here neighbours are exact: by k-d tree up to eight features, else by all pairs (7 seconds for
+        50,000 rows of 25 features on two cores). Beyond, nearest-neighbour descent (pynndescent) finds them,
+        in one thread: with several its result depends on their number.
+
+    Returns
+    -------
+    W : csr_array of shape (n_samples, n_samples), float32
+        Entries 1/2 and 1, empty diagonal.
+    info : dict
+        `method` ("kd_tree", "brute" or "nn_descent"), `n_neighbors`, `recall` (share of neighbours no farther
+        than the true last one, measured on `recall_rows` random rows; 1 for the exact methods),
+        `recall_rows`, `n_edges` (undirected), `seconds`.
+
+    References
+    ----------
+    Ziko et al., Variational Fair Clustering, AAAI 2021, Experiments; Dong et al., Efficient k-nearest
+    neighbor graph construction for generic similarity measures, WWW 2011.
+    """
+    n_samples = len(X)
+    if n_neighbors < 2 or n_samples < 2:
+        raise ValueError(
+            f"a graph needs n_neighbors >= 2 and two points, found n_neighbors={n_neighbors}, "
+            f"n_samples={n_samples}"
+        )
+    begin = perf_counter()
+    n_neighbors = min(n_neighbors, n_samples)
+    rng = check_random_state(random_state)
+    # All-pairs distances come from dot products, which lose digits far from the origin.
+    points = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64), dtype=np.float64)
+    recall, recall_rows = 1.0, 0
+    if n_samples > exact_max_rows:
+        method = "nn_descent"
+        neighbors, recall, recall_rows = _nearest_by_descent(points, n_neighbors, rng)
+    else:
+        method = "kd_tree" if X.shape[1] <= _TREE_MAX_FEATURES else "brute"
+        neighbors = _nearest(points, points, n_neighbors)[1]
+
+    # Among more duplicates than neighbours the point itself may be missing: then the last one makes room.
+    own = neighbors == np.arange(n_samples)[:, None]
+    own[~own.any(axis=1), -1] = True
+    columns = neighbors[~own].astype(np.int32)
+    ends = np.arange(0, columns.size + 1, n_neighbors - 1)
+    shape = (n_samples, n_samples)
+    A = sp.csr_array((np.full(columns.size, 0.5, np.float32), columns, ends), shape=shape)
+    W = (A + A.T).tocsr()
+    W.sort_indices()
+    info = {
+        "method": method,
+        "n_neighbors": int(n_neighbors),
+        "recall": recall,
+        "recall_rows": recall_rows,
+        "n_edges": int(W.nnz // 2),
+        "seconds": perf_counter() - begin,
+    }
+    return W, info
+
+
+def _nearest(points: np.ndarray, queries: np.ndarray, n_neighbors: int) -> tuple[np.ndarray, np.ndarray]:
+    """Exact distances and indices, each of shape (n_queries, n_neighbors), nearest first."""
+    if points.shape[1] <= _TREE_MAX_FEATURES:
+        ranks = np.arange(1, n_neighbors + 1)
+        return cKDTree(points).query(queries, ranks, workers=numba.get_num_threads())
+    return NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(points).kneighbors(queries)
+
+
+def _nearest_by_descent(
+    points: np.ndarray, n_neighbors: int, rng: np.random.RandomState
+) -> tuple[np.ndarray, float, int]:
+    """Approximate indices, their recall, and the number of rows it was measured on."""
+    # Here, not above: the import alone takes seconds, and most graphs are built without it.
+    from pynndescent import NNDescent  # type: ignore[import-untyped]
+
+    seed = int(rng.randint(np.iinfo(np.int32).max))
+    index = NNDescent(
+        points.astype(np.float32), n_neighbors=n_neighbors, random_state=seed, n_jobs=1, low_memory=True
+    )
+    neighbors = index.neighbor_graph[0]
+    short = neighbors.min(axis=1) < 0
+    if short.any():
+        neighbors[short] = _nearest(points, points[short], n_neighbors)[1]
+    rows = rng.choice(len(points), min(_RECALL_ROWS, len(points)), replace=False)
+    # By distance, so that a neighbour as near as the true last one is no mistake.
+    last = _nearest(points, points[rows], n_neighbors)[0][:, -1:]
+    found = np.linalg.norm(points[neighbors[rows]] - points[rows][:, None], axis=2)
+    return neighbors, float((found <= last * (1 + 1e-6)).mean()), len(rows)
+
+
+@njit(cache=True, nogil=True)
+def _association(lo, hi, indptr, indices, weights, labels, order, start, count, within, crossing):  # type: ignore[no-untyped-def]
+    for t in range(lo, hi):
+        for i in range(count[t]):
+            p = order[start[t] + i]
+            k = labels[p]
+            for e in range(indptr[p], indptr[p + 1]):
+                if labels[indices[e]] == k:
+                    within[t, k] += weights[e]
+                else:
+                    crossing[t, k] += weights[e]
+
+
+@njit(cache=True, nogil=True)
+def _cut_potentials(  # type: ignore[no-untyped-def]
+    lo, hi, indptr, indices, weights, degrees, labels, z, inverse, shift, order, start, count, a, row_min
+):
+    n_clusters = len(z)
+    link = np.empty(n_clusters)
+    for t in range(lo, hi):
+        for i in range(count[t]):
+            p = order[start[t] + i]
+            d = degrees[p]
+            link[:] = 0.0
+            for e in range(indptr[p], indptr[p + 1]):
+                link[labels[indices[e]]] += weights[e]
+            link[labels[p]] += shift * d
+            low = np.inf
+            for k in range(n_clusters):
+                link[k] = d * z[k] - 2.0 * link[k] * inverse[k]
+                low = min(low, link[k])
+            for k in range(n_clusters):
+                a[t, k, i] = link[k] - low
+            row_min[t, i] = low
+        for i in range(count[t], a.shape[2]):
+            row_min[t, i] = 0.0
+            for k in range(n_clusters):
+                a[t, k, i] = 0.0
+
+
+@dataclass(frozen=True)
+class AffinityGraph:
+    """A checked affinity matrix with its degrees.
+
+    Attributes
+    ----------
+    W : csr_array of shape (n_nodes, n_nodes), float32 or float64
+        Symmetric, non-negative.
+    degrees : ndarray of shape (n_nodes,), float64
+        Row sums, positive.
+    """
+
+    W: sp.csr_array
+    degrees: np.ndarray
+
+    @classmethod
+    def from_matrix(cls, W: Any) -> AffinityGraph:
+        """Check an affinity matrix.
+
+        Parameters
+        ----------
+        W : sparse or dense array of shape (n_nodes, n_nodes)
+            Finite and non-negative, symmetric up to rounding (1e-6 of the largest entry), no zero row.
+
+        Returns
+        -------
+        AffinityGraph
+
+        Raises
+        ------
+        ValueError
+            Naming which of these W breaks.
+        """
+        W = sp.csr_array(W)
+        if W.dtype not in (np.float32, np.float64):
+            W = W.astype(np.float64)
+        if W.shape[0] != W.shape[1]:
+            raise ValueError(f"the affinity must be a square matrix, found shape {W.shape}")
+        if W.nnz and not (np.isfinite(W.data).all() and W.data.min() >= 0):
+            raise ValueError("the affinity has weights that are negative or not finite")
+        skew = abs(W - W.T)
+        if skew.nnz and skew.max() > 1e-6 * W.max():
+            raise ValueError(
+                f"the affinity is not symmetric: W and its transpose differ by up to {skew.max():g}; "
+                "take (W + W.T) / 2"
+            )
+        degrees = np.asarray(W.sum(axis=1, dtype=np.float64)).ravel()
+        n_isolated = int((degrees == 0).sum())
+        if n_isolated:
+            raise ValueError(
+                f"the affinity has {n_isolated} isolated nodes (no weight at all, first node "
+                f"{int((degrees == 0).argmax())}): the normalised cut of a cluster of them is 0/0; "
+                "drop them or connect them"
+            )
+        return cls(W, degrees)
+
+    def associations(
+        self, labels: np.ndarray, n_clusters: int, layout: TileLayout
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Edge weight inside each cluster and leaving it, each of shape (n_clusters,).
+
+        Their sum is the cluster's volume ``d'S_k``, the first is ``S_k'W S_k``; both are counted, not
+        subtracted, so that a clean partition has a cut of exactly 0.
+        """
+        within, crossing = np.zeros((2, layout.n_tiles, n_clusters))
+        run_over_tiles(
+            _association,
+            layout.n_tiles,
+            self.W.nnz,
+            *self._edges(),
+            labels,
+            layout.order,
+            layout.start,
+            layout.count,
+            within,
+            crossing,
+        )
+        return within.sum(axis=0), crossing.sum(axis=0)
+
+    def set_potentials(self, potentials: Potentials, labels: np.ndarray, *, shift: float = 0.0) -> None:
+        """Fill in the normalised cut's potentials at hard labels S, of the affinity ``W + shift * D``.
+
+        ``a_pk = d_p z_k - 2 sum_q w_pq s_qk / (d'S_k)``, ``z_k = S_k'W S_k / (d'S_k)^2``: the gradient of
+        ``K - sum_k S_k'W S_k / (d'S_k)`` at S. With D the diagonal of the degrees, ``shift * D`` moves the
+        cut of hard labels by a constant, and makes it concave (the gradient an upper bound) once no
+        eigenvalue of ``D^-1/2 W D^-1/2`` is below ``-shift``.
+
+        Parameters
+        ----------
+        potentials : Potentials
+        labels : ndarray of shape (n_nodes,)
+            No cluster may be empty.
+        shift : float, default=0
+
+        References
+        ----------
+        Ziko et al., Variational Fair Clustering, AAAI 2021, Table 1, Ncut.
+        """
+        layout = potentials.layout
+        within, crossing = self.associations(labels, potentials.a.shape[1], layout)
+        volume = within + crossing
+        run_over_tiles(
+            _cut_potentials,
+            layout.n_tiles,
+            self.W.nnz,
+            *self._edges(),
+            self.degrees,
+            labels,
+            within / volume**2 + shift / volume,
+            1.0 / volume,
+            shift,
+            layout.order,
+            layout.start,
+            layout.count,
+            potentials.a,
+            potentials.row_min,
+        )
+        real = np.arange(TILE) < layout.count[:, None]
+        potentials.row_min_sum = float(potentials.row_min.sum(axis=1, where=real, dtype=np.float64).sum())
+
+    def _edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.W.indptr, self.W.indices, self.W.data
+
+    def _pieces(self, root: np.ndarray) -> np.ndarray:
+        """Orthonormal leading eigenvectors of ``D^-1/2 W D^-1/2``, one for each piece, largest first."""
+        n_pieces, piece = sp.csgraph.connected_components(self.W, directed=False)
+        ranks = np.argsort(np.argsort(-np.bincount(piece), kind="stable"))
+        vectors = np.zeros((len(root), n_pieces))
+        vectors[np.arange(len(root)), ranks[piece]] = 1.0 / root
+        return vectors / np.linalg.norm(vectors, axis=0)
+
+    def spectral_embedding(
+        self, n_components: int, *, groups: np.ndarray | None = None, seed: int = 0
+    ) -> np.ndarray:
+        """Coordinates of the nodes in which the normalised cut is the k-means objective, relaxed.
+
+        Parameters
+        ----------
+        n_components : int
+            Cut to the number of nodes.
+        groups : ndarray of shape (n_nodes,), optional
+            With it, only coordinates with the same mean in every group are allowed: fair spectral clustering.
+        seed : int
+            Of the start vector.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes, n_components)
+            Rows of ``D^-1/2 U``, scaled to unit length, U the leading eigenvectors of ``D^-1/2 W D^-1/2``;
+            with groups, of its restriction to the complement of ``D^-1/2 F``, F the group indicators minus
+            their shares.
+
+        References
+        ----------
+        Ng, Jordan, Weiss, On spectral clustering, 2001; Kleindessner et al., Guarantees for spectral
+        clustering with fairness constraints, ICML 2019.
+        """
+        n_nodes = len(self.degrees)
+        n_components = min(n_components, n_nodes)
+        root = 1.0 / np.sqrt(self.degrees)
+        N = sp.dia_array((root[None], [0]), shape=self.W.shape) @ self.W.astype(np.float64)
+        N = (N @ sp.dia_array((root[None], [0]), shape=self.W.shape)).tocsr()
+        basis = np.empty((n_nodes, 0))
+        if groups is not None:
+            onehot = np.eye(groups.max() + 1)[groups]
+            basis = np.linalg.qr(root[:, None] * (onehot - onehot.mean(axis=0))[:, 1:])[0]
+
+        # A graph in c pieces has c leading eigenvectors of the same eigenvalue, which Lanczos with its one
+        # start vector may miss: they are written down, and the others looked for beside them.
+        known = self._pieces(root)
+        known = known @ null_space(basis.T @ known) if basis.shape[1] else known
+        if known.shape[1] >= n_components:
+            coordinates = root[:, None] * known[:, :n_components]
+            return coordinates / np.maximum(np.linalg.norm(coordinates, axis=1, keepdims=True), 1e-300)
+        basis = np.hstack([basis, known])
+        n_left = n_components - known.shape[1]
+
+        def project(x: np.ndarray) -> np.ndarray:
+            return x - basis @ (basis.T @ x)
+
+        if n_nodes <= max(_DENSE_MAX_NODES, 2 * n_components):
+            # The constraint directions move to eigenvalue -2, below all others.
+            dense = project(project(N.toarray()).T) - 2.0 * basis @ basis.T
+            U = np.linalg.eigh(dense)[1][:, -n_left:]
+        else:
+            op = LinearOperator(
+                N.shape, matvec=lambda x: project(N @ project(x)) - 2.0 * basis @ (basis.T @ x), dtype=float
+            )
+            v0 = np.random.RandomState(seed).uniform(size=n_nodes)
+            try:
+                # One thread: these products are so short that two threads mostly wait for each other.
+                with threadpool_limits(1, user_api="blas"):
+                    U = eigsh(op, n_left, which="LA", v0=v0, tol=1e-4, ncv=max(40, 3 * n_components))[1]
+            except ArpackNoConvergence as error:
+                # A start for something else: what has converged will do.
+                U = error.eigenvectors if error.eigenvectors.shape[1] else v0[:, None]
+        # Both solvers sort upwards: the leading eigenvector, the constant, comes first here.
+        coordinates = root[:, None] * np.hstack([known, U[:, ::-1]])
+        return coordinates / np.maximum(np.linalg.norm(coordinates, axis=1, keepdims=True), 1e-300)

@@ -1,0 +1,382 @@
+"""Exact medoids: the point of a cluster with the least sum of Euclidean distances to its other points.
+
+Every evaluated point i (all its distances d_ij known, their sum S_i) bounds the sum of every other point j
+from below, so that most points are ruled out without being evaluated:
+
+* triangle inequality (Newling and Fleuret, "A Sub-Quadratic Exact Medoid Algorithm", 2017, the trimed
+  algorithm): S_j >= abs(S_i - n d_ij);
+* convexity of y -> sum_l ||y - x_l||: S_j >= S_i + g_i . (x_j - x_i), g_i the sum of the unit vectors from
+  the other points to x_i;
+* curvature, from the geometric median z alone: with u = x_j - z, t = ||u||, r_l = ||x_l - z|| and e_l the
+  unit vector from z to x_l,  S_j >= S_z + g_z . u + sum_l (t^2 - (e_l . u)^2) / (2 (r_l + t)).
+
+The last two are not part of trimed; they keep the search short in many dimensions, where the triangle
+inequality says little. The third holds because ||x_l - x_j|| = sqrt(a^2 + b) with a = r_l - e_l . u and
+b = t^2 - (e_l . u)^2 >= 0, and sqrt(a^2 + b) - a = b / (sqrt(a^2 + b) + a) >= b / (2 (r_l + t)).
+
+Points are tried from the centre outwards, the centre being the geometric median (a few Weiszfeld steps),
+itself evaluated first: it bounds all sums although it is no candidate. Memory is O(n); sums are float64.
+Bounds are lowered by an estimate of the rounding of the sums, so that rounding never rules out the medoid.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Medoid", "medoid", "medoid_cost", "medoids"]
+
+_WEISZFELD_STEPS = 20
+# Terms of the curvature bound are pooled by distance from the centre, candidates by rank: coarser is looser.
+_RINGS = 16
+_BLOCK = 64
+# Sums closer than this are a tie: far above their rounding, far below any difference of interest.
+_TIE = 1e-12
+_LARGEST = 1e150
+# Squares of smaller gaps underflow: such points count as equal.
+_SMALLEST = 1e-150
+
+
+class Medoid(NamedTuple):
+    """A medoid, or the best point found within a budget.
+
+    Attributes
+    ----------
+    row : int
+        Row of the point; the smallest one among evaluated points whose sums agree to 1e-12 (so that the order
+        of summation never decides a tie); -1 if there is no point.
+    cost : float
+        The least sum of Euclidean distances to all points that was found.
+    lower_bound : float
+        No point has a smaller sum: the true medoid's cost is in [lower_bound, cost]. Equal to ``cost`` when
+        ``row`` is proved to be a medoid.
+    evaluations : int
+        Number of points whose sum of distances was computed.
+    """
+
+    row: int
+    cost: float
+    lower_bound: float
+    evaluations: int
+
+
+def medoid(X: ArrayLike, *, max_evaluations: int | None = None) -> Medoid:
+    """Point with the least sum of Euclidean distances to the others.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite points. No points are allowed (row -1, cost 0).
+    max_evaluations : int, optional
+        Stop after so many points (at least 1), with the best of them and a lower bound. Default: exact.
+
+    Returns
+    -------
+    Medoid
+
+    Raises
+    ------
+    ValueError
+        If ``X`` has not two dimensions and a feature, holds a value that is not finite or above 1e150 in
+        absolute value (its square would overflow), or ``max_evaluations`` < 1.
+
+    Notes
+    -----
+    Exact up to the rounding of float64 sums. In many dimensions the bounds weaken and the exact search may
+    evaluate most points, O(n^2); ``max_evaluations`` bounds the time.
+    """
+    points = np.asarray(X, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] == 0:
+        raise ValueError(f"X must have the shape (n_samples, n_features >= 1), not {points.shape}")
+    if max_evaluations is not None and max_evaluations < 1:
+        raise ValueError(f"max_evaluations must be at least 1, not {max_evaluations}")
+    if not (np.abs(points) <= _LARGEST).all():
+        raise ValueError(f"X must be finite and at most {_LARGEST:g} in absolute value")
+    n = points.shape[0]
+    if n == 0:
+        return Medoid(-1, 0.0, 0.0, 0)
+    budget = n if max_evaluations is None else min(n, max_evaluations)
+    # Features first: the loop over points is then the contiguous one, which the compiler vectorises.
+    row, cost, bound, used = _medoid(np.ascontiguousarray(points.T), budget)
+    return Medoid(int(row), float(cost), float(bound), int(used))
+
+
+def medoids(
+    X: ArrayLike, labels: ArrayLike, n_clusters: int, *, max_evaluations: int | None = None
+) -> list[Medoid]:
+    """Medoid of every cluster.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite points.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, in 0 .. n_clusters - 1.
+    n_clusters : int
+        Number of clusters K.
+    max_evaluations : int, optional
+        Budget per cluster, see `medoid`. Default: exact.
+
+    Returns
+    -------
+    list of Medoid
+        One per cluster; ``row`` is a row of ``X``, -1 for an empty cluster (cost 0).
+
+    Raises
+    ------
+    ValueError
+        As `medoid`; also if the labels have another shape, are no integers, or are out of range.
+    """
+    points = np.asarray(X)
+    codes = np.asarray(labels)
+    if points.ndim != 2 or points.shape[1] == 0:
+        raise ValueError(f"X must have the shape (n_samples, n_features >= 1), not {points.shape}")
+    if codes.shape != (points.shape[0],):
+        raise ValueError(f"labels must have shape ({points.shape[0]},), not {codes.shape}")
+    if codes.size:
+        if not np.issubdtype(codes.dtype, np.integer):
+            raise ValueError(f"labels must be integers, not {codes.dtype}")
+        if codes.min() < 0 or codes.max() >= n_clusters:
+            raise ValueError(f"labels must lie in 0 .. {n_clusters - 1}")
+    # A stable sort keeps rows of a cluster in their order, so that "the smallest index" survives the detour.
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(n_clusters + 1))
+    found = []
+    for k in range(n_clusters):
+        rows = order[ends[k] : ends[k + 1]]
+        own = medoid(points[rows], max_evaluations=max_evaluations)
+        found.append(own._replace(row=int(rows[own.row])) if rows.size else own)
+    return found
+
+
+def medoid_cost(
+    X: ArrayLike, labels: ArrayLike, n_clusters: int, *, max_evaluations: int | None = None
+) -> float:
+    """Sum over clusters of the Euclidean distances to the cluster's medoid.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite points.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, in 0 .. n_clusters - 1.
+    n_clusters : int
+        Number of clusters K. Empty clusters cost nothing.
+    max_evaluations : int, optional
+        Budget per cluster, see `medoid`: the result is then an upper bound of the cost.
+
+    Returns
+    -------
+    float
+        In [0, inf).
+
+    Raises
+    ------
+    ValueError
+        As `medoids`.
+    """
+    return float(sum(m.cost for m in medoids(X, labels, n_clusters, max_evaluations=max_evaluations)))
+
+
+@njit(cache=True, nogil=True)
+def _distances_from(XT: NDArray, y: NDArray, out: NDArray) -> float:
+    """Write the distance of every point from y; return their sum."""
+    d, n = XT.shape
+    out[:] = 0.0
+    for f in range(d):
+        centre = y[f]
+        for j in range(n):
+            gap = XT[f, j] - centre
+            out[j] += gap * gap
+    for j in range(n):
+        out[j] = np.sqrt(out[j])
+    # Four running sums: one is bound by the latency of additions, and four also round less.
+    s0 = s1 = s2 = s3 = 0.0
+    whole = n - n % 4
+    for j in range(0, whole, 4):
+        s0 += out[j]
+        s1 += out[j + 1]
+        s2 += out[j + 2]
+        s3 += out[j + 3]
+    for j in range(whole, n):
+        s0 += out[j]
+    return (s0 + s1) + (s2 + s3)
+
+
+@njit(cache=True, nogil=True)
+def _gradient(XT: NDArray, y: NDArray, distance: NDArray, inverse: NDArray, out: NDArray) -> None:
+    """Write a subgradient at y of the sum of distances; points equal to y add nothing."""
+    d, n = XT.shape
+    for j in range(n):
+        inverse[j] = 1.0 / distance[j] if distance[j] > _SMALLEST else 0.0
+    for f in range(d):
+        total = 0.0
+        for j in range(n):
+            total += (y[f] - XT[f, j]) * inverse[j]
+        out[f] = total
+
+
+@njit(cache=True, nogil=True)
+def _raise_bounds(
+    XT: NDArray,
+    y: NDArray,
+    total: float,
+    distance: NDArray,
+    gradient: NDArray,
+    linear: NDArray,
+    lower: NDArray,
+) -> None:
+    """Raise the lower bound of every point's sum by what the evaluation at y implies."""
+    d, n = XT.shape
+    linear[:] = total
+    for f in range(d):
+        slope, centre = gradient[f], y[f]
+        for j in range(n):
+            linear[j] += slope * (XT[f, j] - centre)
+    # A sum of n rounded terms is off by less than about n eps of itself; the gradient's terms are unit
+    # vectors, so its error times the distance stays below n d eps of n * distance.
+    relative = (n + 16.0) * 2.2e-16
+    for j in range(n):
+        reach = n * distance[j]
+        bound = max(abs(total - reach), linear[j]) - relative * (total + (d + 1.0) * reach)
+        if bound > lower[j]:
+            lower[j] = bound
+
+
+@njit(cache=True, nogil=True)
+def _geometric_median(XT: NDArray, distance: NDArray, inverse: NDArray) -> NDArray:
+    """Approximate minimiser of the sum of distances: Weiszfeld's iteration from the mean."""
+    d, n = XT.shape
+    y = np.empty(d)
+    for f in range(d):
+        y[f] = XT[f].mean()
+    for _ in range(_WEISZFELD_STEPS):
+        total = _distances_from(XT, y, distance)
+        # A floor under the distances keeps the step finite when y meets a point.
+        floor = 1e-9 * total / n
+        if floor <= _SMALLEST:
+            break
+        weight = 0.0
+        for j in range(n):
+            inverse[j] = 1.0 / max(distance[j], floor)
+            weight += inverse[j]
+        for f in range(d):
+            moved = 0.0
+            for j in range(n):
+                moved += XT[f, j] * inverse[j]
+            y[f] = moved / weight
+    return y
+
+
+@njit(cache=True, nogil=True)
+def _ring_moments(
+    XT: NDArray, z: NDArray, distance: NDArray, order: NDArray
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Pool the points by distance from z: every ring's size, outer radius and sum of e e', e unit vectors."""
+    d, n = XT.shape
+    size = np.zeros(_RINGS)
+    radius = np.zeros(_RINGS)
+    moment = np.zeros((_RINGS, d, d))
+    unit = np.empty(d)
+    for ring in range(_RINGS):
+        first, last = ring * n // _RINGS, (ring + 1) * n // _RINGS
+        size[ring] = last - first
+        for p in range(first, last):
+            j = order[p]
+            r = distance[j]
+            # Rounded up a little, as it stands for all radii of the ring in a lower bound.
+            radius[ring] = max(radius[ring], r * (1.0 + 1e-12))
+            if r <= _SMALLEST:
+                continue
+            for f in range(d):
+                unit[f] = (XT[f, j] - z[f]) / r
+            for f in range(d):
+                for h in range(f + 1):
+                    moment[ring, f, h] += unit[f] * unit[h]
+    return size, radius, moment
+
+
+@njit(cache=True, nogil=True)
+def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
+    """Medoid of the columns of XT, its cost, a lower bound of the least cost, number of evaluations."""
+    d, n = XT.shape
+    distance = np.empty(n)
+    scratch = np.empty(n)
+    gradient = np.empty(d)
+    lower = np.zeros(n)
+    sums = np.full(n, np.inf)
+    done = np.zeros(n, dtype=np.bool_)
+
+    z = _geometric_median(XT, distance, scratch)
+    total_z = _distances_from(XT, z, distance)
+    gradient_z = np.empty(d)
+    _gradient(XT, z, distance, scratch, gradient_z)
+    order = np.argsort(distance, kind="mergesort")
+    _raise_bounds(XT, z, total_z, distance, gradient_z, scratch, lower)
+    size, radius, moment = _ring_moments(XT, z, distance, order)
+    reach = distance.copy()
+    # The curvature bound's matrix for a block of candidates; weight is its multiple of the identity.
+    matrix = np.empty((d, d))
+    weight = 0.0
+    rounding = (n + d * d + 64.0) * 4.4e-16
+
+    best = np.inf
+    used = 0
+    y = np.empty(d)
+    for p in range(n):
+        i = order[p]
+        if p % _BLOCK == 0:
+            # The largest t of the block gives the smallest terms: valid for all its candidates.
+            t = reach[order[min(p + _BLOCK, n) - 1]] * (1.0 + 1e-12)
+            weight = 0.0
+            matrix[:] = 0.0
+            for ring in range(_RINGS):
+                if size[ring] > 0 and radius[ring] + t > 0.0:
+                    share = 0.5 / (radius[ring] + t)
+                    weight += share * size[ring]
+                    for f in range(d):
+                        for h in range(f + 1):
+                            matrix[f, h] += share * moment[ring, f, h]
+        # A true tie is never skipped: its lower bound cannot exceed the best sum.
+        if done[i] or lower[i] > best:
+            continue
+        slope = 0.0
+        square = 0.0
+        form = 0.0
+        for f in range(d):
+            u = XT[f, i] - z[f]
+            slope += gradient_z[f] * u
+            square += u * u
+            row = 0.0
+            for h in range(f):
+                row += matrix[f, h] * (XT[h, i] - z[h])
+            form += u * (2.0 * row + matrix[f, f] * u)
+        bound = total_z + slope + weight * square - form
+        bound -= rounding * (total_z + (d + 2.0) * n * reach[i])
+        lower[i] = max(lower[i], bound)
+        # Out of budget, the walk goes on for the sake of the bounds.
+        if lower[i] > best or used == budget:
+            continue
+        y[:] = XT[:, i]
+        total = _distances_from(XT, y, distance)
+        used += 1
+        best = min(best, total)
+        for j in range(n):
+            # Copies of the point share its sum: heavy duplication costs one evaluation.
+            if distance[j] == 0.0:
+                done[j] = True
+                sums[j] = total
+        _gradient(XT, y, distance, scratch, gradient)
+        _raise_bounds(XT, y, total, distance, gradient, scratch, lower)
+
+    index = 0
+    while not done[index] or sums[index] > best * (1.0 + _TIE):
+        index += 1
+    bound = best
+    for j in range(n):
+        if not done[j] and lower[j] < bound:
+            bound = lower[j]
+    return index, best, bound, used

@@ -1,0 +1,143 @@
+"""Points in tiles: the memory layout that every assignment kernel reads.
+
+Points are sorted by group and cut into tiles of `TILE` points, so that a tile holds one group only and the
+group's prices are constants of its inner loops. Inside a tile the points lie innermost, which lets the
+compiler work on many points at once. The last tile of a group is padded; `count` says how many are real.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numba
+import numpy as np
+from numpy.typing import DTypeLike
+
+TILE = 512
+
+# Handing a pass to a second thread costs some 50 microseconds: not worth it below this many table entries.
+_MIN_ENTRIES_PER_THREAD = 150_000
+
+
+@dataclass(frozen=True)
+class TileLayout:
+    """Where each point lies.
+
+    Attributes
+    ----------
+    order : ndarray of shape (n_samples,)
+        Point indices sorted by group, stable.
+    group, start, count : ndarray of shape (n_tiles,)
+        The tile's group, its first position in `order`, its number of real points.
+    """
+
+    order: np.ndarray
+    group: np.ndarray
+    start: np.ndarray
+    count: np.ndarray
+
+    @property
+    def n_tiles(self) -> int:
+        return len(self.group)
+
+
+def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
+    """Sort points by group and cut each group into tiles.
+
+    Parameters
+    ----------
+    groups : ndarray of shape (n_samples,)
+        Group codes 0 .. n_groups - 1.
+    n_groups : int
+        Number of groups; a group may be empty.
+
+    Returns
+    -------
+    TileLayout
+    """
+    order = np.argsort(groups, kind="stable")
+    sizes = np.bincount(groups, minlength=n_groups)
+    first = np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    group, start, count = [], [], []
+    for j in range(n_groups):
+        for begin in range(0, int(sizes[j]), TILE):
+            group.append(j)
+            start.append(first[j] + begin)
+            count.append(min(TILE, sizes[j] - begin))
+    return TileLayout(order, np.array(group, np.int64), np.array(start, np.int64), np.array(count, np.int64))
+
+
+@lru_cache(maxsize=4)
+def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
+    # The process id is part of the key: a forked child must not wait on its parent's threads.
+    return ThreadPoolExecutor(n_threads, thread_name_prefix=f"fairclust-{pid}")
+
+
+def run_over_tiles(kernel: Callable[..., None], n_tiles: int, entries: int, *args: object) -> None:
+    """Call ``kernel(lo, hi, *args)`` over all tiles, in as many threads as `numba.get_num_threads` allows.
+
+    The kernels release the interpreter lock and write per-tile results only; sums over tiles are taken
+    afterwards in tile order, so that results do not depend on the number of threads.
+
+    Parameters
+    ----------
+    kernel : callable
+        Compiled with ``nogil=True``.
+    n_tiles : int
+    entries : int
+        Size of the work (points times clusters): small work stays on the calling thread.
+    *args
+        Passed on.
+    """
+    n_threads = int(min(numba.get_num_threads(), n_tiles, max(1, entries // _MIN_ENTRIES_PER_THREAD)))
+    if n_threads <= 1:
+        kernel(0, n_tiles, *args)
+        return
+    # More chunks than threads even out a busy core.
+    edges = np.linspace(0, n_tiles, min(4 * n_threads, n_tiles) + 1).astype(int)
+    pool = _pool(n_threads, os.getpid())
+    jobs = [pool.submit(kernel, int(lo), int(hi), *args) for lo, hi in pairwise(edges)]
+    for job in jobs:
+        job.result()
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack(lo, hi, X, shift, order, start, count, out):  # type: ignore[no-untyped-def]
+    for t in range(lo, hi):
+        for i in range(count[t]):
+            p = order[start[t] + i]
+            for f in range(X.shape[1]):
+                out[t, f, i] = X[p, f] - shift[f]
+
+
+def pack_points(
+    X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeLike = np.float32
+) -> np.ndarray:
+    """Copy points into tiles.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    layout : TileLayout
+    shift : ndarray of shape (n_features,)
+        Subtracted in float64 before the cast, so that data far from the origin keeps its digits.
+    dtype : float32 or float64
+
+    Returns
+    -------
+    ndarray of shape (n_tiles, n_features, TILE)
+    """
+    out = np.zeros((layout.n_tiles, X.shape[1], TILE), dtype)
+    run_over_tiles(_pack, layout.n_tiles, X.size, X, shift, layout.order, layout.start, layout.count, out)
+    return out
+
+
+def sum_by_group(per_tile: np.ndarray, layout: TileLayout, n_groups: int) -> np.ndarray:
+    """Add up per-tile rows, shape (n_tiles, ...), into float64 rows per group, shape (n_groups, ...)."""
+    first = np.searchsorted(layout.group, np.arange(n_groups + 1))
+    return np.stack([per_tile[lo:hi].sum(axis=0, dtype=np.float64) for lo, hi in pairwise(first)])

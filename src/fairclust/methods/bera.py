@@ -1,0 +1,140 @@
+"""Fair assignment to vanilla centres (Bera et al., NeurIPS 2019) for k-means."""
+
+from __future__ import annotations
+
+from numbers import Real
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn import cluster
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from fairclust.base import COUNT, INIT, FairClusterer
+from fairclust.metrics import contingency
+from fairclust.solvers.fair_lp import bound_violation, fair_assignment_lp, round_assignment
+
+
+class BeraFairKMeans(FairClusterer):
+    """K-means centres, to which the points are then assigned fairly at the least cost.
+
+    Every cluster holds between ``mu_j (1 - delta)`` and ``mu_j / (1 - delta)`` of group j, as a share of its
+    size, mu_j being the group's share of the data: exactly so in the linear program, up to a point or two in
+    the labels, which are rounded from it. FAC in the tables of balanced fair k-means.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    delta : float, default=0.2
+        In [0, 1). 0 asks for the shares of the data in every cluster.
+    init : "k-means++" or array-like of shape (n_clusters, n_features)
+    n_init, max_iter : int, default=10, 300
+        Starts and Lloyd steps of the k-means; one start where `init` is an array.
+    solver : "lp", default="lp"
+        How the fair assignment is found: by HiGHS, see `fairclust.solvers.fair_lp`.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, groups_
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Those of k-means. They are not the means of the fair clusters, and new points have no fair cluster:
+        there is no `predict`.
+    cost_, lp_cost_ : float
+        Sum of squared distances to `cluster_centers_`, of the labels and of the linear program. The second is
+        a lower bound for these centres and bounds; the labels, which may violate the bounds by a point or
+        two, can lie a little below it, never above.
+    price_of_fairness_ : float
+        `cost_` over the cost of the nearest centres; 1 where both are zero.
+    violation_ : float
+        The most points that a group has above, or lacks below, its bounds in any cluster; below 2.
+    n_iter_ : int
+        Lloyd steps of the k-means.
+    history_ : list of dict
+        K-means, linear program, rounding. The clustering term is the cost at `cluster_centers_`, the fairness
+        term the violation in points.
+
+    Notes
+    -----
+    Nothing keeps a fair cluster from shrinking to a handful of points, where being a point or two off the
+    bounds means shares that are far off.
+
+    References
+    ----------
+    Bera, Chakrabarty, Flores, Negahbani, "Fair algorithms for clustering", NeurIPS 2019.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": COUNT,
+        "delta": [Interval(Real, 0, 1, closed="left")],
+        "init": INIT,
+        "n_init": COUNT,
+        "max_iter": COUNT,
+        "solver": [StrOptions({"lp"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        delta: float = 0.2,
+        init: Any = "k-means++",
+        n_init: int = 10,
+        max_iter: int = 300,
+        solver: str = "lp",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.delta = delta
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.solver = solver
+        self.random_state = random_state
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        begin = perf_counter()
+        vanilla = cluster.KMeans(
+            self.n_clusters,
+            init=self.init,
+            n_init=self.n_init if isinstance(self.init, str) else 1,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+        ).fit(X)
+        self.n_iter_ = int(vanilla.n_iter_)
+        self.cluster_centers_ = vanilla.cluster_centers_
+        distances = cdist(X, self.cluster_centers_, "sqeuclidean")
+        shares = np.bincount(codes) / len(codes)
+        lower, upper = shares * (1 - self.delta), shares / (1 - self.delta)
+        table = contingency(vanilla.labels_, codes, self.n_clusters)
+        nearest = float(distances.min(axis=1).sum())
+        violation = bound_violation(table, table.sum(axis=0), lower, upper)
+        self.history_ = [_record(1, nearest, violation, begin)]
+        self.labels_ = self._assign(distances, codes, lower, upper)
+        self.price_of_fairness_ = self.cost_ / nearest if nearest > 0 else 1.0 if self.cost_ <= 0 else np.inf
+
+    def _assign(
+        self, distances: np.ndarray, codes: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    ) -> np.ndarray:
+        """Labels at given centres; sets the costs and the violation, and adds to the history."""
+        begin = perf_counter()
+        fractional = fair_assignment_lp(distances, codes, lower=lower, upper=upper)
+        self.history_.append(_record(2, fractional.cost, np.zeros(1), begin))
+        begin = perf_counter()
+        rounded = round_assignment(fractional.shares, distances, codes, lower=lower, upper=upper)
+        self.history_.append(_record(3, rounded.cost, rounded.violation, begin))
+        self.lp_cost_, self.cost_ = fractional.cost, rounded.cost
+        self.violation_ = float(rounded.violation.max())
+        return rounded.labels
+
+
+def _record(step: int, cost: float, violation: np.ndarray, begin: float) -> dict[str, float]:
+    return {
+        "step": step,
+        "objective": cost,
+        "clustering": cost,
+        "fairness": float(violation.max()),
+        "seconds": perf_counter() - begin,
+    }

@@ -1,0 +1,99 @@
+"""Plain k-means, the fairness-agnostic reference."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import cluster
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fairclust.base import COUNT, INIT, NON_NEGATIVE, FairClusterer
+
+
+class KMeans(FairClusterer):
+    """scikit-learn's `KMeans` behind the contract; the groups are not looked at.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    init : "k-means++" or array-like of shape (n_clusters, n_features)
+    n_init : int, default=1
+        Starts, the best of which is kept; one where `init` is an array.
+    max_iter : int, default=300
+    tol : float, default=1e-4
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, cluster_centers_, n_iter_, history_
+    inertia_ : float
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": COUNT,
+        "init": INIT,
+        "n_init": COUNT,
+        "max_iter": COUNT,
+        "tol": NON_NEGATIVE,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: Any = "k-means++",
+        n_init: int = 1,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        begin = perf_counter()
+        self._model = cluster.KMeans(
+            self.n_clusters,
+            init=self.init,
+            n_init=self.n_init if isinstance(self.init, str) else 1,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+        ).fit(X)
+        self.labels_ = self._model.labels_
+        self.cluster_centers_ = self._model.cluster_centers_
+        self.inertia_ = float(self._model.inertia_)
+        self.n_iter_ = int(self._model.n_iter_)
+        # scikit-learn keeps no trace of its steps: one record, of the last.
+        self.history_ = [
+            {
+                "step": self.n_iter_,
+                "objective": self.inertia_,
+                "clustering": self.inertia_,
+                "fairness": 0.0,
+                "seconds": perf_counter() - begin,
+            }
+        ]
+
+    def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
+        """Nearest centre of each row; groups are not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        sensitive_features : ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        return self._model.predict(X)

@@ -1,0 +1,117 @@
+"""Variational fair clustering (Ziko et al., AAAI 2021) for k-medians."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fairclust.base import COUNT, at_least
+from fairclust.kernels.medoid import medoid
+from fairclust.solvers.prototypes import Prototypes, VariationalPrototypes
+
+
+class VariationalFairKMedians(VariationalPrototypes):
+    """K-medians with the Kullback-Leibler fairness penalty.
+
+    Minimises ``sum_pk s_pk ||x_p - c_k|| + lam * sum_k KL(U || P_k)`` (equation 2 with the Euclidean
+    distance, Table 1), where every centre c_k is a row of X, the medoid of its cluster.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    exact_size : int, default=20_000
+        The medoid of a cluster of at most so many points is exact.
+    max_evaluations : int, default=100
+        In larger clusters it is the best of so many points, tried from the geometric median outwards, unless
+        bounds prove one best before.
+    lam, solver, warm_start, lipschitz, target, init, max_iter, tol : optional
+    bound_max_iter, bound_tol, max_restarts, precision, random_state : optional
+        As in `VariationalFairKMeans`. `lam` = 0 alternates nearest medoids and new medoids.
+
+    Attributes
+    ----------
+    labels_, cluster_centers_, n_iter_, history_, groups_, scale_, offset_, target_
+    n_inner_iter_, n_restarts_, n_energy_rises_, converged_
+        As in `VariationalFairKMeans`.
+    medoid_indices_ : ndarray of shape (n_clusters,)
+        Rows of X that `cluster_centers_` are; -1 for a centre of `init` that was never moved.
+    medoid_gap_ : float
+        The distances of the points to the medoids of their clusters sum up to at most this fraction above
+        the exact medoids' sum, when `cluster_centers_` were found; 0 if all are exact.
+
+    References
+    ----------
+    Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Algorithm 1 and Table 1.
+    """
+
+    _squared_distances = False
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **VariationalPrototypes._parameter_constraints,
+        "exact_size": at_least(0),
+        "max_evaluations": COUNT,
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        exact_size: int = 20_000,
+        max_evaluations: int = 100,
+        lam: float = 10.0,
+        solver: str = "accelerated",
+        warm_start: bool = True,
+        lipschitz: float = 2.0,
+        target: Any = None,
+        init: Any = "k-means++",
+        max_iter: int = 100,
+        tol: float | None = None,
+        bound_max_iter: int = 10_000,
+        bound_tol: float = 1e-5,
+        max_restarts: int = 3,
+        precision: str = "single",
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_clusters,
+            lam=lam,
+            solver=solver,
+            warm_start=warm_start,
+            lipschitz=lipschitz,
+            target=target,
+            init=init,
+            max_iter=max_iter,
+            tol=tol,
+            bound_max_iter=bound_max_iter,
+            bound_tol=bound_tol,
+            max_restarts=max_restarts,
+            precision=precision,
+            random_state=random_state,
+        )
+        self.exact_size = exact_size
+        self.max_evaluations = max_evaluations
+
+    def _update(self, X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Prototypes:
+        centers = old.centers.copy()
+        rows = np.full(len(centers), -1) if old.rows is None else old.rows.copy()
+        order = np.argsort(labels, kind="stable")
+        ends = np.searchsorted(labels[order], np.arange(len(centers) + 1))
+        cost = bound = 0.0
+        for k in range(len(centers)):
+            members = order[ends[k] : ends[k + 1]]
+            if not len(members):
+                continue
+            budget = None if len(members) <= self.exact_size else self.max_evaluations
+            found = medoid(X[members], max_evaluations=budget)
+            rows[k] = members[found.row]
+            centers[k] = X[rows[k]]
+            cost += found.cost
+            bound += found.lower_bound
+        return Prototypes(centers, rows, cost / bound - 1 if bound else 0.0)
+
+    def _keep(self, prototypes: Prototypes) -> None:
+        super()._keep(prototypes)
+        unmoved = np.full(self.n_clusters, -1)
+        self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
+        self.medoid_gap_ = prototypes.gap

@@ -1,0 +1,410 @@
+"""Variational fair clustering (Ziko et al., AAAI 2021) for the normalised cut."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import validate_data
+
+from fairclust.base import (
+    COUNT,
+    NON_NEGATIVE,
+    POSITIVE,
+    PRECISION,
+    FairClusterer,
+    at_least,
+    encode_groups,
+    initial_centers,
+    resolve_target,
+)
+from fairclust.kernels.assignment import Potentials
+from fairclust.kernels.graph import AffinityGraph, build_knn_graph
+from fairclust.kernels.tiles import make_layout, pack_points
+from fairclust.solvers.bound import bound_iteration
+from fairclust.solvers.penalty import minimize_penalty, padded_fairness
+from fairclust.solvers.shares import dual_prices, share_rows
+
+# In the order in which "best" tries them.
+_BEST = ("fair_spectral", "prices", "spectral")
+_STARTS = (*_BEST, "k-means", "k-means++")
+_KMEANS_STARTS = 5
+# Multiples of D added to W until the potentials bound the cut from above; 1 always is enough.
+_SHIFTS = (0.0, 0.25, 0.5, 1.0)
+
+
+@dataclass
+class _Run:
+    """A descent from one start."""
+
+    start: str
+    labels: np.ndarray
+    objective: float
+    cut: float
+    fairness: float
+    converged: bool = False
+    n_rises: int = 0
+    prices: np.ndarray | None = None
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+class VariationalFairNCut(FairClusterer):
+    """Normalised cut of a graph with the Kullback-Leibler fairness penalty.
+
+    Minimises ``K - sum_k S_k'W S_k / (d'S_k) + lam * sum_k KL(U || P_k)`` (equation 2 with the Ncut row of
+    Table 1), W the affinity, d its degrees, P_k the group shares of cluster k and U the target shares. Each
+    outer step replaces the cut by its linearisation at the current labels and solves that assignment problem
+    with the penalty. Memory grows with the edges and with N x K single-precision numbers, never with N x N.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    lam : float, default=10.0
+        Weight of fairness. The cut lies between 0 and K whatever the data, so that 1 .. 100 is the range.
+    affinity : "nearest_neighbors" or "precomputed", default="nearest_neighbors"
+        The first builds the paper's graph, see `fairclust.kernels.graph.build_knn_graph`. With the second, X
+        is the affinity: sparse or dense, square, non-negative, symmetric, no node without edges.
+    n_neighbors : int, default=20
+        Neighbours of a point, itself included; cut to the number of rows, which gives the complete graph.
+    lipschitz : float, default=1.0
+        L of the bound, for ``solver="mm"``: 1 in the published program.
+    target : None, mapping or array-like of shape (n_groups,), default=None
+        Target shares U; None takes the data's own.
+    init : str or array-like of shape (n_samples,), default="best"
+        Start labels: "k-means++" (nearest k-means++ pick, the paper's), "k-means", "spectral" (k-means on the
+        spectral embedding), "fair_spectral" (on the embedding restricted to equal group means), "prices"
+        (exactly proportional clusters round the centres of "fair_spectral"), "best" (the last three, of which
+        the lowest final energy is kept), or an array of labels. For a precomputed affinity, which has no
+        points, the k-means starts use the spectral embedding.
+    solver : "accelerated" or "mm", default="accelerated"
+        "mm" is the paper's plain iteration, which needs thousands of updates per outer step. "accelerated"
+        solves for prices by Newton's method (`fairclust.solvers.penalty`) and takes a step only if it lowers
+        the energy and empties no cluster; if not, it tries again with a multiple of D added to W, which
+        leaves the minimiser as it is and makes the linearisation an upper bound.
+    max_iter, tol : int, float, default=100, 1e-4
+        Outer steps. "mm" stops once the energy changes by less than `tol` relatively, from the third step
+        on; "accelerated" once it falls by less, its constant ``lam * K * H(U)`` left out.
+    bound_max_iter, bound_tol : int, float, default=10000, 1e-5
+        The same for the inner loop of "mm".
+    precision : "single" or "double", default="single"
+        Arithmetic of the potentials and softmax rows; sums are double always.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, n_iter_, groups_
+    history_ : list of dict
+        Per outer step of the kept start: `objective`, `clustering` (the Ncut of the hard labels), `fairness`
+        (cross-entropy of equation 4 for the hard labels, with a pseudo-count), `inner_iter`, `n_nonempty`,
+        `seconds`.
+    start_ : str
+        The start that was kept; "labels" for an array.
+    start_objectives_ : dict
+        Final energy of every start tried.
+    target_ : ndarray of shape (n_groups,)
+    n_energy_rises_ : int
+        Outer steps after which the energy was higher; 0 for "accelerated".
+    converged_ : bool
+    graph_info_ : dict
+        How the nearest-neighbour graph was built; empty for a precomputed one.
+
+    Notes
+    -----
+    The published program scores its outer steps by the soft assignments; here both solvers are scored by the
+    hard labels, which are what is reported and what the next step starts from. Where a step of "mm" empties a
+    cluster the program restarts twice from k-means; here the labels of the step before are kept.
+
+    References
+    ----------
+    Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Table 1 and Algorithm 1.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": COUNT,
+        "lam": NON_NEGATIVE,
+        "affinity": [StrOptions({"nearest_neighbors", "precomputed"})],
+        "n_neighbors": at_least(2),
+        "lipschitz": POSITIVE,
+        "target": [None, dict, "array-like"],
+        "init": [StrOptions({"best", *_STARTS}), "array-like"],
+        "solver": [StrOptions({"accelerated", "mm"})],
+        "max_iter": COUNT,
+        "tol": NON_NEGATIVE,
+        "bound_max_iter": COUNT,
+        "bound_tol": NON_NEGATIVE,
+        "precision": PRECISION,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        lam: float = 10.0,
+        affinity: str = "nearest_neighbors",
+        n_neighbors: int = 20,
+        lipschitz: float = 1.0,
+        target: Any = None,
+        init: Any = "best",
+        solver: str = "accelerated",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        bound_max_iter: int = 10_000,
+        bound_tol: float = 1e-5,
+        precision: str = "single",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.lam = lam
+        self.affinity = affinity
+        self.n_neighbors = n_neighbors
+        self.lipschitz = lipschitz
+        self.target = target
+        self.init = init
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.bound_max_iter = bound_max_iter
+        self.bound_tol = bound_tol
+        self.precision = precision
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.sparse = self.affinity == "precomputed"
+        return tags
+
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> FairClusterer:
+        """Cluster the rows of `X`, or the nodes of the graph `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers; for ``affinity="precomputed"`` a sparse or dense affinity of shape
+            (n_samples, n_samples).
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,)
+            The group of every row.
+
+        Returns
+        -------
+        self
+        """
+        if self.affinity != "precomputed":
+            return super().fit(X, sensitive_features=sensitive_features)
+        self._validate_params()
+        W = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        graph = AffinityGraph.from_matrix(W)
+        n_nodes = len(graph.degrees)
+        codes, self.groups_ = encode_groups(sensitive_features, n_nodes)
+        if self.n_clusters > n_nodes:
+            raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={n_nodes}")
+        self.graph_info_: dict[str, Any] = {}
+        self._fit_graph(graph, None, codes, check_random_state(self.random_state))
+        return self
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        rng = check_random_state(self.random_state)
+        W, self.graph_info_ = build_knn_graph(X, self.n_neighbors, random_state=rng)
+        self._fit_graph(AffinityGraph.from_matrix(W), X, codes, rng)
+
+    def _fit_graph(
+        self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
+    ) -> None:
+        self.target_ = resolve_target(self.target, self.groups_, codes)
+        n_groups = len(self.groups_)
+        dtype = {"single": np.float32, "double": np.float64}[self.precision]
+        potentials = Potentials.empty(make_layout(codes, n_groups), n_groups, self.n_clusters, dtype)
+        descend = self._descend if self.solver == "accelerated" else self._iterate
+        runs = []
+        for name, labels in self._starts(graph, points, codes, rng):
+            labels = _without_empty(labels, codes, self.n_clusters)
+            counts = _table(labels, codes, n_groups, self.n_clusters)
+            runs.append(_Run(name, labels, *self._terms(graph, potentials, labels, counts)))
+            descend(graph, potentials, runs[-1])
+        best = min(runs, key=lambda run: run.objective)
+        self.labels_, self.history_, self.start_ = best.labels, best.history, best.start
+        self.start_objectives_ = {run.start: run.objective for run in runs}
+        self.n_iter_, self.n_energy_rises_ = len(best.history), best.n_rises
+        self.converged_ = best.converged
+        if not self.converged_:
+            warnings.warn(
+                f"stopped after {self.n_iter_} outer steps, the energy still moving or a cluster about to "
+                f"empty (lam={self.lam:g}, solver={self.solver!r})",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _iterate(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> None:
+        """The paper's Algorithm 1 from the run's labels."""
+        for step in range(1, self.max_iter + 1):
+            begin = perf_counter()
+            graph.set_potentials(potentials, run.labels)
+            scale, offset, inner = 1.0, np.zeros((len(self.groups_), self.n_clusters)), 0
+            if self.lam > 0:
+                scale, offset, _, _, inner = bound_iteration(
+                    potentials,
+                    lam=self.lam,
+                    lipschitz=self.lipschitz,
+                    target=self.target_,
+                    max_iter=self.bound_max_iter,
+                    tol=self.bound_tol,
+                )
+            labels, counts, _ = potentials.hard(scale, offset)
+            old, (new, cut, fairness) = run.objective, self._terms(graph, potentials, labels, counts)
+            n_nonempty = int((counts.sum(axis=0) > 0).sum())
+            run.n_rises += int(step > 1 and new > old)
+            run.history.append(_record(step, new, cut, fairness, inner, n_nonempty, begin))
+            if n_nonempty < self.n_clusters:
+                break
+            run.labels, run.objective = labels, new
+            # The published program counts from 0 and wants more than 1.
+            if step > 2 and abs(new - old) <= self.tol * abs(old):
+                run.converged = True
+                break
+
+    def _descend(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> None:
+        """Guarded price steps from the run's labels."""
+        constant = -self.lam * self.n_clusters * float(self.target_ @ np.log(self.target_))
+        for step in range(1, self.max_iter + 1):
+            begin = perf_counter()
+            old = run.objective
+            n_passes = self._lower(graph, potentials, run)
+            run.history.append(
+                _record(step, run.objective, run.cut, run.fairness, n_passes, self.n_clusters, begin)
+            )
+            fall = old - run.objective
+            if fall == 0 or fall <= self.tol * (run.objective - constant):
+                run.converged = True
+                break
+
+    def _lower(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> int:
+        """Move the run to labels of lower energy if a price step finds any; passes over the points."""
+        n_passes = 0
+        for shift in _SHIFTS:
+            graph.set_potentials(potentials, run.labels, shift=shift)
+            # The prices of the step before save three passes of four, but may lead nowhere.
+            for start in (None,) if run.prices is None else (run.prices, None):
+                found = minimize_penalty(potentials, lam=self.lam, target=self.target_, start=start)
+                n_passes += found.n_passes
+                if (found.counts.sum(axis=0) == 0).any():
+                    continue
+                terms = self._terms(graph, potentials, found.labels, found.counts)
+                if terms[0] < run.objective:
+                    run.labels, run.prices = found.labels, found.prices
+                    run.objective, run.cut, run.fairness = terms
+                    return n_passes
+        return n_passes
+
+    def _terms(
+        self, graph: AffinityGraph, potentials: Potentials, labels: np.ndarray, counts: np.ndarray
+    ) -> tuple[float, float, float]:
+        """Energy, Ncut and fairness term of hard labels with these counts; empty clusters have no cut."""
+        within, crossing = graph.associations(labels, self.n_clusters, potentials.layout)
+        used = counts.sum(axis=0) > 0
+        cut = float((crossing[used] / (within + crossing)[used]).sum())
+        fairness = padded_fairness(counts, self.target_)
+        return cut + self.lam * fairness, cut, fairness
+
+    def _starts(
+        self,
+        graph: AffinityGraph,
+        points: np.ndarray | None,
+        codes: np.ndarray,
+        rng: np.random.RandomState,
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """Names and labels of the wanted starts."""
+        if not isinstance(self.init, str):
+            yield "labels", _checked_labels(self.init, len(codes), self.n_clusters)
+            return
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+
+        @cache
+        def embedding(fair: bool) -> np.ndarray:
+            return graph.spectral_embedding(self.n_clusters, groups=codes if fair else None, seed=seed)
+
+        @cache
+        def kmeans(space: str) -> KMeans:
+            where = embedding(space == "fair_spectral") if space != "points" else points
+            return KMeans(self.n_clusters, n_init=_KMEANS_STARTS, random_state=seed).fit(where)
+
+        space = "spectral" if points is None else "points"
+        make: dict[str, Callable[[], np.ndarray]] = {
+            "k-means++": lambda: _nearest_pick(
+                embedding(False) if points is None else points, self.n_clusters, seed
+            ),
+            "k-means": lambda: kmeans(space).labels_,
+            "spectral": lambda: kmeans("spectral").labels_,
+            "fair_spectral": lambda: kmeans("fair_spectral").labels_,
+            "prices": lambda: _proportional_labels(
+                embedding(True), kmeans("fair_spectral").cluster_centers_, codes
+            ),
+        }
+        for name in _BEST if self.init == "best" else (self.init,):
+            yield name, make[name]()
+
+
+def _record(
+    step: int, objective: float, cut: float, fairness: float, inner: int, n_nonempty: int, begin: float
+) -> dict[str, float]:
+    return {
+        "step": step,
+        "objective": objective,
+        "clustering": cut,
+        "fairness": fairness,
+        "inner_iter": inner,
+        "n_nonempty": n_nonempty,
+        "seconds": perf_counter() - begin,
+    }
+
+
+def _table(labels: np.ndarray, codes: np.ndarray, n_groups: int, n_clusters: int) -> np.ndarray:
+    """Counts of shape (n_groups, n_clusters), as float64."""
+    cells = codes.astype(np.int64) * n_clusters + labels
+    return np.bincount(cells, minlength=n_groups * n_clusters).reshape(n_groups, n_clusters).astype(float)
+
+
+def _checked_labels(init: Any, n_samples: int, n_clusters: int) -> np.ndarray:
+    labels = np.asarray(init)
+    if labels.shape != (n_samples,):
+        raise ValueError(f"init has shape {labels.shape}, expected one label for each of {n_samples} rows")
+    if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0 or labels.max() >= n_clusters:
+        raise ValueError(f"init must be integer labels from 0 to n_clusters - 1 = {n_clusters - 1}")
+    return labels
+
+
+def _nearest_pick(points: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
+    centers = initial_centers(points, n_clusters, "k-means++", np.random.RandomState(seed))
+    return pairwise_distances_argmin(points, centers.astype(points.dtype))
+
+
+def _proportional_labels(points: np.ndarray, centers: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Cheapest labels at these centres with the data's group shares in every cluster, up to rounding."""
+    sizes = np.bincount(codes)
+    potentials = Potentials.empty(make_layout(codes, len(sizes)), len(sizes), len(centers))
+    shift = np.zeros(points.shape[1])
+    potentials.set_distances(pack_points(points, potentials.layout, shift), centers)
+    prices = dual_prices(potentials, share_rows(sizes / len(codes), len(centers))).prices
+    return potentials.hard(1.0, prices)[0]
+
+
+def _without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Labels as int32 in which each empty cluster has got half of the then largest, half of every group."""
+    labels = labels.astype(np.int32)
+    sizes = np.bincount(labels, minlength=n_clusters)
+    for k in np.flatnonzero(sizes == 0):
+        members = np.flatnonzero(labels == sizes.argmax())
+        moved = members[np.argsort(codes[members], kind="stable")][1::2]
+        labels[moved] = k
+        sizes = np.bincount(labels, minlength=n_clusters)
+    return labels

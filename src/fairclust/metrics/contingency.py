@@ -1,0 +1,127 @@
+"""The group-by-cluster table from which all group fairness metrics are computed.
+
+Row j, column k of the table is n_jk, the number of points of group j in cluster k.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["cluster_sizes", "contingency", "soft_contingency"]
+
+
+def contingency(
+    labels: ArrayLike, groups: ArrayLike, n_clusters: int | None = None, n_groups: int | None = None
+) -> NDArray[np.int64]:
+    """Count the points of every group in every cluster.
+
+    Parameters
+    ----------
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, in 0 .. n_clusters - 1.
+    groups : array-like of int, shape (n_samples,)
+        Group of each point, in 0 .. n_groups - 1.
+    n_clusters : int, optional
+        Number of clusters K. Default: the largest label plus one. Clusters without points are columns of
+        zeros.
+    n_groups : int, optional
+        Number of groups J. Default: the largest group code plus one.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_groups, n_clusters)
+        n_jk; it sums to n_samples.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, the codes are no integers, or a code is out of range.
+    """
+    cluster = _codes(labels, "labels")
+    group = _codes(groups, "groups")
+    if cluster.shape != group.shape:
+        raise ValueError(f"labels {cluster.shape} and groups {group.shape} must have the same shape")
+    K = _number(cluster, n_clusters, "labels")
+    J = _number(group, n_groups, "groups")
+    # K and J are small, so one code per cell fits a narrow type's range only after widening.
+    cell = group.astype(np.int64) * K + cluster
+    return np.bincount(cell, minlength=J * K).astype(np.int64).reshape(J, K)
+
+
+def soft_contingency(
+    responsibilities: ArrayLike, groups: ArrayLike, n_groups: int | None = None
+) -> NDArray[np.float64]:
+    """Sum the responsibilities of every group's points for every cluster.
+
+    The table of expected counts: pass it to `delta` for the soft Delta of Fair Model-Based Clustering, eq.
+    (6).
+
+    Parameters
+    ----------
+    responsibilities : array-like of shape (n_samples, n_clusters)
+        Share psi_k(x_i) of each point in each cluster, in [0, 1]; rows sum to one.
+    groups : array-like of int, shape (n_samples,)
+        Group of each point, in 0 .. n_groups - 1.
+    n_groups : int, optional
+        Number of groups J. Default: the largest group code plus one.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_groups, n_clusters)
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, the group codes are no integers, or a code is out of range.
+    """
+    shares = np.asarray(responsibilities)
+    group = _codes(groups, "groups")
+    if shares.ndim != 2 or shares.shape[0] != group.size:
+        raise ValueError(f"responsibilities {shares.shape} must have one row for each of {group.size} points")
+    J = _number(group, n_groups, "groups")
+    columns = [np.bincount(group, weights=shares[:, k], minlength=J) for k in range(shares.shape[1])]
+    return np.stack(columns, axis=1) if columns else np.zeros((J, 0))
+
+
+def cluster_sizes(labels: ArrayLike, n_clusters: int | None = None) -> NDArray[np.int64]:
+    """Number of points of every cluster.
+
+    Parameters
+    ----------
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, in 0 .. n_clusters - 1.
+    n_clusters : int, optional
+        Number of clusters K. Default: the largest label plus one.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_clusters,)
+
+    Raises
+    ------
+    ValueError
+        If the labels have not one dimension, are no integers, or are out of range.
+    """
+    cluster = _codes(labels, "labels")
+    return np.bincount(cluster, minlength=_number(cluster, n_clusters, "labels")).astype(np.int64)
+
+
+def _codes(codes: ArrayLike, name: str) -> NDArray[np.integer]:
+    array = np.asarray(codes)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, not {array.ndim}")
+    if array.size == 0:
+        return array.astype(np.int64)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(f"{name} must be integers, not {array.dtype}")
+    return array
+
+
+def _number(codes: NDArray[np.integer], given: int | None, name: str) -> int:
+    """Number of classes; raises if a code lies outside of 0 .. number - 1."""
+    largest = int(codes.max()) if codes.size else -1
+    number = largest + 1 if given is None else given
+    if largest >= number or (codes.size and codes.min() < 0):
+        raise ValueError(f"{name} must lie in 0 .. {number - 1}, found {codes.min()} .. {largest}")
+    return number

@@ -1,0 +1,394 @@
+"""Group fairness of a clustering, from the group-by-cluster table alone.
+
+Every function takes the table n_jk of `fairclust.metrics.contingency`, shape (n_groups, n_clusters).
+Notation: n_k the size of cluster k, N_j that of group j, N their sum, P_kj = n_jk / n_k the share of group j
+in cluster k, mu_j = N_j / N its share in the data.
+
+Conventions, the same everywhere:
+
+* A group without a single point in the table is no group of these data: its row is left out.
+* With one group left every clustering is fair: ratios are 1, gaps and divergences 0.
+* An empty cluster (a column of zeros) has no shares. The ratio metrics, where 1 is fair (`balance`,
+  `average_balance`, `fairness_ratio`), count it as 0: a method that was asked for K clusters and lost one
+  gets no credit for it. The sums of divergences and gaps leave it out: it adds nothing.
+* Counts are multiplied before they are divided wherever possible, so that an exactly proportional clustering
+  scores exactly 0 or 1 (up to counts whose products stay below 2^53).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "additive_gap",
+    "average_balance",
+    "awd",
+    "balance",
+    "data_balance",
+    "delta",
+    "delta_max_pair",
+    "fairness_error",
+    "fairness_ratio",
+    "share_deviation",
+]
+
+
+def balance(table: ArrayLike) -> float:
+    """Least ratio of two groups' counts in any cluster: min_k min_{j != j'} n_jk / n_j'k.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk.
+
+    Returns
+    -------
+    float
+        In [0, 1], higher is fairer; never above `data_balance`. 0 if a cluster lacks a group or is empty.
+
+    Raises
+    ------
+    ValueError
+        If the table is no table of counts, or holds no point.
+
+    References
+    ----------
+    Chierichetti et al., "Fair clustering through fairlets", 2017; Ziko et al., "Variational fair clustering",
+    2021, eq. (1) and its minimum over the clusters.
+    """
+    return float(_cluster_balances(_table(table)).min())
+
+
+def average_balance(table: ArrayLike) -> float:
+    """Mean over the clusters of the least ratio of two groups' counts: mean_k min_j n_jk / max_j n_jk.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk.
+
+    Returns
+    -------
+    float
+        In [0, 1], higher is fairer. An empty cluster counts as 0.
+
+    Raises
+    ------
+    ValueError
+        If the table is no table of counts, or holds no point.
+
+    References
+    ----------
+    Wang et al., "Scalable spectral clustering with group fairness constraints" (s-FairSC), 2023: the average
+    balance of its experiments.
+    """
+    return float(_cluster_balances(_table(table)).mean())
+
+
+def data_balance(table: ArrayLike) -> float:
+    """Balance of the data themselves, min_j N_j / max_j N_j: the largest balance that a clustering can have.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk.
+
+    Returns
+    -------
+    float
+        In (0, 1].
+
+    Raises
+    ------
+    ValueError
+        If the table is no table of counts, or holds no point.
+    """
+    group_sizes = _table(table).sum(axis=1)
+    return float(group_sizes.min() / group_sizes.max())
+
+
+def fairness_error(table: ArrayLike, target: ArrayLike | None = None) -> float:
+    """Summed Kullback-Leibler divergence of the shares from the target: sum_k KL(U || P_k), natural log.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk.
+    target : array-like of shape (n_groups,), optional
+        Proportions U wanted in every cluster, non-negative, summing to one. Default: the groups' shares mu_j
+        in the data.
+
+    Returns
+    -------
+    float
+        In [0, inf], lower is fairer. ``inf`` if a cluster that has points lacks a group with a positive
+        target. Empty clusters, whose shares are undefined, add nothing.
+
+    Raises
+    ------
+    ValueError
+        If the table is no table of counts or holds no point, or the target is no distribution over its rows.
+
+    Notes
+    -----
+    The sum over the clusters, as in the paper, not their mean: it grows with K.
+
+    References
+    ----------
+    Ziko et al., "Variational fair clustering", 2021, eq. (2) and (3).
+    """
+    if target is None:
+        counts = _table(table)
+        group_sizes = counts.sum(axis=1)
+        total = group_sizes.sum()
+        wanted = group_sizes / total
+    else:
+        # A wanted group without any point must not be left out: it makes every cluster infinitely unfair.
+        counts = _table(table, keep_absent=True)
+        wanted = np.asarray(target, dtype=np.float64)
+        if wanted.shape != (counts.shape[0],):
+            raise ValueError(f"target must have shape ({counts.shape[0]},), not {wanted.shape}")
+        if not (wanted >= 0).all() or not np.isclose(wanted.sum(), 1.0, rtol=0, atol=1e-6):
+            raise ValueError("target must be non-negative and sum to one")
+    counts = counts[:, counts.sum(axis=0) > 0]
+    sizes = counts.sum(axis=0)
+    error = 0.0
+    for j in np.flatnonzero(wanted > 0):
+        if (counts[j] == 0).any():
+            return float("inf")
+        if target is None:
+            ratio = group_sizes[j] * sizes / (counts[j] * total)
+        else:
+            ratio = wanted[j] * sizes / counts[j]
+        error += wanted[j] * np.log(ratio).sum()
+    # The terms have both signs: rounding can leave a sum of a few -1e-17.
+    return max(0.0, float(error))
+
+
+def delta(table: ArrayLike) -> float:
+    """Gap of Fair Model-Based Clustering: how differently the groups spread over the clusters.
+
+    For two groups max_k abs(n_1k / N_1 - n_2k / N_2), eq. (4) (and eq. (6), for a table of summed
+    responsibilities). For more the mean over the pairs of groups of that difference, then the maximum over
+    the clusters.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk, or sums of responsibilities.
+
+    Returns
+    -------
+    float
+        In [0, 1], lower is fairer. A cluster without points adds nothing.
+
+    Raises
+    ------
+    ValueError
+        If the table is no table of counts, or holds no point.
+
+    Notes
+    -----
+    Eq. (14) prints a sum over ordered pairs (s1, s2 in [M], s1 != s2) under the factor 2 / (M (M - 1)), which
+    is the reciprocal of the number of unordered pairs. Here each unordered pair counts once: only so does M =
+    2 give eq. (6), and only so is the value at most 1. `delta_max_pair` takes the largest pair instead.
+
+    References
+    ----------
+    Park et al., "Fair model-based clustering", eq. (4), (6), (14), (15).
+    """
+    return float(_pair_means(_spread(_table(table))).max())
+
+
+def delta_max_pair(table: ArrayLike) -> float:
+    """Gap with the maximum over pairs of groups: max_k max_{j, j'} abs(n_jk / N_j - n_j'k / N_j').
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk, or sums of responsibilities.
+
+    Returns
+    -------
+    float
+        In [0, 1], lower is fairer; at least `delta`, equal to it for two groups.
+
+    Raises
+    ------
+    ValueError
+        If the table is no table of counts, or holds no point.
+
+    References
+    ----------
+    What the program published with "Fair model-based clustering" does for more than two groups, instead of
+    the paper's eq. (14).
+    """
+    spread = _spread(_table(table))
+    return float((spread.max(axis=0) - spread.min(axis=0)).max())
+
+
+def additive_gap(table: ArrayLike) -> float:
+    """Gap summed over the clusters: sum_k abs(n_1k / N_1 - n_2k / N_2).
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk, or sums of responsibilities.
+
+    Returns
+    -------
+    float
+        In [0, 2], lower is fairer. For two groups abs(balance - data balance) is at most this (Kim et al.
+        2025).
+
+    Raises
+    ------
+    ValueError
+        If the table is no table of counts, or holds no point.
+
+    Notes
+    -----
+    The papers define it for two groups. The mean over unordered pairs for more groups is ours, after `delta`.
+
+    References
+    ----------
+    Kim et al., "Fair clustering via alignment", 2025, quoted as eq. (5) of "Fair model-based clustering".
+    """
+    # Rounded shares can add up to a little more than the whole.
+    return min(2.0, float(_pair_means(_spread(_table(table))).sum()))
+
+
+def share_deviation(table: ArrayLike) -> float:
+    """Largest deviation of a group's share in a cluster from its share in the data: max_kj abs(P_kj - mu_j).
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk.
+
+    Returns
+    -------
+    float
+        In [0, 1], lower is fairer. Empty clusters are left out.
+
+    Raises
+    ------
+    ValueError
+        If the table is no table of counts, or holds no point.
+
+    Notes
+    -----
+    Ours: an absolute counterpart of `fairness_ratio`, in percentage points.
+    """
+    counts = _table(table)
+    counts = counts[:, counts.sum(axis=0) > 0]
+    sizes = counts.sum(axis=0)
+    group_sizes = counts.sum(axis=1, keepdims=True)
+    total = sizes.sum()
+    return float(np.abs((counts * total - group_sizes * sizes) / (total * sizes)).max())
+
+
+def fairness_ratio(table: ArrayLike) -> float:
+    """Fairness ratio FR: min_k min_j min(P_kj / mu_j, mu_j / P_kj).
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk.
+
+    Returns
+    -------
+    float
+        In [0, 1], higher is fairer. 0 if a cluster lacks a group or is empty.
+
+    Raises
+    ------
+    ValueError
+        If the table is no table of counts, or holds no point.
+
+    References
+    ----------
+    Pan et al., "Balanced fair k-means clustering", 2023, FR of Table III; the balance of Bera et al., "Fair
+    algorithms for clustering", 2019.
+    """
+    counts = _table(table)
+    sizes = counts.sum(axis=0)
+    if (counts == 0).any():
+        return 0.0
+    observed = counts * sizes.sum()
+    expected = counts.sum(axis=1, keepdims=True) * sizes
+    return float((np.minimum(observed, expected) / np.maximum(observed, expected)).min())
+
+
+def awd(table: ArrayLike) -> float:
+    """Average Wasserstein distance: (1/N) sum_k n_k W1(P_k, mu).
+
+    W1 is taken between the two sets of share values {P_kj}_j and {mu_j}_j, each share an atom of mass 1/J:
+    the mean absolute difference of the sorted shares.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk.
+
+    Returns
+    -------
+    float
+        In [0, 1/2], lower is fairer. Empty clusters have no weight.
+
+    Raises
+    ------
+    ValueError
+        If the table is no table of counts, or holds no point.
+
+    Notes
+    -----
+    Sorting forgets which group a share belongs to: a cluster with the shares of two groups swapped scores 0,
+    so that 0 does not imply proportionality. It is kept because the published tables are computed so.
+
+    References
+    ----------
+    Pan et al., "Balanced fair k-means clustering", 2023, AWD of Table III.
+    """
+    counts = _table(table)
+    counts = counts[:, counts.sum(axis=0) > 0]
+    sizes = counts.sum(axis=0)
+    group_sizes = counts.sum(axis=1)
+    shares = np.sort(counts / sizes, axis=0)
+    overall = np.sort(group_sizes / sizes.sum())
+    distances = np.abs(shares - overall[:, None]).mean(axis=0)
+    return min(0.5, float(sizes @ distances / sizes.sum()))
+
+
+def _table(table: ArrayLike, keep_absent: bool = False) -> NDArray[np.float64]:
+    """Check the table; return it as float64, without the rows of groups that have no point."""
+    counts = np.asarray(table, dtype=np.float64)
+    if counts.ndim != 2:
+        raise ValueError(f"the table must have two dimensions (groups, clusters), not {counts.ndim}")
+    if not (np.isfinite(counts).all() and (counts >= 0).all()):
+        raise ValueError("the table must hold finite, non-negative counts")
+    present = counts.sum(axis=1) > 0
+    if not present.any():
+        raise ValueError("the table holds no point")
+    return counts if keep_absent else counts[present]
+
+
+def _cluster_balances(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """min_j n_jk / max_j n_jk of every cluster, 0 for an empty one."""
+    largest = counts.max(axis=0)
+    return counts.min(axis=0) / np.where(largest > 0, largest, 1.0)
+
+
+def _spread(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """n_jk / N_j: the share of group j's points that lies in cluster k."""
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def _pair_means(spread: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean over the unordered pairs of rows of their absolute difference, for every column."""
+    J = spread.shape[0]
+    if J < 2:
+        return np.zeros(spread.shape[1])
+    first, second = np.triu_indices(J, k=1)
+    return np.abs(spread[first] - spread[second]).mean(axis=0)

@@ -1,0 +1,303 @@
+"""Quality of a clustering as such: objectives and indices from points, a graph, or the true clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+
+from fairclust.kernels.dunn import dunn_distances
+from fairclust.kernels.medoid import medoids
+from fairclust.metrics.contingency import cluster_sizes, contingency
+
+__all__ = [
+    "clustering_error",
+    "dunn_index",
+    "kmedians_bounds",
+    "kmedians_cost",
+    "largest_cluster",
+    "n_nonempty",
+    "ncut",
+    "smallest_cluster",
+    "sse",
+]
+
+# Rows per block: temporaries stay in the cache and do not grow with the data.
+_CHUNK_ROWS = 16_384
+
+
+def sse(X: ArrayLike, labels: ArrayLike) -> float:
+    """Sum of squared Euclidean distances to the cluster means, the k-means objective.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Points; float32 is read as it is, sums are float64.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, from 0.
+
+    Returns
+    -------
+    float
+        In [0, inf), lower is better.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree or the labels are no non-negative integers.
+
+    References
+    ----------
+    Ziko et al., "Variational fair clustering", 2021, Table 1 (K-means); SSE of Pan et al., "Balanced fair
+    k-means clustering", 2023, Table IV; Cost of the tables of Park et al., "Fair model-based clustering" (its
+    text says 'distances', its tables hold squared distances).
+    """
+    points, codes, sizes = _points_and_labels(X, labels)
+    sums = np.zeros((sizes.size, points.shape[1]))
+    for block in _blocks(codes.size):
+        rows = codes[block]
+        # A sparse indicator product is an exact per-cluster sum in float64 without sorting the points.
+        indicator = sp.csr_array(
+            (np.ones(rows.size), rows, np.arange(rows.size + 1)), shape=(rows.size, sizes.size)
+        )
+        sums += indicator.T @ points[block].astype(np.float64, copy=False)
+    means = sums / np.maximum(sizes, 1)[:, None]
+    total = 0.0
+    for block in _blocks(codes.size):
+        # Deviations, not sum of squares minus n times squared mean: that cancels for data far from the
+        # origin.
+        deviation = points[block] - means[codes[block]]
+        total += float(np.vdot(deviation, deviation))
+    return total
+
+
+def kmedians_cost(X: ArrayLike, labels: ArrayLike, *, max_evaluations: int | None = None) -> float:
+    """Sum of Euclidean distances to the cluster medoids, the k-medians objective.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite points.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, from 0.
+    max_evaluations : int, optional
+        Give up on a cluster whose medoid is not proved after so many points were tried. Default: never.
+
+    Returns
+    -------
+    float
+        In [0, inf), lower is better, the medoids being exact; ``nan`` if a medoid was given up
+        (`kmedians_bounds` has the interval).
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, the labels are no non-negative integers, or ``X`` is not finite.
+
+    References
+    ----------
+    Ziko et al., "Variational fair clustering", 2021, Table 1 (K-medians).
+    """
+    lower, upper = kmedians_bounds(X, labels, max_evaluations=max_evaluations)
+    return upper if lower == upper else float("nan")
+
+
+def kmedians_bounds(
+    X: ArrayLike, labels: ArrayLike, *, max_evaluations: int | None = None
+) -> tuple[float, float]:
+    """Interval that holds the k-medians objective, from a bounded search for the medoids.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite points.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, from 0.
+    max_evaluations : int, optional
+        Points to try per cluster. Default: until the medoid is proved.
+
+    Returns
+    -------
+    lower : float
+        No choice of cluster members as centres costs less.
+    upper : float
+        Cost of the best members found; equal to ``lower`` if they are proved to be medoids.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, the labels are no non-negative integers, or ``X`` is not finite.
+    """
+    points, codes, sizes = _points_and_labels(X, labels)
+    found = medoids(points, codes, sizes.size, max_evaluations=max_evaluations)
+    return sum((m.lower_bound for m in found), 0.0), sum((m.cost for m in found), 0.0)
+
+
+def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
+    """Dunn index: smallest distance between points of different clusters / largest distance inside a cluster.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite points.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point. Any integers.
+
+    Returns
+    -------
+    float
+        In [0, inf], higher is better. ``nan`` with fewer than two non-empty clusters, and for 0/0 (all points
+        equal); ``inf`` if every cluster is a single place and the places differ.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, the labels are no integers, or ``X`` is not finite.
+
+    References
+    ----------
+    Dunn, "Well-separated clusters and optimal fuzzy partitions", 1974; DI of Pan et al., "Balanced fair
+    k-means clustering", 2023, Table IV.
+    """
+    separation, diameter = dunn_distances(X, labels)
+    if np.isinf(separation):
+        return float("nan")
+    if diameter == 0.0:
+        return float("inf") if separation > 0.0 else float("nan")
+    return separation / diameter
+
+
+def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
+    """Normalised cut: K - sum_k (S_k' W S_k) / (d' S_k), K the number of non-empty clusters, d = W 1.
+
+    Parameters
+    ----------
+    W : sparse or dense array of shape (n_samples, n_samples)
+        Non-negative affinities.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each node, from 0.
+
+    Returns
+    -------
+    float
+        In [0, K], lower is better. ``nan`` if a cluster has nodes but no edge weight: its term is 0/0.
+
+    Raises
+    ------
+    ValueError
+        If ``W`` is not square, is negative somewhere, or has another size than the labels.
+
+    References
+    ----------
+    Ziko et al., "Variational fair clustering", 2021, Table 1 (Ncut); Shi and Malik, "Normalized cuts and
+    image segmentation", 2000.
+    """
+    sizes = cluster_sizes(labels)
+    codes = np.asarray(labels)
+    weights = sp.csr_array(W)
+    if weights.shape != (codes.size, codes.size):
+        raise ValueError(f"W must have shape ({codes.size}, {codes.size}), not {weights.shape}")
+    if weights.nnz and weights.data.min() < 0:
+        raise ValueError("W must not have negative weights")
+    tail = np.repeat(codes, np.diff(weights.indptr))
+    cut = tail != codes[weights.indices]
+    volume = np.bincount(tail, weights=weights.data, minlength=sizes.size)[sizes > 0]
+    # The cut itself, not K minus the rest: a clean partition scores exactly 0.
+    crossing = np.bincount(tail[cut], weights=weights.data[cut], minlength=sizes.size)[sizes > 0]
+    if (volume == 0).any():
+        return float("nan")
+    return float((crossing / volume).sum())
+
+
+def n_nonempty(table: ArrayLike) -> int:
+    """Number of clusters that have points.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk of `fairclust.metrics.contingency`.
+
+    Returns
+    -------
+    int
+        In 0 .. n_clusters.
+    """
+    return int((np.asarray(table).sum(axis=0) > 0).sum())
+
+
+def smallest_cluster(table: ArrayLike) -> int:
+    """Size of the smallest cluster, 0 if one is empty.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk of `fairclust.metrics.contingency`; at least one cluster.
+
+    Returns
+    -------
+    int
+    """
+    return int(np.asarray(table).sum(axis=0).min())
+
+
+def largest_cluster(table: ArrayLike) -> int:
+    """Size of the largest cluster.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk of `fairclust.metrics.contingency`; at least one cluster.
+
+    Returns
+    -------
+    int
+    """
+    return int(np.asarray(table).sum(axis=0).max())
+
+
+def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
+    """Share of misclassified points under the best matching of clusters to true clusters.
+
+    Parameters
+    ----------
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, from 0.
+    truth : array-like of int, shape (n_samples,)
+        True cluster of each point, from 0. The numbers of clusters may differ: the surplus matches nothing.
+
+    Returns
+    -------
+    float
+        In [0, 1), lower is better.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, there is no point, or the labels are no non-negative integers.
+
+    References
+    ----------
+    Error on the stochastic block model of Kleindessner et al., "Guarantees for spectral clustering with
+    fairness constraints", 2019, and of Wang et al. (s-FairSC), 2023. The matching is an assignment problem,
+    solved exactly instead of by trying all permutations.
+    """
+    table = contingency(labels, truth)
+    total = int(table.sum())
+    if total == 0:
+        raise ValueError("there is no point")
+    matched = table[linear_sum_assignment(table, maximize=True)].sum()
+    return float((total - matched) / total)
+
+
+def _points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray, NDArray[np.int64]]:
+    points = np.asarray(X)
+    sizes = cluster_sizes(labels)
+    codes = np.asarray(labels)
+    if points.ndim != 2 or points.shape[0] != codes.size:
+        raise ValueError(f"X {points.shape} must have one row for each of {codes.size} labels")
+    return points, codes, sizes
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(i, min(i + _CHUNK_ROWS, n)) for i in range(0, n, _CHUNK_ROWS)]

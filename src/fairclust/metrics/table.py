@@ -1,0 +1,309 @@
+"""The table of metrics, and the one scorer that fills a row of it from labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from fairclust.metrics import fairness, quality
+from fairclust.metrics.contingency import contingency
+
+__all__ = ["METRICS", "Metric", "score_labels"]
+
+Needs = Literal["table", "X", "W", "truth"]
+Direction = Literal["lower", "higher", "none"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is known about a metric.
+
+    Attributes
+    ----------
+    name : str
+        Key in `METRICS` and column in result files.
+    label : str
+        Heading for tables and axes.
+    function : callable
+        Called with the contingency table, or with (X, labels), (W, labels), (labels, truth), after ``needs``.
+    needs : {'table', 'X', 'W', 'truth'}
+        What it is computed from.
+    range : tuple of float
+        Least and largest possible value (both ends closed; ``nan`` means not applicable and is outside).
+    direction : {'lower', 'higher', 'none'}
+        Which values are better.
+    source : str
+        Paper (and equation) that defines it, or 'ours'.
+    decimals : int
+        Digits to print after the point.
+    takes_target : bool
+        Whether ``function`` accepts the proportions ``target``.
+    """
+
+    name: str
+    label: str
+    function: Callable[..., float]
+    needs: Needs
+    range: tuple[float, float]
+    direction: Direction
+    source: str
+    decimals: int
+    takes_target: bool = False
+
+
+_VFC = "Ziko et al. 2021 (VFC)"
+_FMC = "Park et al. (FMC)"
+_BFKM = "Pan et al. 2023 (BFKM)"
+
+_DECLARED = (
+    Metric(
+        "balance",
+        "Balance",
+        fairness.balance,
+        "table",
+        (0.0, 1.0),
+        "higher",
+        f"Chierichetti et al. 2017; {_VFC}, eq. (1)",
+        4,
+    ),
+    Metric(
+        "average_balance",
+        "Average balance",
+        fairness.average_balance,
+        "table",
+        (0.0, 1.0),
+        "higher",
+        "Wang et al. 2023 (s-FairSC)",
+        4,
+    ),
+    Metric(
+        "fairness_error",
+        "Fairness error",
+        fairness.fairness_error,
+        "table",
+        (0.0, math.inf),
+        "lower",
+        f"{_VFC}, eq. (2), (3)",
+        4,
+        takes_target=True,
+    ),
+    Metric(
+        "delta",
+        "Delta",
+        fairness.delta,
+        "table",
+        (0.0, 1.0),
+        "lower",
+        f"{_FMC}, eq. (4), (14), each pair of groups counted once",
+        4,
+    ),
+    Metric(
+        "delta_max_pair",
+        "Delta (largest pair)",
+        fairness.delta_max_pair,
+        "table",
+        (0.0, 1.0),
+        "lower",
+        f"{_FMC}, published program",
+        4,
+    ),
+    Metric(
+        "additive_gap",
+        "Additive Gap",
+        fairness.additive_gap,
+        "table",
+        (0.0, 2.0),
+        "lower",
+        f"Kim et al. 2025 (FCA); {_FMC}, eq. (5); more than two groups: ours",
+        4,
+    ),
+    Metric(
+        "share_deviation",
+        "Largest share deviation",
+        fairness.share_deviation,
+        "table",
+        (0.0, 1.0),
+        "lower",
+        "ours",
+        4,
+    ),
+    Metric(
+        "fairness_ratio",
+        "FR",
+        fairness.fairness_ratio,
+        "table",
+        (0.0, 1.0),
+        "higher",
+        f"Bera et al. 2019; {_BFKM}, Table III",
+        4,
+    ),
+    Metric("awd", "AWD", fairness.awd, "table", (0.0, 0.5), "lower", f"{_BFKM}, Table III", 4),
+    Metric(
+        "sse", "SSE", quality.sse, "X", (0.0, math.inf), "lower", f"{_VFC}, Table 1; {_BFKM}, Table IV", 1
+    ),
+    Metric(
+        "kmedians_cost",
+        "K-medians cost",
+        quality.kmedians_cost,
+        "X",
+        (0.0, math.inf),
+        "lower",
+        f"{_VFC}, Table 1",
+        1,
+    ),
+    Metric(
+        "dunn_index",
+        "DI",
+        quality.dunn_index,
+        "X",
+        (0.0, math.inf),
+        "higher",
+        f"Dunn 1974; {_BFKM}, Table IV",
+        4,
+    ),
+    Metric(
+        "ncut",
+        "Ncut",
+        quality.ncut,
+        "W",
+        (0.0, math.inf),
+        "lower",
+        f"Shi and Malik 2000; {_VFC}, Table 1",
+        4,
+    ),
+    Metric(
+        "clustering_error",
+        "Error",
+        quality.clustering_error,
+        "truth",
+        (0.0, 1.0),
+        "lower",
+        "Kleindessner et al. 2019; Wang et al. 2023 (s-FairSC)",
+        4,
+    ),
+    Metric(
+        "n_nonempty",
+        "Non-empty clusters",
+        quality.n_nonempty,
+        "table",
+        (0.0, math.inf),
+        "none",
+        "count",
+        0,
+    ),
+    Metric(
+        "smallest_cluster",
+        "Smallest cluster",
+        quality.smallest_cluster,
+        "table",
+        (0.0, math.inf),
+        "none",
+        "count",
+        0,
+    ),
+    Metric(
+        "largest_cluster",
+        "Largest cluster",
+        quality.largest_cluster,
+        "table",
+        (0.0, math.inf),
+        "none",
+        "count",
+        0,
+    ),
+)
+
+METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _DECLARED})
+"""Every metric by name, in the order in which tables print them. Read-only."""
+
+
+def score_labels(
+    X: ArrayLike | None,
+    labels: ArrayLike,
+    groups: ArrayLike,
+    *,
+    n_clusters: int,
+    n_groups: int,
+    target: ArrayLike | None = None,
+    metrics: Iterable[str] | None = None,
+    dunn_max_rows: int | None = 50_000,
+    kmedians_max_evaluations: int | None = 10_000,
+    W: sp.sparray | sp.spmatrix | None = None,
+    truth: ArrayLike | None = None,
+) -> dict[str, float]:
+    """Compute metrics of a clustering from its labels.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features) or None
+        Points; None for a graph without features.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, in 0 .. n_clusters - 1.
+    groups : array-like of int, shape (n_samples,)
+        Group of each point, in 0 .. n_groups - 1.
+    n_clusters : int
+        Number of clusters asked for; those without points count as empty.
+    n_groups : int
+        Number of groups.
+    target : array-like of shape (n_groups,), optional
+        Proportions for the fairness error. Default: the data's own.
+    metrics : iterable of str, optional
+        Names in `METRICS`. Default: all.
+    dunn_max_rows : int or None, default 50,000
+        No Dunn index for more rows; None for no limit.
+    kmedians_max_evaluations : int or None, default 10,000
+        Points tried per cluster before the exact medoid is given up (clusters with fewer points are always
+        exact). None for no limit.
+    W : sparse array of shape (n_samples, n_samples), optional
+        Affinities for the Ncut.
+    truth : array-like of int, shape (n_samples,), optional
+        True clusters for the clustering error.
+
+    Returns
+    -------
+    dict of str to float
+        In the order of ``metrics``. ``nan`` where a metric does not apply: its input was not given, the size
+        is beyond a limit, or its definition is 0/0 (such as the Dunn index of one cluster).
+
+    Raises
+    ------
+    ValueError
+        If a metric's name is unknown or an input that a metric uses is malformed (shapes, codes out of range,
+        values that are not finite).
+    """
+    names = list(METRICS) if metrics is None else list(metrics)
+    unknown = sorted(set(names) - METRICS.keys())
+    if unknown:
+        raise ValueError(f"unknown metrics {unknown}; known are {list(METRICS)}")
+    table = contingency(labels, groups, n_clusters, n_groups)
+    n_samples = int(table.sum())
+    if n_samples == 0:
+        raise ValueError("there is no point to score")
+
+    def value(metric: Metric) -> float:
+        if metric.needs == "table":
+            extra = {"target": target} if metric.takes_target else {}
+            return float(metric.function(table, **extra))
+        if metric.needs == "truth":
+            return float(metric.function(labels, truth)) if truth is not None else math.nan
+        if metric.needs == "W":
+            return float(metric.function(W, labels)) if W is not None else math.nan
+        if X is None:
+            return math.nan
+        if metric.name == "dunn_index" and dunn_max_rows is not None and n_samples > dunn_max_rows:
+            return math.nan
+        if metric.name == "kmedians_cost":
+            return float(metric.function(X, labels, max_evaluations=kmedians_max_evaluations))
+        return float(metric.function(X, labels))
+
+    # One conversion for all metrics that read the points.
+    if X is not None:
+        X = np.asarray(X)
+    return {name: value(METRICS[name]) for name in names}

@@ -1,0 +1,316 @@
+"""Cheapest assignment to fixed centres with bounded group shares: the linear program, and its rounding.
+
+Every cluster must hold between ``lower_j`` and ``upper_j`` of group j, as a share of the cluster's size.
+Groups may overlap. Both steps are those of Bera et al., "Fair algorithms for clustering", NeurIPS 2019;
+HiGHS solves the programs and returns vertices, on which the rounding depends.
+
+The program has N x K variables, but at the right group prices, its dual variables, nearly every point has a
+single cheapest cluster. So it is solved with the prices held within a radius of those of a sample, where no
+column that is dearer by more than twice the radius can matter: these are left out, which is exact. If the
+prices come out at the edge, the next program is drawn around them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.optimize import linprog
+
+# The dual simplex: vertices, and on the whole faster here than the interior point method with crossover.
+_METHOD = "highs-ds"
+# Up to so many variables the whole program is solved at once.
+_DIRECT = 20_000
+# The first prices come from one point in so many; the same part of the points starts with a second column.
+_THINNING = 8
+_LEAST_RADIUS = 1e-3
+# HiGHS works to 1e-7: shares that are so close to an integer are meant to be one.
+_SHARE_EPS = 1e-6
+
+
+@dataclass(frozen=True)
+class FractionalAssignment:
+    """A solution of the linear program.
+
+    Attributes
+    ----------
+    shares : csr_array of shape (n_samples, n_clusters)
+        Part of each point in each cluster; rows sum to one. A vertex: all but a few rows hold a single 1.
+    cost : float
+        The least cost, a lower bound for all labels within the bounds.
+    """
+
+    shares: sparse.csr_array
+    cost: float
+
+
+@dataclass(frozen=True)
+class RoundedAssignment:
+    """Labels from a fractional assignment.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,), int32
+    cost : float
+        Never above that of the fractional assignment.
+    violation : ndarray of shape (n_groups, n_clusters)
+        Points that group j has above, or lacks below, its bounds in cluster k; 0 within.
+    """
+
+    labels: np.ndarray
+    cost: float
+    violation: np.ndarray
+
+
+def fair_assignment_lp(
+    distances: ArrayLike, memberships: ArrayLike, *, lower: ArrayLike, upper: ArrayLike
+) -> FractionalAssignment:
+    """Cheapest fractional assignment with ``lower_j n_k <= n_jk <= upper_j n_k`` for all groups and clusters.
+
+    Parameters
+    ----------
+    distances : array-like of shape (n_samples, n_clusters)
+        Cost of each point in each cluster.
+    memberships : array-like of int, shape (n_samples,), or of bool, shape (n_samples, n_groups)
+        Group codes, or for each point the groups that it is in: any number of them.
+    lower, upper : array-like of shape (n_groups,)
+        Bounds of each group's share in every cluster.
+
+    Returns
+    -------
+    FractionalAssignment
+
+    Raises
+    ------
+    ValueError
+        Shapes disagree, entries are not finite, or a group's share of the data is outside its bounds. The
+        last is the only way to have no solution: otherwise every point in equal parts everywhere is one.
+    RuntimeError
+        HiGHS gives up.
+
+    References
+    ----------
+    Bera et al., "Fair algorithms for clustering", NeurIPS 2019.
+    """
+    cost, inside, low, high = _check(distances, memberships, lower, upper)
+    kinds, kind = np.unique(inside, axis=0, return_inverse=True)
+    rows = np.vstack([kinds.T - high[:, None], low[:, None] - kinds.T])
+    shares, _ = _solve(_excess(cost), np.ones(len(cost)), kind, rows)
+    return FractionalAssignment(shares, float(shares.multiply(cost).sum()))
+
+
+def round_assignment(
+    shares: sparse.csr_array,
+    distances: ArrayLike,
+    memberships: ArrayLike,
+    *,
+    lower: ArrayLike,
+    upper: ArrayLike,
+) -> RoundedAssignment:
+    """Labels by iterative rounding.
+
+    Whole points stay. The others are assigned anew at the least cost, with the size of every cluster and its
+    points of every group held between the integers around the fractional ones. Points that come out whole are
+    fixed, columns that come out empty removed, and so on. Where nothing more changes, the rows that touch few
+    of the fractional points are dropped. (The published loop drops those in every round: same bound, larger
+    violations.) With disjoint groups the first round does it: the program is a flow, its vertices are whole.
+
+    Parameters
+    ----------
+    shares : csr_array of shape (n_samples, n_clusters)
+        As `fair_assignment_lp` returns them.
+    distances, memberships, lower, upper
+        As there.
+
+    Returns
+    -------
+    RoundedAssignment
+        No violation above 4 D + 3 points, with D the most groups that any point is in; below 2 for disjoint
+        groups.
+
+    Raises
+    ------
+    ValueError
+        As `fair_assignment_lp`.
+    RuntimeError
+        HiGHS gives up.
+
+    References
+    ----------
+    Bera et al., "Fair algorithms for clustering", NeurIPS 2019.
+    """
+    cost, inside, low, high = _check(distances, memberships, lower, upper)
+    labels = np.asarray(shares.argmax(axis=1), dtype=np.int32).ravel()
+    part = np.flatnonzero(shares.max(axis=1).toarray().ravel() < 1 - _SHARE_EPS)
+    x = shares[part].toarray()
+    # One more group, of all points, makes cluster sizes rows like the others.
+    member = np.column_stack([inside, np.ones(len(inside), dtype=bool)])[part]
+    few = 2 * (int(inside.sum(axis=1).max()) + 1)
+    mass = member.T @ x
+    at_least, at_most = np.floor(mass + _SHARE_EPS), np.ceil(mass - _SHARE_EPS)
+    held = np.ones(mass.shape, dtype=bool)
+    while len(part):
+        keep = x > _SHARE_EPS
+        point, cluster = keep.nonzero()
+        column, group = member[point].nonzero()
+        counts = _ones(group * x.shape[1] + cluster[column], column, (mass.size, len(point)))[held.ravel()]
+        result = linprog(
+            _excess(cost[part])[keep],
+            A_ub=sparse.vstack([counts, -counts]),
+            b_ub=np.r_[at_most[held], -at_least[held]],
+            A_eq=_ones(point, np.arange(len(point)), (len(part), len(point))),
+            b_eq=np.ones(len(part)),
+            method=_METHOD,
+        )
+        if not result.success:
+            raise RuntimeError(f"HiGHS found no rounding: {result.message}")
+        x[keep] = result.x
+        x[~keep] = 0.0
+        if (x > _SHARE_EPS).sum() == len(point) > len(part):
+            support = np.where(held, member.T @ keep.astype(float), np.inf)
+            held &= support > max(few, support.min())
+        whole = x.max(axis=1) > 1 - _SHARE_EPS
+        labels[part[whole]] = x[whole].argmax(axis=1)
+        fixed = member[whole].T @ np.eye(x.shape[1])[labels[part[whole]]]
+        at_least, at_most = at_least - fixed, at_most - fixed
+        part, member, x = part[~whole], member[~whole], x[~whole]
+    table = np.array([np.bincount(labels[group], minlength=cost.shape[1]) for group in inside.T])
+    sizes = np.bincount(labels, minlength=cost.shape[1])
+    return RoundedAssignment(
+        labels, float(cost[np.arange(len(cost)), labels].sum()), bound_violation(table, sizes, low, high)
+    )
+
+
+def bound_violation(table: np.ndarray, sizes: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Points that each group has above, or lacks below, its bounds in each cluster.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_groups, n_clusters)
+        Counts n_jk.
+    sizes : ndarray of shape (n_clusters,)
+        Points in each cluster.
+    lower, upper : ndarray of shape (n_groups,)
+
+    Returns
+    -------
+    ndarray of shape (n_groups, n_clusters)
+        0 within the bounds.
+    """
+    return np.maximum(0.0, np.maximum(np.outer(lower, sizes) - table, table - np.outer(upper, sizes)))
+
+
+def _check(
+    distances: ArrayLike, memberships: ArrayLike, lower: ArrayLike, upper: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Costs, a boolean (n_samples, n_groups) matrix of memberships, and bounds that the data can meet."""
+    cost = np.asarray(distances, dtype=float)
+    if cost.ndim != 2 or not cost.size or not np.isfinite(cost).all():
+        raise ValueError(f"distances must be a non-empty matrix of finite numbers, found shape {cost.shape}")
+    low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+    if low.ndim != 1 or not low.size or low.shape != high.shape:
+        raise ValueError(f"lower {low.shape} and upper {high.shape} must hold one share for each group")
+    inside = np.asarray(memberships)
+    if inside.ndim == 1 and np.issubdtype(inside.dtype, np.integer):
+        inside = inside[:, None] == np.arange(len(low))
+        if not inside.any(axis=1).all():
+            raise ValueError(f"group codes must be in 0 .. {len(low) - 1}: there are {len(low)} bounds")
+    if inside.dtype != bool or inside.shape != (len(cost), len(low)):
+        raise ValueError(
+            f"memberships must be {len(cost)} integer codes or a boolean matrix of shape "
+            f"{(len(cost), len(low))}, found {inside.dtype} of shape {np.shape(memberships)}"
+        )
+    shares = inside.mean(axis=0)
+    # Bounds that are no numbers fail as well, the way this is written.
+    outside = np.flatnonzero(~((low <= shares + 1e-12) & (shares <= high + 1e-12)))
+    if len(outside):
+        j = outside[0]
+        raise ValueError(
+            f"no assignment meets the bounds of group {j}: its share of the data is {shares[j]:.6g}, "
+            f"its bounds are [{low[j]:.6g}, {high[j]:.6g}]"
+        )
+    # Shares are in [0, 1] anyhow, and infinity is no coefficient.
+    return cost, inside, np.maximum(low, 0.0), np.minimum(high, 1.0)
+
+
+def _excess(cost: np.ndarray) -> np.ndarray:
+    """What has to be paid above the least cost of each row, in units that suit HiGHS's fixed tolerances."""
+    excess = cost - cost.min(axis=1, keepdims=True)
+    excess /= excess.mean() or 1.0
+    return excess
+
+
+def _ones(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+
+
+def _solve(
+    excess: np.ndarray, weight: np.ndarray, kind: np.ndarray, rows: np.ndarray
+) -> tuple[sparse.csr_array, np.ndarray]:
+    """The linear program, by prices within a growing radius.
+
+    Parameters
+    ----------
+    excess : ndarray of shape (n_samples, n_clusters)
+        Costs, zero at the least and about one on average.
+    weight : ndarray of shape (n_samples,)
+        How many points each stands for.
+    kind : ndarray of shape (n_samples,)
+        Points with the same memberships are of one kind; none is empty.
+    rows : ndarray of shape (n_rows, n_kinds)
+        ``rows @ n <= 0`` for the table n of kinds by clusters.
+
+    Returns
+    -------
+    shares : csr_array of shape (n_samples, n_clusters)
+        Rows sum to `weight`.
+    prices : ndarray of shape (n_kinds, n_clusters)
+        In each row of ``excess + prices[kind]`` the shares are where it is least.
+    """
+    n_samples, n_clusters = excess.shape
+    n_kinds = rows.shape[1]
+    n_cells = n_kinds * n_clusters
+    prices = np.zeros((n_kinds, n_clusters))
+    n_columns = excess.size
+    if excess.size > _DIRECT and 2 * n_kinds <= n_samples:
+        # Weighted up to every kind's total, a sample has a solution where the whole has one.
+        by_kind = np.argsort(kind, kind="stable")
+        sample = np.union1d(np.unique(kind, return_index=True)[1], by_kind[::_THINNING])
+        scale = np.bincount(kind, weight) / np.bincount(kind[sample], weight[sample])
+        scaled = weight[sample] * scale[kind[sample]]
+        # About one each again: HiGHS can lose its way among weights in the thousands.
+        _, prices = _solve(excess[sample], scaled / scaled.mean(), kind[sample], rows)
+        n_columns = min(n_columns, n_samples + max(_DIRECT // n_clusters, n_samples // _THINNING))
+    # The table gets variables of its own: the bounds, dense in the points, become rows of a few entries.
+    # Two more for each cell are points out of nowhere and into it; they keep the prices within the radius.
+    unit = sparse.eye_array(n_cells)
+    bounds = sparse.kron(rows, sparse.eye_array(n_clusters))
+    bounds = sparse.hstack([bounds, sparse.csr_array((bounds.shape[0], 2 * n_cells))])
+    radius = 0.0
+    while True:
+        regret = excess + prices[kind]
+        regret -= regret.min(axis=1, keepdims=True)
+        widest = np.partition(regret, n_columns - 1, axis=None)[n_columns - 1]
+        radius = 1.5 * radius or max(widest / 2, _LEAST_RADIUS)
+        keep = regret <= 2 * radius
+        point, cluster = keep.nonzero()
+        column = np.arange(len(point))
+        one_each = _ones(point, column, (n_samples, len(point)))
+        table = _ones(kind[point] * n_clusters + cluster, column, (n_cells, len(point)))
+        result = linprog(
+            np.r_[excess[keep], np.zeros(n_cells), radius - prices.ravel(), radius + prices.ravel()],
+            A_ub=sparse.hstack([sparse.csr_array((bounds.shape[0], len(point))), bounds]),
+            b_ub=np.zeros(bounds.shape[0]),
+            A_eq=sparse.block_array([[one_each, None, None, None], [table, -unit, unit, -unit]]),
+            b_eq=np.r_[weight, np.zeros(n_cells)],
+            method=_METHOD,
+        )
+        if not result.success:
+            raise RuntimeError(f"HiGHS found no assignment: {result.message}")
+        prices = -result.eqlin.marginals[n_samples:].reshape(n_kinds, n_clusters)
+        if result.x[len(point) + n_cells :].sum() <= _SHARE_EPS:
+            shares = sparse.csr_array((result.x[: len(point)], (point, cluster)), shape=excess.shape)
+            shares.eliminate_zeros()
+            return shares, prices

@@ -1,0 +1,97 @@
+"""A whole grid of fairness weights from the same starting centres, and the smallest that is fair enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from fairclust.kernels.assignment import Potentials
+from fairclust.metrics.contingency import contingency
+from fairclust.metrics.fairness import fairness_error as fairness_error_of
+from fairclust.solvers.prototypes import Start, VariationalPrototypes
+
+
+@dataclass(frozen=True)
+class LamPath:
+    """Fits along a grid of `lam`.
+
+    Attributes
+    ----------
+    lams : ndarray of shape (n_lams,)
+        Ascending.
+    estimators : list
+        Fitted, one for each `lam`.
+    fairness_errors : ndarray of shape (n_lams,)
+        ``sum_k KL(U || P_k)`` of the labels.
+    best : int or None
+        Position of the smallest `lam` whose fairness error is small enough; None if none is, or if no bound
+        was asked for.
+    """
+
+    lams: np.ndarray
+    estimators: list[VariationalPrototypes]
+    fairness_errors: np.ndarray
+    best: int | None
+
+
+def lam_path(
+    estimator: VariationalPrototypes,
+    X: Any,
+    lams: Sequence[float],
+    *,
+    sensitive_features: Any,
+    fairness_error: float | None = None,
+    warm_start: bool = False,
+) -> LamPath:
+    """Fit clones of `estimator` for every `lam`, as the paper chooses its trade-off.
+
+    The rows are packed, the starting centres drawn and the distances to them computed once for all.
+
+    Parameters
+    ----------
+    estimator : VariationalFairKMeans or VariationalFairKMedians
+        Its `lam` is not looked at.
+    X : array-like of shape (n_samples, n_features)
+    lams : sequence of float
+        Sorted before use.
+    sensitive_features : array-like of shape (n_samples,)
+    fairness_error : float, optional
+        Bound on the fairness error that `best` has to keep.
+    warm_start : bool, default=False
+        Start each fit from the centres and prices of the one before; off in the paper.
+
+    Returns
+    -------
+    LamPath
+    """
+    grid = np.sort(np.asarray(lams, dtype=float))
+    start: Start | None = None
+    models: list[VariationalPrototypes] = []
+    errors = []
+    for lam in grid:
+        model = clone(estimator).set_params(lam=float(lam))
+        rows, codes = model._check_input(X, sensitive_features)
+        if start is None:
+            start = model._open(rows, codes)
+            first = start.potentials
+            work = Potentials.empty(first.layout, first.n_groups, model.n_clusters, first.a.dtype)
+        here = start
+        if warm_start and models:
+            before = models[-1]
+            model._measure(start, before.cluster_centers_, work)
+            here = replace(
+                start,
+                potentials=work,
+                prototypes=before._prototypes,
+                prices=before.offset_ if model.solver == "accelerated" else None,
+            )
+        model._iterate(rows, here, work)
+        models.append(model)
+        table = contingency(model.labels_, codes, model.n_clusters, len(model.groups_))
+        errors.append(fairness_error_of(table, model.target_))
+    fair = np.flatnonzero(np.array(errors) <= (-1.0 if fairness_error is None else fairness_error))
+    return LamPath(grid, models, np.array(errors), int(fair[0]) if len(fair) else None)

@@ -1,0 +1,49 @@
+"""Fixtures: local servers with and without TLS, and the catalogue that ships with the project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+import yaml
+from local_server import Server
+
+from fairclust.datasets import Catalogue
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def server(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """HTTPS server whose certificate requests trusts."""
+    bundle = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(str(bundle))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
+    monkeypatch.setenv("NO_PROXY", "*")
+    running = Server(authority)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def plain_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """The same without TLS."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    running = Server(None)
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def catalogue() -> Catalogue:
+    """The catalogue that ships with the project."""
+    text = (ROOT / "config" / "config.yaml").read_text(encoding="utf-8")
+    stated = yaml.safe_load(text)
+    return Catalogue.model_validate({key: stated[key] for key in ("sources", "datasets")})

@@ -1,0 +1,104 @@
+"""A local server whose answers a test chooses."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import ssl
+import threading
+import zipfile
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import trustme
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+class Server:
+    """Answers each path with the function in `routes`; remembers what was asked."""
+
+    def __init__(self, authority: trustme.CA | None):
+        self.routes: dict[str, Answer] = {}
+        self.hits: list[str] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                server.hits.append(self.path)
+                self.close_connection = True
+                # The client may hang up when it has seen enough.
+                with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
+                    server.routes.get(self.path, status(404))(self)
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        self.scheme = "http"
+        if authority is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            authority.issue_cert("127.0.0.1").configure_cert(context)
+            self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
+            self.scheme = "https"
+        threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
+
+    def url(self, path: str) -> str:
+        return f"{self.scheme}://127.0.0.1:{self.http.server_port}{path}"
+
+    def close(self) -> None:
+        self.http.shutdown()
+        self.http.server_close()
+
+
+def status(code: int, **headers: str) -> Answer:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(code)
+        for key, value in headers.items():
+            handler.send_header(key, value)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    return answer
+
+
+def body(content: bytes, stated: int | None = None) -> Answer:
+    """Answer with `content`; `stated` is the length claimed, if it is to be a lie."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content) if stated is None else stated))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    return answer
+
+
+def endless(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+
+
+def in_turn(*answers: Answer) -> Answer:
+    """Answer with the first function, then the second, and so on."""
+    rest = list(answers)
+    return lambda handler: rest.pop(0)(handler)
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

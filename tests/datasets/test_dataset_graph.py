@@ -1,0 +1,58 @@
+import json
+
+import numpy as np
+import pytest
+
+from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.graph import GRAPH, build_knn_graph, load_graph, save_graph
+
+
+@pytest.fixture
+def graph():
+    return build_knn_graph(np.random.default_rng(0).normal(size=(50, 3)), 5)
+
+
+def test_round_trip(graph, tmp_path):
+    W, info = graph
+    save_graph(tmp_path / "new" / "graph", W, {**info, "data": "abc"})
+    back, told = load_graph(tmp_path / "new" / "graph")
+    assert (back != W).nnz == 0
+    assert back.dtype == W.dtype
+    assert told == json.loads(json.dumps({**info, "data": "abc"}))
+
+
+def test_saving_again_replaces_and_leaves_one_file(graph, tmp_path):
+    W, info = graph
+    save_graph(tmp_path, W, info)
+    save_graph(tmp_path, 2 * W, info)
+    assert (load_graph(tmp_path)[0] != 2 * W).nnz == 0
+    assert [path.name for path in tmp_path.iterdir()] == [GRAPH]
+
+
+def test_what_cannot_be_written_leaves_the_old_graph(graph, tmp_path):
+    W, info = graph
+    save_graph(tmp_path, W, info)
+    with pytest.raises(TypeError):
+        save_graph(tmp_path, 2 * W, {"rng": np.random.default_rng()})
+    assert (load_graph(tmp_path)[0] != W).nnz == 0
+    assert [path.name for path in tmp_path.iterdir()] == [GRAPH]
+
+
+@pytest.mark.parametrize("damage", [None, b"", b"not a zip file", "truncate", "pickle", "keys", "edges"])
+def test_no_graph(graph, tmp_path, damage):
+    file = tmp_path / GRAPH
+    if damage == "truncate":
+        save_graph(tmp_path, *graph)
+        file.write_bytes(file.read_bytes()[:-200])
+    elif damage == "pickle":
+        np.savez(file, indptr=np.array([None], dtype=object))
+    elif damage == "keys":
+        np.savez(file, indptr=np.zeros(1))
+    elif damage == "edges":
+        W, info = graph
+        W.indices[0] = 10_000
+        save_graph(tmp_path, W, info)
+    elif damage is not None:
+        file.write_bytes(damage)
+    with pytest.raises(DatasetError, match="holds no graph"):
+        load_graph(tmp_path)

@@ -1,0 +1,325 @@
+"""From a file to a prepared data set: values, groups, card, and every error with its words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.preprocessing import StandardScaler, normalize
+
+from fairclust.datasets import (
+    Catalogue,
+    DatasetError,
+    DatasetSpec,
+    PreparedDataset,
+    SourceCorrupt,
+    SourceSpec,
+    prepare_dataset,
+    scaling,
+)
+from fairclust.datasets.scaling import standardize, unit_rows
+
+TEXT = "age,sex,hours,city\n30,f,10,x\n40,m,20,y\n50,f,60,x\n60,o,30,z\n"
+
+
+def prepare(tmp_path: Path, text: str = TEXT, groups_text: str | None = None, **spec: Any) -> PreparedDataset:
+    """Prepare the data set 'demo' from `text`; features are age and hours, groups the column sex."""
+    fields: dict[str, Any] = {
+        "title": "Demo",
+        "source": "table",
+        "features": ["age", "hours"],
+        "sensitive": {"column": "sex"},
+        "n_clusters": 2,
+        **spec,
+    }
+    paths = {"table": tmp_path / "t.csv"}
+    paths["table"].write_text(text, encoding="utf-8")
+    if groups_text is not None:
+        paths["groups"] = tmp_path / "g.csv"
+        paths["groups"].write_text(groups_text, encoding="utf-8")
+    return prepare_dataset("demo", DatasetSpec.model_validate(fields), paths)
+
+
+def test_prepared(tmp_path: Path) -> None:
+    ds = prepare(tmp_path)
+    raw = np.array([[30, 10], [40, 20], [50, 60], [60, 30]], dtype=float)
+    assert_allclose(ds.X, normalize(StandardScaler().fit_transform(raw)), atol=1e-15)
+    assert ds.X.dtype == np.float64 and ds.X.flags.c_contiguous
+    assert ds.groups.dtype == np.int32
+    assert_array_equal(ds.groups, [0, 1, 0, 2])
+    assert ds.group_names == ("f", "m", "o")
+    assert ds.feature_names == ("age", "hours")
+
+
+def test_card(tmp_path: Path) -> None:
+    ds = prepare(tmp_path, drop_rows={"city": ["z", "w"]}, shown="a note")
+    card = json.loads(json.dumps(ds.card))
+    assert card["status"] == "ok"
+    assert (card["name"], card["title"], card["shown"], card["n_clusters"]) == ("demo", "Demo", "a note", 2)
+    assert (card["rows_read"], card["rows"]) == (4, 3)
+    assert card["dropped"] == [
+        {"column": "city", "value": "z", "rows": 1},
+        {"column": "city", "value": "w", "rows": 0},
+    ]
+    assert card["groups"] == [
+        {"name": "f", "size": 2, "share": 2 / 3},
+        {"name": "m", "size": 1, "share": 1 / 3},
+    ]
+    assert [step["step"] for step in card["scaling"]] == ["standardize", "l2"]
+    assert card["scaling"][0]["mean"] == [40.0, 30.0]
+    assert_allclose(card["scaling"][0]["std"], np.std([[30, 10], [40, 20], [50, 60]], axis=0))
+    assert "population" in card["scaling"][0]["meaning"]
+
+
+def test_data_hash_tells_data_apart(tmp_path: Path) -> None:
+    first = prepare(tmp_path).card["data_hash"]
+    assert prepare(tmp_path).card["data_hash"] == first
+    others = [
+        prepare(tmp_path, TEXT.replace("30,f", "31,f")),
+        prepare(tmp_path, TEXT.replace("60,o", "60,m")),
+        prepare(tmp_path, scale="standardize"),
+        prepare(tmp_path, TEXT.replace("hours", "h"), features=["age", "h"]),
+        prepare(tmp_path, sensitive={"column": "sex", "groups": {"f": ["f"], "m": ["m"], "x": "*"}}),
+    ]
+    assert len({first, *(ds.card["data_hash"] for ds in others)}) == 6
+
+
+def test_group_mapping_gives_the_codes(tmp_path: Path) -> None:
+    ds = prepare(tmp_path, sensitive={"column": "sex", "groups": {"rest": "*", "men": ["m"]}})
+    assert ds.group_names == ("rest", "men")
+    assert_array_equal(ds.groups, [0, 1, 0, 0])
+
+
+def test_numbers_as_groups_sort_as_numbers(tmp_path: Path) -> None:
+    text = "v,g\n1,10\n2,9\n3,b\n4,10\n"
+    ds = prepare(tmp_path, text, features=["v"], sensitive={"column": "g"})
+    assert ds.group_names == ("9", "10", "b")
+    mapped = {"column": "g", "groups": {"ten": [10], "other": "*"}}
+    assert_array_equal(prepare(tmp_path, text, features=["v"], sensitive=mapped).groups, [0, 1, 1, 0])
+
+
+def test_all_features_leave_out_the_sensitive_column(tmp_path: Path) -> None:
+    ds = prepare(tmp_path, "a,sex,b\n1,f,2\n3,m,4\n", features="all")
+    assert ds.feature_names == ("a", "b")
+
+
+def test_groups_from_another_file(tmp_path: Path) -> None:
+    ds = prepare(
+        tmp_path,
+        "1,2\n3,4\n5,6\n",
+        "b\nb\na\n",
+        features="all",
+        reader={"header": False, "names": ["u", "v"]},
+        sensitive={"column": 0, "source": "groups"},
+        drop_rows={"u": [3]},
+        scale="none",
+    )
+    assert_array_equal(ds.X, [[1, 2], [5, 6]])
+    assert ds.group_names == ("a", "b")
+    assert_array_equal(ds.groups, [1, 0])
+    assert [source["name"] for source in ds.card["sources"]] == ["table", "groups"]
+
+
+def test_groups_from_another_file_with_its_own_reader(tmp_path: Path) -> None:
+    ds = prepare(
+        tmp_path,
+        "u,v\n1,2\n3,4\n",
+        "id;g\n1;b\n2;a\n",
+        features="all",
+        sensitive={"column": "g", "source": "groups", "reader": {"sep": ";"}},
+    )
+    assert_array_equal(ds.groups, [1, 0])
+
+
+def test_scale_none_keeps_values(tmp_path: Path) -> None:
+    ds = prepare(tmp_path, scale="none")
+    assert_array_equal(ds.X, [[30, 10], [40, 20], [50, 60], [60, 30]])
+    assert ds.card["scaling"] == []
+
+
+def test_constant_column_and_zero_row(tmp_path: Path) -> None:
+    # 0.1 has no exact binary form: its mean over three rows differs from it.
+    text = "a,c,sex\n1,0.1,f\n2,0.1,m\n3,0.1,f\n"
+    ds = prepare(tmp_path, text, features=["a", "c"])
+    assert ds.card["scaling"][0]["constant_columns"] == ["c"]
+    assert ds.card["scaling"][0]["std"][1] == 0.0
+    assert ds.card["scaling"][1]["zero_rows"] == 1
+    assert_array_equal(ds.X, [[-1, 0], [0, 0], [1, 0]])
+
+
+ERRORS: dict[str, tuple[dict[str, Any], str]] = {
+    "missing column": (
+        {"features": ["age", "hour"]},
+        "data set 'demo', file 't.csv', column 'hour': no such column; .*nearest: 'hours'",
+    ),
+    "missing sensitive column": ({"sensitive": {"column": "sx"}}, "column 'sx': no such column; .*'sex'"),
+    "missing drop column": ({"drop_rows": {"town": ["x"]}}, "column 'town': no such column"),
+    "text in a feature": (
+        {"features": ["age", "city"]},
+        "column 'city': a feature has cells .* found 'x' in line 2, 4 such cells in all. Fix",
+    ),
+    "unknown group": (
+        {"sensitive": {"column": "sex", "groups": {"f": ["f"], "m": ["m"]}}},
+        "file 't.csv', column 'sex': unknown group value 'o'; expected 'f', 'm'; "
+        "found 'o' in 1 rows, first in data row 4. Fix: add the value to 'sensitive.groups'",
+    ),
+    "several unknown groups": (
+        {"sensitive": {"column": "sex", "groups": {"a": ["a"], "b": ["b"]}}},
+        "found 'f' in 2 rows, first in data row 1, and also 'm', 'o'",
+    ),
+    "missing group value": (
+        {"text": TEXT.replace("60,o", "60,")},
+        "unknown group value ''; expected 'f', 'm'; found '' in 1 rows, first in data row 4",
+    ),
+    "missing group value is not 'other'": (
+        {
+            "text": TEXT.replace("60,o", "60,"),
+            "sensitive": {"column": "sex", "groups": {"f": ["f"], "rest": "*"}},
+        },
+        "unknown group value ''",
+    ),
+    "empty group": (
+        {"sensitive": {"column": "sex", "groups": {"f": ["f"], "x": ["x"], "rest": "*"}}},
+        "group 'x' is empty; .*found f: 2, x: 0, rest: 2. Fix",
+    ),
+    "group emptied by dropping": (
+        {
+            "drop_rows": {"city": ["y"]},
+            "sensitive": {"column": "sex", "groups": {"f": ["f"], "m": ["m"], "rest": "*"}},
+        },
+        "group 'm' is empty",
+    ),
+    "one group": ({"text": "age,sex,hours\n1,f,2\n2,f,3\n"}, "there is only one group; .*found f: 2"),
+    "one row": (
+        {"drop_rows": {"city": ["x", "y"]}},
+        "too little data; expected at least 2 rows and 1 feature; found 1 of 4 rows",
+    ),
+    "no feature": ({"text": "sex\nf\nm\n", "features": "all"}, "found 2 of 2 rows, 0 features"),
+    "sensitive column as feature": ({"features": ["age", "sex"]}, "the groups must not be a feature"),
+    "feature twice": ({"features": ["age", 0]}, r"lists a column twice.*\['age', 'age'\]"),
+    "huge values": (
+        {"text": TEXT.replace("30,f", "1e200,f")},
+        r"column 'age': values whose squares overflow; expected at most 1e\+140; found 1e\+200",
+    ),
+    "groups file too short": (
+        {"groups_text": "sex\nf\nm\n", "sensitive": {"column": "sex", "source": "groups"}},
+        "file 'g.csv', column 'sex': the file of the groups has another number of rows than the table; "
+        "expected 4 rows; found 2",
+    ),
+    "no path": (
+        {"sensitive": {"column": "sex", "source": "elsewhere"}},
+        "no path is given for its source 'elsewhere'; found \\['table'\\]",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_errors(tmp_path: Path, case: str) -> None:
+    fields, message = ERRORS[case]
+    with pytest.raises(DatasetError, match=message):
+        prepare(tmp_path, **fields)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    spec = DatasetSpec.model_validate(
+        {"title": "T", "source": "s", "sensitive": {"column": 0}, "n_clusters": 2}
+    )
+    with pytest.raises(DatasetError, match=r"no such file\. Fix: fetch the source 's'"):
+        prepare_dataset("demo", spec, {"s": tmp_path / "none"})
+
+
+def test_sources_on_the_card(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(TEXT)
+    catalogue = Catalogue.model_validate(
+        {
+            "datasets": {
+                "demo": {
+                    "title": "T",
+                    "source": {"path": str(path), "licence": "private"},
+                    "sensitive": {"column": "sex"},
+                    "features": ["age"],
+                    "n_clusters": 2,
+                }
+            }
+        }
+    )
+    card = prepare_dataset("demo", catalogue.datasets["demo"], {"demo": path}).card
+    assert card["sources"][0]["licence"] == "private"
+    assert card["sources"][0]["check"] == "not verified"
+    sha256 = card["sources"][0]["sha256"]
+
+    named = catalogue.datasets["demo"].model_copy(update={"source": "s"})
+    right = SourceSpec(file="t.csv", urls=("https://example.org/t",), sha256=sha256, licence="CC0")
+    card = prepare_dataset("demo", named, {"s": path}, {"s": right}).card
+    assert card["sources"][0] == {
+        "name": "s",
+        "sha256": sha256,
+        "check": "verified",
+        "file": "t.csv",
+        "member": None,
+        "urls": ["https://example.org/t"],
+        "homepage": None,
+        "licence": "CC0",
+        "note": None,
+    }
+    wrong = right.model_copy(update={"sha256": "0" * 64})
+    with pytest.raises(SourceCorrupt, match=f"is {sha256}, expected 000"):
+        prepare_dataset("demo", named, {"s": path}, {"s": wrong})
+
+
+def test_census_ii_shape(tmp_path: Path, catalogue: Catalogue) -> None:
+    """The reader of Census II on a file of the same shape: 125 tab-separated columns, no header."""
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 1000, size=(3000, 125))
+    table[:, 112] = rng.random(3000) < 0.5153
+    path = tmp_path / "census.txt"
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in table.tolist()))
+    spec = catalogue.datasets["census_ii"]
+    ds = prepare_dataset("census_ii", spec, {"census1990_raw": path}, catalogue.sources_of("census_ii"))
+    columns = [int(column) for column in spec.features]
+    assert len(columns) == 25
+    expected = normalize(StandardScaler().fit_transform(table[:, columns].astype(float)))
+    assert_allclose(ds.X, expected, atol=1e-12)
+    assert_array_equal(ds.groups, table[:, 112])
+    assert ds.card["n_clusters"] == 20
+    assert ds.card["sources"][0]["check"] == "not verified"
+
+
+finite = st.floats(-1e6, 1e6).map(lambda v: round(v, 3))
+
+
+@settings(deadline=None)
+@given(arrays(np.float64, st.tuples(st.integers(2, 40), st.integers(1, 5)), elements=finite))
+def test_scaling_agrees_with_scikit_learn(raw: np.ndarray) -> None:
+    X = raw.copy()
+    _, std, constant = standardize(X)
+    assert_array_equal(constant, np.ptp(raw, axis=0) == 0)
+    assert_array_equal(X[:, constant], 0.0)
+    varying = ~constant
+    expected = (raw - raw.mean(axis=0))[:, varying] / raw.std(axis=0)[varying]
+    assert_allclose(X[:, varying], expected, rtol=1e-6, atol=1e-6)
+    assert_allclose(std[varying], raw.std(axis=0)[varying])
+    zero_rows = int((X == 0).all(axis=1).sum())
+    assert unit_rows(X) == zero_rows
+    norms = np.linalg.norm(X, axis=1)
+    assert_allclose(norms[norms > 0], 1.0)
+    assert (norms == 0).sum() == zero_rows
+
+
+def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = np.random.default_rng(0).normal(5.0, 3.0, size=(1000, 4))
+    whole, parts = raw.copy(), raw.copy()
+    standardize(whole)
+    unit_rows(whole)
+    monkeypatch.setattr(scaling, "BLOCK_ROWS", 7)
+    standardize(parts)
+    unit_rows(parts)
+    assert_allclose(parts, whole, rtol=1e-12, atol=1e-15)

@@ -1,0 +1,188 @@
+"""What the configuration accepts and what it refuses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fairclust.datasets import Catalogue, DatasetSpec, ReaderSpec, SensitiveSpec, SourceSpec, source_names
+
+URL = "https://example.org/a.csv"
+HASH = "0" * 64
+SOURCE: dict[str, Any] = {"file": "a/b.csv", "urls": [URL], "sha256": HASH, "licence": "CC0"}
+TABLE: dict[str, Any] = {"title": "T", "source": "s", "sensitive": {"column": "sex"}, "n_clusters": 3}
+GENERATED: dict[str, Any] = {"title": "T", "generator": "pkg.mod:make", "n_clusters": 3}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"file": "/a.csv"}, "must be a relative path"),
+        ({"file": "a/../../b.csv"}, "must be a relative path"),
+        ({"file": "a\\b.csv"}, "must be a relative path"),
+        ({"file": "C:/b.csv"}, "must be a relative path"),
+        ({"file": ""}, "must be a relative path"),
+        ({"urls": ["http://example.org/a"]}, "must be an https URL"),
+        ({"urls": ["ftp://example.org/a"]}, "must be an https URL"),
+        ({"urls": ["http://127.0.0.1.example.org/a"]}, "must be an https URL"),
+        ({"urls": []}, "needs 'urls'"),
+        ({"sha256": None}, "needs 'sha256'"),
+        ({"sha256": "abc"}, "should match pattern"),
+        ({"licence": None}, "needs 'licence'"),
+        ({"member": "m"}, "needs 'member_sha256'"),
+        ({"member_sha256": HASH}, "needs 'member'"),
+        ({"path": "mine.csv"}, "either 'file'"),
+        ({"file": None}, "either 'file'"),
+        ({"max_bytes": 0}, "greater than 0"),
+        ({"checksum": "x"}, "Extra inputs"),
+    ],
+)
+def test_source_refuses(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        SourceSpec.model_validate(SOURCE | changes)
+
+
+def test_own_path_has_no_urls() -> None:
+    with pytest.raises(ValidationError, match="has no 'urls'"):
+        SourceSpec(path="a.csv", urls=(URL,))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:80", "localhost:8000", "[::1]:8000", "127.8.8.8"])
+def test_http_on_loopback(host: str) -> None:
+    assert SourceSpec.model_validate(SOURCE | {"urls": [f"http://{host}/a"]})
+
+
+@given(st.text(max_size=30))
+def test_file_stays_below_its_folder(file: str) -> None:
+    try:
+        spec = SourceSpec.model_validate(SOURCE | {"file": file})
+    except ValidationError:
+        return
+    parts = (spec.file or "").split("/")
+    assert ".." not in parts and not file.startswith("/") and "\\" not in file
+
+
+def test_hash_that_decides() -> None:
+    member = SOURCE | {"member": "m", "member_sha256": "1" * 64}
+    assert SourceSpec.model_validate(SOURCE).content_sha256 == HASH
+    assert SourceSpec.model_validate(member).content_sha256 == "1" * 64
+    assert SourceSpec.model_validate(SOURCE | {"sha256": "unknown"}).content_sha256 is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"a": [1]}, "at least two groups"),
+        ({"a": "*", "b": "*"}, "only one group may be"),
+        ({"a": [1], "b": [1, 2]}, "value '1' is listed in both 'a' and 'b'"),
+        ({"a": [], "b": [1]}, "lists no value"),
+        ({"a": [True], "b": "*"}, "boolean True; put it in quotes"),
+    ],
+)
+def test_groups_refuse(groups: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        SensitiveSpec(column="c", groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"generator": "a.b"}, "either 'source' or 'generator'"),
+        ({"source": None}, "either 'source' or 'generator'"),
+        ({"sensitive": None}, "needs 'sensitive'"),
+        ({"params": {"a": 1}}, "belongs to a generator"),
+        ({"scale": ["l2", "l2"]}, "holds a step twice"),
+        ({"scale": "minmax"}, "scale"),
+        ({"n_clusters": 1}, "greater than or equal to 2"),
+        ({"features": []}, "at least 1 item"),
+        ({"features": [-1]}, "greater than or equal to 0"),
+        ({"reader": {"sep": ",,"}}, "at most 1 character"),
+        ({"reader": {"encoding": "utf-99"}}, "unknown encoding"),
+        ({"reader": {"names": ["a"]}}, "without header"),
+        ({"reader": {"names": ["a", "a"], "header": False}}, "a name twice"),
+    ],
+)
+def test_table_refuses(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        DatasetSpec.model_validate(TABLE | changes)
+
+
+def test_generated_refuses_what_belongs_to_tables() -> None:
+    with pytest.raises(ValidationError, match="has no features, sensitive"):
+        DatasetSpec.model_validate(GENERATED | {"features": ["a"], "sensitive": {"column": 0}})
+    with pytest.raises(ValidationError, match="pattern"):
+        DatasetSpec.model_validate(GENERATED | {"generator": "os; rm"})
+
+
+@pytest.mark.parametrize(
+    ("scale", "steps"),
+    [
+        ("none", ()),
+        ("standardize", ("standardize",)),
+        ("l2", ("standardize", "l2")),
+        (["l2"], ("l2",)),
+        ([], ()),
+    ],
+)
+def test_scale_words(scale: Any, steps: tuple[str, ...]) -> None:
+    assert DatasetSpec.model_validate(TABLE | {"scale": scale}).scale == steps
+
+
+def test_scale_default() -> None:
+    assert DatasetSpec.model_validate(TABLE).scale == ("standardize", "l2")
+    assert ReaderSpec().sep == ","
+
+
+def test_catalogue_names_the_nearest_source() -> None:
+    with pytest.raises(ValidationError, match="unknown source 'addult'; nearest: 'adult'"):
+        Catalogue.model_validate(
+            {"sources": {"adult": SOURCE}, "datasets": {"d": TABLE | {"source": "addult"}}}
+        )
+
+
+def test_sources_of_a_data_set() -> None:
+    inline = {"path": "g.csv"}
+    both = TABLE | {"source": {"path": "a.csv"}, "sensitive": {"column": 0, "source": inline}}
+    catalogue = Catalogue.model_validate(
+        {
+            "sources": {"s": SOURCE},
+            "datasets": {"own": both, "named": TABLE, "made": GENERATED},
+        }
+    )
+    assert list(catalogue.sources_of("own")) == ["own", "own.groups"]
+    assert catalogue.sources_of("own")["own.groups"].path == "g.csv"
+    assert list(catalogue.sources_of("named")) == ["s"]
+    assert catalogue.sources_of("made") == {}
+    assert source_names("named", catalogue.datasets["named"]) == ("s",)
+
+
+def test_own_csv_takes_eight_lines() -> None:
+    text = """\
+datasets:
+  mine:
+    title: My data
+    source: {path: data/mine.csv}
+    sensitive: {column: sex}
+    n_clusters: 5
+"""
+    assert len(text.splitlines()) - 1 <= 8
+    spec = Catalogue.model_validate(yaml.safe_load(text)).datasets["mine"]
+    assert spec.features == "all"
+
+
+def test_shipped_catalogue(catalogue: Catalogue) -> None:
+    used = {name for dataset in catalogue.datasets for name in catalogue.sources_of(dataset)}
+    graphs = {"lastfm_edges", "lastfm_target", "facebook_edges", "facebook_groups"}
+    assert used == set(catalogue.sources) - graphs
+    assert [n for n, s in catalogue.sources.items() if s.content_sha256 is None] == ["census1990_raw"]
+
+
+def test_schema_describes_every_key() -> None:
+    schema = Catalogue.model_json_schema()
+    for model in schema["$defs"].values():
+        assert all("description" in key for key in model["properties"].values())

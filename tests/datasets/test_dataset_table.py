@@ -1,0 +1,194 @@
+"""Reading delimited text: exact values, exact complaints."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from fairclust.datasets import DatasetError, ReaderSpec
+from fairclust.datasets import table as table_module
+from fairclust.datasets.table import TableFile
+
+
+def open_table(tmp_path: Path, text: str | bytes, **reader: Any) -> TableFile:
+    path = tmp_path / "t.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return TableFile(path, ReaderSpec(**reader), "demo")
+
+
+def column_text(table: TableFile, column: int) -> list[str]:
+    factor = table.read([], column).factor
+    assert factor is not None
+    return [factor.values[code] for code in factor.codes]
+
+
+cell = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"), exclude_characters="\u2028\u2029"),
+    max_size=6,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(st.floats(allow_nan=False, allow_infinity=False), cell, st.integers(-(2**53), 2**53)),
+        min_size=1,
+        max_size=30,
+    ),
+    sep=st.sampled_from(",;\t"),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_what_was_written_is_read(
+    tmp_path: Path, rows: list[tuple[float, str, int]], sep: str, end: str
+) -> None:
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter=sep, lineterminator=end)
+    writer.writerow(["a", "text", "b"])
+    writer.writerows((repr(a), text, b) for a, text, b in rows)
+    read = open_table(tmp_path, out.getvalue(), sep=sep).read([2, 0], 1)
+    assert_array_equal(read.X, [(b, a) for a, _, b in rows])
+    assert read.feature_names == ("b", "a")
+    assert read.factor is not None
+    assert [read.factor.values[c] for c in read.factor.codes] == [text.strip() for _, text, _ in rows]
+
+
+def test_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_module, "BLOCK_BYTES", 64)
+    text = "v,g\n" + "".join(f"{i},{'ab'[i % 2]}{i % 3}\n" for i in range(500))
+    read = open_table(tmp_path, text).read([0], 1, {1: ["a0"]})
+    kept = [i for i in range(500) if not (i % 2 == 0 and i % 3 == 0)]
+    assert_array_equal(read.X[:, 0], kept)
+    assert_array_equal(np.flatnonzero(read.kept), kept)
+    assert read.factor is not None
+    assert [read.factor.values[c] for c in read.factor.codes] == [f"{'ab'[i % 2]}{i % 3}" for i in range(500)]
+    assert read.dropped == [{"column": "g", "value": "a0", "rows": 500 - len(kept)}]
+
+
+def test_quotes_blanks_and_missing_last_line_end(tmp_path: Path) -> None:
+    table = open_table(tmp_path, 'n, t\n 1 ," x"\n2,"y, z"\n\n3,"two\nlines"')
+    assert table.names == ["n", "t"]
+    assert_array_equal(table.read([0]).X[:, 0], [1, 2, 3])
+    assert column_text(table, 1) == ["x", "y, z", "two\nlines"]
+
+
+def test_blank_before_a_quote(tmp_path: Path) -> None:
+    table = open_table(tmp_path, '1, "y, z", 2\n', header=False, skipinitialspace=True)
+    assert column_text(table, 1) == ["y, z"]
+    assert_array_equal(table.read([0, 2]).X, [[1, 2]])
+
+
+def test_decimal_comma_and_encoding(tmp_path: Path) -> None:
+    table = open_table(
+        tmp_path, "größe;t\n1,5;ä\n2,25;ß\n".encode("latin-1"), sep=";", decimal=",", encoding="latin-1"
+    )
+    assert table.names == ["größe", "t"]
+    assert_array_equal(table.read([0]).X[:, 0], [1.5, 2.25])
+    assert_array_equal(table.read([0], drop_rows={0: ["1,5"]}).X[:, 0], [2.25])
+    assert column_text(table, 1) == ["ä", "ß"]
+
+
+def test_byte_order_mark(tmp_path: Path) -> None:
+    table = open_table(tmp_path, b"\xef\xbb\xbfa,b\n1,2\n")
+    assert table.position("a") == 0
+    headless = open_table(tmp_path, b"\xef\xbb\xbf1,2\n", header=False)
+    assert_array_equal(headless.read([0, 1]).X, [[1, 2]])
+
+
+def test_names_for_a_file_without_header(tmp_path: Path) -> None:
+    table = open_table(tmp_path, "1,2\n", header=False, names=("a", "b"))
+    assert table.position("b") == table.position(1) == 1
+    with pytest.raises(
+        DatasetError, match=r"'reader.names' does not fit the file; expected 2 names; found 1"
+    ):
+        open_table(tmp_path, "1,2\n", header=False, names=("a",))
+    assert open_table(tmp_path, "1,2\n", header=False).read([1]).feature_names == ("column 1",)
+
+
+def test_dropping_rows_of_a_feature(tmp_path: Path) -> None:
+    read = open_table(tmp_path, "a,b\n1,x\n?,y\n,z\n4,?\n").read([0], 1, {0: ["?", ""]})
+    assert_array_equal(read.X[:, 0], [1, 4])
+    assert [d["rows"] for d in read.dropped] == [1, 1]
+
+
+def test_a_row_is_counted_under_one_reason(tmp_path: Path) -> None:
+    read = open_table(tmp_path, "a,b\nx,x\nx,y\ny,x\n").read([], 0, {0: ["x"], 1: ["x"]})
+    assert [d["rows"] for d in read.dropped] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,b\n1,2\n3,x\n4,x\n", "column 'b': a feature has cells that are not finite numbers; expected a "
+         "number in every row; found 'x' in line 3, 2 such cells in all. Fix: leave the column out"),
+        ("a,b\n1,2\n\n3,\n", "column 'b': .*found '' in line 4, 1 such cells"),
+        ("a,b\n1,2\nNaN,2\n", "column 'a': .*found 'NaN' in line 3"),
+        ("a,b\n1,2\n1,-inf\n", "column 'b': .*found '-inf' in line 3"),
+        ("a,b\n1,2\n1,1e999\n", "column 'b': .*found '1e999' in line 3"),
+        ("a,b\n1,1_000\n", "column 'b': .*found '1_000' in line 2"),
+        ("a,b\n1,True\n", "column 'b': .*found 'True' in line 2"),
+        ("a,b\n1,2\n3,4,5\n", "wrong number of cells; expected 2; found 3 in line 3"),
+        ("a,b\n1,2\n3\n", "wrong number of cells; expected 2; found 1 in line 3"),
+        ('a,b\n"1\n",2\n3,?\n', "found '\\?' in line 4"),
+    ],
+)  # fmt: skip
+def test_complaints(tmp_path: Path, text: str, expected: str) -> None:
+    with pytest.raises(DatasetError, match=f"data set 'demo', file 't.csv'.*{expected}"):
+        open_table(tmp_path, text).read([0, 1])
+
+
+def test_complaint_ignores_dropped_rows(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"found '!' in line 4, 1 such cells"):
+        open_table(tmp_path, "a,g\n1,x\n?,drop\n!,x\n").read([0], 1, {1: ["drop"]})
+
+
+def test_complaint_in_a_later_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_module, "BLOCK_BYTES", 64)
+    with pytest.raises(DatasetError, match="found 'oops' in line 302, 1 such"):
+        open_table(tmp_path, "a\n" + "1\n" * 300 + "oops\n" + "2\n" * 50).read([0])
+
+
+def test_wrong_encoding(tmp_path: Path) -> None:
+    table = open_table(tmp_path, "a,t\n1,ä\n".encode("latin-1"))
+    with pytest.raises(DatasetError, match=r"cannot be read; found .*UTF8.* Fix: check 'sep'"):
+        table.read([0], 1)
+
+
+def test_empty_file(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="the file is empty; expected a table"):
+        open_table(tmp_path, "")
+
+
+def test_header_only(tmp_path: Path) -> None:
+    read = open_table(tmp_path, "a,b\n").read([0], 1)
+    assert read.X.shape == (0, 1)
+    assert read.kept.shape == (0,)
+
+
+def test_missing_column(tmp_path: Path) -> None:
+    table = open_table(tmp_path, "age,hours\n1,2\n")
+    with pytest.raises(DatasetError, match=r"column 'hour': no such column; .*found nearest: 'hours'\. Fix"):
+        table.position("hour")
+    with pytest.raises(DatasetError, match="found there are: 'age', 'hours'"):
+        table.position("zzz")
+    with pytest.raises(DatasetError, match="column '2': no such column; expected a number from 0 to 1"):
+        table.position(2)
+
+
+def test_name_in_a_file_without_header(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="expected a number, the file has no header"):
+        open_table(tmp_path, "1,2\n", header=False).position("age")
+
+
+def test_duplicate_header(tmp_path: Path) -> None:
+    table = open_table(tmp_path, "a,a\n1,2\n")
+    with pytest.raises(DatasetError, match=r"this name twice. Fix: use a number: \[0, 1\]"):
+        table.position("a")
+    assert_array_equal(table.read([0, 1]).X, [[1, 2]])

@@ -1,0 +1,360 @@
+"""Downloads against a local server: every promise of fetch_source."""
+
+from __future__ import annotations
+
+import struct
+import time
+from pathlib import Path
+
+import pytest
+from local_server import Server, body, endless, in_turn, sha, status, zipped
+
+from fairclust.datasets import SourceCorrupt, SourceSpec, SourceUnavailable, fetch_source, local_path
+
+GOOD = b"age,sex\n31,f\n45,m\n" * 50
+FILE = "demo/table.csv"
+
+
+def spec(server: Server | None = None, *paths: str, **changes: object) -> SourceSpec:
+    urls = [server.url(path) for path in paths] if server else ["https://127.0.0.1:1/closed"]
+    fields = {"file": FILE, "urls": urls, "sha256": sha(GOOD), "licence": "CC0", **changes}
+    return SourceSpec.model_validate(fields)
+
+
+def archive_spec(server: Server | None, content: bytes = GOOD, **changes: object) -> SourceSpec:
+    return spec(
+        server,
+        "/a.zip",
+        **{
+            "file": "demo/a.zip",
+            "sha256": None,
+            "member": "in/t.csv",
+            "member_sha256": sha(content),
+            **changes,
+        },
+    )
+
+
+def fetch(source: SourceSpec, raw: Path, *mirrors: str | Path, **options: object) -> Path:
+    return fetch_source("demo", source, raw, mirrors, **{"backoff": 0.0, "progress": False, **options})
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    return tmp_path / "raw"
+
+
+def test_download(server: Server, raw: Path) -> None:
+    server.routes["/t"] = body(GOOD)
+    path = fetch(spec(server, "/t"), raw)
+    assert path == raw / FILE == local_path("demo", spec(server, "/t"), raw)
+    assert path.read_bytes() == GOOD
+    assert files(raw) == [FILE]
+
+
+def test_verified_file_is_used_again(server: Server, raw: Path) -> None:
+    server.routes["/t"] = body(GOOD)
+    fetch(spec(server, "/t"), raw)
+    fetch(spec(server, "/t"), raw)
+    assert server.hits == ["/t"]
+
+
+def test_damaged_file_is_fetched_again(server: Server, raw: Path) -> None:
+    server.routes["/t"] = body(GOOD)
+    path = fetch(spec(server, "/t"), raw)
+    path.write_bytes(b"damaged")
+    assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
+
+
+def test_mirror_folder_comes_first(server: Server, raw: Path, tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror"
+    (mirror / FILE).parent.mkdir(parents=True)
+    (mirror / FILE).write_bytes(GOOD)
+    assert fetch(spec(server, "/t"), raw, tmp_path / "nowhere", mirror).read_bytes() == GOOD
+    assert server.hits == []
+    assert (mirror / FILE).exists()
+
+
+def test_mirror_url(server: Server, raw: Path) -> None:
+    server.routes["/base/" + FILE] = body(GOOD)
+    assert fetch(spec(server, "/t"), raw, server.url("/base/")).read_bytes() == GOOD
+    assert server.hits == ["/base/" + FILE]
+
+
+def test_corrupt_mirror_is_passed_over(server: Server, raw: Path, tmp_path: Path) -> None:
+    (tmp_path / FILE).parent.mkdir()
+    (tmp_path / FILE).write_bytes(b"old")
+    server.routes["/t"] = body(GOOD)
+    assert fetch(spec(server, "/t"), raw, tmp_path).read_bytes() == GOOD
+
+
+def test_wrong_hash(server: Server, raw: Path) -> None:
+    server.routes["/t"] = body(b"something else")
+    with pytest.raises(SourceCorrupt) as caught:
+        fetch(spec(server, "/t"), raw)
+    message = str(caught.value)
+    for part in ("'demo'", FILE, sha(GOOD), sha(b"something else"), server.url("/t"), "Fix:"):
+        assert part in message
+    assert files(raw) == []
+
+
+def test_wrong_hash_from_mirror_folder(raw: Path, tmp_path: Path) -> None:
+    (tmp_path / FILE).parent.mkdir()
+    (tmp_path / FILE).write_bytes(b"old")
+    with pytest.raises(SourceCorrupt, match=sha(b"old")):
+        fetch(spec(), raw, tmp_path, retries=0)
+
+
+def test_unknown_hash_accepts_what_comes(server: Server, raw: Path) -> None:
+    server.routes["/t"] = body(b"whatever")
+    assert fetch(spec(server, "/t", sha256="unknown"), raw).read_bytes() == b"whatever"
+
+
+@pytest.mark.parametrize("code", [500, 503, 429])
+def test_server_error_is_retried(server: Server, raw: Path, code: int) -> None:
+    server.routes["/t"] = in_turn(status(code), status(code), body(GOOD))
+    assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
+    assert len(server.hits) == 3
+
+
+def test_short_body_is_retried(server: Server, raw: Path) -> None:
+    server.routes["/t"] = in_turn(body(GOOD[:100], stated=len(GOOD)), body(GOOD))
+    assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
+    assert len(server.hits) == 2
+
+
+def test_short_body_is_never_accepted(server: Server, raw: Path) -> None:
+    server.routes["/t"] = body(GOOD[:100], stated=len(GOOD))
+    with pytest.raises(SourceUnavailable, match=r"3 tries"):
+        fetch(spec(server, "/t", sha256="unknown"), raw, retries=2)
+    assert files(raw) == []
+
+
+def test_timeout_is_retried(server: Server, raw: Path) -> None:
+    server.routes["/t"] = in_turn(lambda handler: time.sleep(1.0), body(GOOD))
+    assert fetch(spec(server, "/t"), raw, timeout=0.3).read_bytes() == GOOD
+
+
+def test_back_off_doubles(server: Server, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("fairclust.datasets.download.time.sleep", waits.append)
+    server.routes["/t"] = status(500)
+    with pytest.raises(SourceUnavailable, match="HTTP status 500"):
+        fetch(spec(server, "/t"), raw, backoff=0.5)
+    assert waits == [0.5, 1.0, 2.0]
+
+
+def test_missing_page_is_not_retried(server: Server, raw: Path) -> None:
+    with pytest.raises(SourceUnavailable, match="HTTP status 404"):
+        fetch(spec(server, "/t"), raw)
+    assert len(server.hits) == 1
+
+
+def test_unavailable_lists_every_place(server: Server, raw: Path, tmp_path: Path) -> None:
+    server.routes["/b"] = status(403)
+    with pytest.raises(SourceUnavailable) as caught:
+        fetch(spec(server, "/a", "/b"), raw, tmp_path / "mirror")
+    message = str(caught.value)
+    for part in (
+        f"{tmp_path / 'mirror' / FILE}: No such file",
+        f"{server.url('/a')}: HTTP status 404",
+        f"{server.url('/b')}: HTTP status 403",
+        "mirror folder",
+    ):
+        assert part in message
+
+
+def test_next_url_is_tried(server: Server, raw: Path) -> None:
+    server.routes["/b"] = body(GOOD)
+    assert fetch(spec(server, "/a", "/b"), raw).read_bytes() == GOOD
+    assert server.hits == ["/a", "/b"]
+
+
+def test_endless_body_stops_at_max_bytes(server: Server, raw: Path) -> None:
+    server.routes["/t"] = endless
+    with pytest.raises(SourceUnavailable, match=r"larger than max_bytes = 1,000,000"):
+        fetch(spec(server, "/t", max_bytes=1_000_000), raw)
+    assert len(server.hits) == 1
+    assert files(raw) == []
+
+
+def test_stated_length_above_max_bytes(server: Server, raw: Path) -> None:
+    server.routes["/t"] = body(b"", stated=10**12)
+    with pytest.raises(SourceUnavailable, match=r"1,000,000,000,000 bytes"):
+        fetch(spec(server, "/t"), raw)
+
+
+def test_large_mirror_file_stops_at_max_bytes(raw: Path, tmp_path: Path) -> None:
+    (tmp_path / FILE).parent.mkdir()
+    (tmp_path / FILE).write_bytes(GOOD)
+    with pytest.raises(SourceUnavailable, match="larger than max_bytes = 10"):
+        fetch(spec(max_bytes=10), raw, tmp_path, retries=0)
+    assert files(raw) == []
+
+
+def test_redirect_within_https(server: Server, raw: Path) -> None:
+    server.routes["/t"] = status(302, Location=server.url("/u"))
+    server.routes["/u"] = body(GOOD)
+    assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
+
+
+@pytest.mark.parametrize(
+    "target", ["http://example.org/t", "http://127.0.0.1.example.org/t", "ftp://x.org/t"]
+)
+def test_redirect_away_from_https_is_refused(server: Server, raw: Path, target: str) -> None:
+    server.routes["/t"] = status(302, Location=target)
+    with pytest.raises(SourceUnavailable, match=f"refused to follow '{target}': only https"):
+        fetch(spec(server, "/t"), raw)
+    assert len(server.hits) == 1
+
+
+def test_redirect_to_loopback_http_is_followed(server: Server, plain_server: Server, raw: Path) -> None:
+    server.routes["/t"] = status(302, Location=plain_server.url("/t"))
+    plain_server.routes["/t"] = body(GOOD)
+    assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
+
+
+def test_redirect_loop_ends(server: Server, raw: Path) -> None:
+    server.routes["/t"] = status(302, Location=server.url("/t"))
+    with pytest.raises(SourceUnavailable, match="TooManyRedirects"):
+        fetch(spec(server, "/t"), raw)
+
+
+def test_mirror_over_plain_http_is_refused(raw: Path) -> None:
+    with pytest.raises(SourceUnavailable, match="refused to follow 'http://example"):
+        fetch(spec(), raw, "http://example.org/mirror", retries=0)
+
+
+def test_unknown_certificate_is_refused(server: Server, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    server.routes["/t"] = body(GOOD)
+    with pytest.raises(SourceUnavailable, match="certificate or TLS error"):
+        fetch(spec(server, "/t"), raw)
+    assert server.hits == []
+
+
+def test_member_of_an_archive(server: Server, raw: Path) -> None:
+    server.routes["/a.zip"] = body(zipped({"in/t.csv": GOOD, "in/other": b"no"}))
+    path = fetch(archive_spec(server), raw)
+    assert path.read_bytes() == GOOD
+    assert files(raw) == ["demo/a.zip", "demo/demo--in_t.csv"]
+    path.unlink()
+    assert fetch(archive_spec(server), raw).read_bytes() == GOOD
+    assert len(server.hits) == 1  # the archive was still there
+
+
+def test_rezipped_archive_with_the_right_member(server: Server, raw: Path) -> None:
+    server.routes["/a.zip"] = body(zipped({"in/t.csv": GOOD}))
+    assert fetch(archive_spec(server, sha256="0" * 64), raw).read_bytes() == GOOD
+
+
+def test_archive_hash_decides_when_the_member_hash_is_unknown(server: Server, raw: Path) -> None:
+    server.routes["/a.zip"] = body(zipped({"in/t.csv": GOOD}))
+    with pytest.raises(SourceCorrupt, match="sha256 of"):
+        fetch(archive_spec(server, sha256="0" * 64, member_sha256="unknown"), raw)
+    assert files(raw) == []
+
+
+def test_wrong_member(server: Server, raw: Path) -> None:
+    server.routes["/a.zip"] = body(zipped({"in/t.csv": b"other"}))
+    with pytest.raises(SourceCorrupt, match=f"sha256 of in/t.csv is {sha(b'other')}, expected {sha(GOOD)}"):
+        fetch(archive_spec(server), raw)
+    assert files(raw) == []
+
+
+def test_missing_member(server: Server, raw: Path) -> None:
+    server.routes["/a.zip"] = body(zipped({"elsewhere.csv": GOOD}))
+    with pytest.raises(SourceUnavailable, match=r"no member 'in/t.csv'; it has: elsewhere.csv"):
+        fetch(archive_spec(server), raw)
+    assert files(raw) == []
+
+
+@pytest.mark.parametrize("member", ["../../evil.csv", "/evil.csv", "..\\evil.csv"])
+def test_member_path_never_leaves_the_folder(server: Server, raw: Path, tmp_path: Path, member: str) -> None:
+    server.routes["/a.zip"] = body(zipped({member: GOOD, "../bystander": b"x"}))
+    before = set(files(tmp_path))
+    path = fetch(archive_spec(server, member=member), raw)
+    assert path.parent == raw / "demo"
+    assert path.read_bytes() == GOOD
+    assert set(files(tmp_path)) - before == {"raw/demo/a.zip", str(path.relative_to(tmp_path))}
+
+
+def test_zip_bomb(server: Server, raw: Path) -> None:
+    bomb = zipped({"in/t.csv": bytes(20_000_000)})
+    assert len(bomb) < 100_000
+    server.routes["/a.zip"] = body(bomb)
+    with pytest.raises(SourceUnavailable, match=r"larger than max_bytes = 100,000"):
+        fetch(archive_spec(server, max_bytes=100_000), raw)
+    assert files(raw) == []
+
+
+def test_zip_bomb_that_lies_about_its_size(server: Server, raw: Path) -> None:
+    content = bytes(20_000_000)
+    honest = zipped({"in/t.csv": content})
+    server.routes["/a.zip"] = body(honest.replace(struct.pack("<I", len(content)), struct.pack("<I", 10)))
+    with pytest.raises(SourceUnavailable, match="cannot be unpacked: Bad CRC-32"):
+        fetch(archive_spec(server, content, max_bytes=100_000), raw)
+    assert files(raw) == []
+
+
+@pytest.mark.parametrize("content", [b"no zip at all", zipped({"in/t.csv": GOOD})[:60]])
+def test_broken_archive(server: Server, raw: Path, content: bytes) -> None:
+    server.routes["/a.zip"] = body(content)
+    with pytest.raises(SourceUnavailable, match="cannot be unpacked"):
+        fetch(archive_spec(server), raw)
+    assert files(raw) == []
+
+
+def test_damaged_compressed_data(server: Server, raw: Path) -> None:
+    content = bytearray(zipped({"in/t.csv": GOOD}))
+    content[40] ^= 0xFF
+    server.routes["/a.zip"] = body(bytes(content))
+    with pytest.raises(SourceUnavailable, match="cannot be unpacked"):
+        fetch(archive_spec(server), raw)
+
+
+def test_own_file_is_read_in_place(raw: Path, tmp_path: Path) -> None:
+    own = tmp_path / "mine.csv"
+    own.write_bytes(GOOD)
+    assert fetch(SourceSpec(path=str(own)), raw) == own
+    assert not raw.exists()
+    with pytest.raises(SourceCorrupt, match=f"sha256 of mine.csv is {sha(GOOD)}"):
+        fetch(SourceSpec(path=str(own), sha256="0" * 64), raw)
+    with pytest.raises(SourceUnavailable, match=r"no such file(.|\n)*Fix: check the path"):
+        fetch(SourceSpec(path=str(tmp_path / "not.csv")), raw)
+
+
+def test_own_archive(raw: Path, tmp_path: Path) -> None:
+    own = tmp_path / "mine.zip"
+    own.write_bytes(zipped({"in/t.csv": GOOD}))
+    path = fetch(SourceSpec(path=str(own), member="in/t.csv"), raw)
+    assert path == raw / "demo--in_t.csv"
+    assert path.read_bytes() == GOOD
+
+
+def test_progress_line(server: Server, raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server.routes["/t"] = body(GOOD)
+    fetch(spec(server, "/t"), raw, progress="log")
+    assert capsys.readouterr().err.startswith(f"demo: {len(GOOD)} bytes in ")
+
+
+def test_no_bar_without_terminal(server: Server, raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server.routes["/t"] = body(GOOD)
+    fetch(spec(server, "/t"), raw, progress=True)
+    assert capsys.readouterr().err == ""
+
+
+def test_interrupted_write_leaves_nothing(server: Server, raw: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.routes["/t"] = body(GOOD)
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        fetch(spec(server, "/t"), raw)
+    assert files(raw) == []

@@ -1,0 +1,122 @@
+"""Dunn kernels against all pairwise distances."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.spatial.distance import cdist
+
+from fairclust.kernels.dunn import diameter, dunn_distances, separation
+
+
+def brute_force(X, labels):
+    """Twin: every pair of points."""
+    distances = cdist(X, X)
+    same = np.equal.outer(labels, labels)
+    between = distances[~same]
+    within = distances[same]
+    return between.min() if between.size else np.inf, within.max() if within.size else 0.0
+
+
+def check(X, labels):
+    expected = brute_force(X, labels)
+    assert_allclose(dunn_distances(X, labels), expected, rtol=1e-13, atol=0)
+    assert (separation(X, labels), diameter(X, labels)) == dunn_distances(X, labels)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 14])
+@pytest.mark.parametrize("n_clusters", [1, 2, 7])
+@pytest.mark.parametrize("scale", [0.0, 1.0, 30.0])
+def test_equals_brute_force_on_blobs(d, n_clusters, scale):
+    """From overlapping clusters (scale 0) to far apart ones, where no leaf of the tree is mixed."""
+    rng = np.random.default_rng([d, n_clusters, int(scale)])
+    labels = rng.integers(0, n_clusters, 700)
+    X = rng.normal(size=(700, d)) + scale * rng.normal(size=(n_clusters, d))[labels]
+    check(X, labels)
+
+
+def test_equals_brute_force_on_the_sphere_with_many_copies():
+    rng = np.random.default_rng(3)
+    places = rng.normal(size=(300, 5))
+    places /= np.linalg.norm(places, axis=1, keepdims=True)
+    which = rng.integers(0, 300, 2_500)
+    # The cluster follows the place: copies never straddle clusters, so the separation is not simply 0.
+    labels = (places @ rng.normal(size=(5, 6))).argmax(axis=1)[which]
+    check(places[which], labels)
+    assert separation(places[which], labels) > 0
+
+
+def test_a_copy_in_another_cluster_gives_separation_zero():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(500, 4))
+    labels = np.repeat([0, 1], 250)
+    X[400] = X[17]
+    assert separation(X, labels) == 0.0
+    check(X, labels)
+
+
+def test_far_from_the_origin_nothing_is_lost():
+    """Offsets of 1e8 leave 8 digits: differences, not expanded squares, must be used."""
+    rng = np.random.default_rng(5)
+    X = 1e8 + rng.normal(size=(300, 3))
+    check(X, rng.integers(0, 3, 300))
+
+
+@pytest.mark.parametrize(
+    ("X", "labels", "expected"),
+    [
+        ([[0.0], [1.0], [4.0], [9.0]], [0, 0, 1, 1], (3.0, 5.0)),
+        ([[0.0, 0.0], [3.0, 4.0]], [0, 1], (5.0, 0.0)),
+        ([[0.0, 0.0], [3.0, 4.0]], [5, 5], (np.inf, 5.0)),
+        ([[2.0, 2.0]] * 40, [0] * 40, (np.inf, 0.0)),
+        ([[2.0, 2.0]] * 40, [0, 1] * 20, (0.0, 0.0)),
+        ([[7.0]], [0], (np.inf, 0.0)),
+        (np.empty((0, 2)), [], (np.inf, 0.0)),
+    ],
+)
+def test_hand_computed(X, labels, expected):
+    assert dunn_distances(X, labels) == expected
+
+
+def test_any_integers_name_the_clusters():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(200, 2))
+    labels = rng.integers(0, 4, 200)
+    names = np.array([900, -7, 3, 12])
+    assert dunn_distances(X, names[labels].astype(np.int16)) == dunn_distances(X, labels)
+
+
+def test_float32_and_strided_input():
+    rng = np.random.default_rng(7)
+    X = np.asfortranarray(rng.normal(size=(150, 6)).astype(np.float32))[:, ::2]
+    check(X, rng.integers(0, 3, 150))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_equals_brute_force_on_small_grids(data):
+    """Coordinates from a few values: full of ties, copies and flat directions."""
+    n = data.draw(st.integers(1, 60))
+    d = data.draw(st.integers(1, 3))
+    values = st.lists(st.integers(-3, 3), min_size=n * d, max_size=n * d)
+    X = np.array(data.draw(values), dtype=float).reshape(n, d)
+    labels = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+    check(X, labels)
+
+
+@pytest.mark.parametrize(
+    ("X", "labels", "message"),
+    [
+        ([1.0, 2.0], [0, 1], "shape"),
+        (np.empty((2, 0)), [0, 1], "shape"),
+        ([[1.0], [2.0]], [0], "shape"),
+        ([[1.0], [2.0]], [0.0, 1.0], "integers"),
+        ([[1.0], [np.nan]], [0, 1], "finite"),
+        ([[1.0], [np.inf]], [0, 1], "finite"),
+        ([[1.0], [1e200]], [0, 1], "finite"),
+    ],
+)
+def test_malformed_input_raises(X, labels, message):
+    with pytest.raises(ValueError, match=message):
+        dunn_distances(X, labels)

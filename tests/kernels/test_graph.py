@@ -1,0 +1,225 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fairclust.kernels import graph as module
+from fairclust.kernels.assignment import Potentials
+from fairclust.kernels.graph import AffinityGraph, build_knn_graph
+from fairclust.kernels.tiles import TILE, make_layout
+from fairclust.metrics.quality import ncut
+
+
+def random_affinity(n, seed=0, density=0.1):
+    """Connected (a ring is in it), with random weights and a few self-loops."""
+    rng = np.random.default_rng(seed)
+    A = sp.random_array((n, n), density=density, rng=rng).toarray()
+    A[np.arange(n), (np.arange(n) + 1) % n] += 0.5
+    return (A + A.T) / 2
+
+
+def potentials_of(W, codes, labels, n_clusters, dtype=np.float64, shift=0.0):
+    graph = AffinityGraph.from_matrix(W)
+    potentials = Potentials.empty(make_layout(codes, codes.max() + 1), codes.max() + 1, n_clusters, dtype)
+    graph.set_potentials(potentials, labels, shift=shift)
+    return potentials
+
+
+def unpack(potentials):
+    """Potentials as an N x K matrix in the points' order, row minima put back."""
+    layout = potentials.layout
+    out = np.empty((len(layout.order), potentials.a.shape[1]))
+    for t in range(layout.n_tiles):
+        rows = layout.order[layout.start[t] : layout.start[t] + layout.count[t]]
+        n = layout.count[t]
+        out[rows] = (potentials.a[t, :, :n] + potentials.row_min[t, :n]).T
+    return out
+
+
+def cut_of(W, S):
+    """Ncut less K of any non-negative N x K matrix."""
+    return -(np.einsum("pk,pq,qk->k", S, W, S) / (W.sum(axis=1) @ S)).sum()
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3])
+@pytest.mark.parametrize("dtype, tol", [(np.float64, 1e-12), (np.float32, 1e-6)])
+@pytest.mark.parametrize("shift", [0.0, 0.7])
+def test_potentials_match_table_1(n_groups, dtype, tol, shift):
+    n = TILE + 88
+    rng = np.random.default_rng(n_groups)
+    codes, labels = rng.integers(n_groups, size=n), rng.integers(4, size=n).astype(np.int32)
+    W = random_affinity(n)
+    potentials = potentials_of(W, codes, labels, 4, dtype, shift)
+
+    d, S = W.sum(axis=1), np.eye(4)[labels]
+    shifted = W + shift * np.diag(d)
+    volume = d @ S
+    z = np.diag(S.T @ shifted @ S) / volume**2
+    a = d[:, None] * z - 2 * shifted @ S / volume
+    np.testing.assert_allclose(unpack(potentials), a, rtol=0, atol=tol * np.abs(a).max())
+    assert potentials.row_min_sum == pytest.approx(a.min(axis=1).sum(), rel=1e-5)
+    assert (potentials.a.min(axis=1) == 0).all()
+
+
+def test_potentials_are_the_gradient_of_the_cut():
+    rng = np.random.default_rng(3)
+    W, labels = random_affinity(40), rng.integers(3, size=40).astype(np.int32)
+    a = unpack(potentials_of(W, np.zeros(40, int), labels, 3))
+    S, h = np.eye(3)[labels], 1e-5
+    for p in range(0, 40, 7):
+        for k in range(3):
+            step = np.zeros_like(S)
+            step[p, k] = h
+            assert (cut_of(W, S + step) - cut_of(W, S - step)) / (2 * h) == pytest.approx(a[p, k], rel=1e-5)
+
+
+def test_shift_makes_the_linearisation_an_upper_bound():
+    rng = np.random.default_rng(4)
+    W, labels = random_affinity(60, density=0.05), rng.integers(3, size=60).astype(np.int32)
+    a = unpack(potentials_of(W, np.zeros(60, int), labels, 3, shift=1.0))
+    shifted = W + np.diag(W.sum(axis=1))
+    S = np.eye(3)[labels]
+    for seed in range(50):
+        other = labels.copy()
+        moved = np.random.default_rng(seed).integers(60, size=1 + seed // 2)
+        other[moved] = (other[moved] + 1) % 3
+        T = np.eye(3)[other]
+        # The volumes stay W's own: those of the shifted graph are twice as large.
+        d = W.sum(axis=1)
+        value = [-(np.einsum("pk,pq,qk->k", R, shifted, R) / (d @ R)).sum() for R in (S, T)]
+        assert value[1] <= value[0] + ((T - S) * a).sum() + 1e-9
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2, 7])
+def test_associations_give_the_ncut(n_clusters):
+    rng = np.random.default_rng(5)
+    W = sp.csr_array(random_affinity(900, density=0.01)).astype(np.float32)
+    labels = rng.integers(n_clusters, size=900).astype(np.int32)
+    within, crossing = AffinityGraph.from_matrix(W).associations(
+        labels, n_clusters, make_layout(rng.integers(2, size=900), 2)
+    )
+    assert (crossing / (within + crossing)).sum() == pytest.approx(ncut(W, labels), rel=1e-12)
+    assert within.sum() + crossing.sum() == pytest.approx(float(W.sum(dtype=np.float64)))
+
+
+@pytest.mark.parametrize(
+    "W, message",
+    [
+        (np.ones((3, 2)), "square"),
+        (np.array([[0, -1.0], [-1.0, 0]]), "negative or not finite"),
+        (np.array([[0, np.inf], [np.inf, 0]]), "negative or not finite"),
+        (np.array([[0, 1.0], [0.5, 0]]), "not symmetric"),
+        (sp.csr_array((4, 4)), "4 isolated nodes"),
+        (np.diag([1.0, 0.0, 2.0]), r"1 isolated nodes \(no weight at all, first node 1\)"),
+    ],
+)
+def test_affinity_that_is_none(W, message):
+    with pytest.raises(ValueError, match=message):
+        AffinityGraph.from_matrix(W)
+
+
+def test_affinity_symmetric_up_to_rounding_and_integers():
+    W = random_affinity(30)
+    W[0, 1] *= 1 + 1e-9
+    AffinityGraph.from_matrix(W)
+    assert AffinityGraph.from_matrix(np.ones((3, 3), int)).degrees.tolist() == [3.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize("n_features", [2, 12])
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+def test_knn_graph_matches_all_pairs(n_features, offset):
+    X = np.random.default_rng(0).normal(size=(300, n_features))
+    W, info = build_knn_graph(X + offset, 8)
+    distance = np.linalg.norm(X[:, None] - X, axis=2)
+    A = np.zeros((300, 300))
+    np.put_along_axis(A, np.argsort(distance, axis=1)[:, 1:8], 1.0, axis=1)
+    np.testing.assert_array_equal(W.toarray(), (A + A.T) / 2)
+    assert W.dtype == np.float32
+    assert info["method"] == ("kd_tree" if n_features == 2 else "brute")
+    assert (info["n_neighbors"], info["recall"], info["n_edges"]) == (8, 1.0, W.nnz // 2)
+
+
+def test_knn_graph_of_duplicates_has_no_loops_and_no_isolated_node():
+    X = np.repeat(np.arange(3.0), 40)[:, None]
+    W, _ = build_knn_graph(X, 10)
+    assert W.diagonal().sum() == 0
+    assert (W.sum(axis=1) >= 9 / 2).all()
+    assert W.sum() == 120 * 9
+
+
+@pytest.mark.parametrize("n_neighbors", [5, 20])
+def test_more_neighbours_than_points_is_the_complete_graph(n_neighbors):
+    W, info = build_knn_graph(np.arange(5.0)[:, None], n_neighbors)
+    np.testing.assert_array_equal(W.toarray(), 1 - np.eye(5))
+    assert info["n_neighbors"] == 5
+
+
+@pytest.mark.parametrize("n, n_neighbors", [(1, 20), (10, 1)])
+def test_knn_graph_without_edges(n, n_neighbors):
+    with pytest.raises(ValueError, match="a graph needs"):
+        build_knn_graph(np.arange(float(n))[:, None], n_neighbors)
+
+
+def test_approximate_graph_is_measured_and_repeats():
+    X = np.random.default_rng(1).normal(size=(3000, 10))
+    exact, _ = build_knn_graph(X, 15)
+    W, info = build_knn_graph(X, 15, random_state=3, exact_max_rows=1000)
+    again, _ = build_knn_graph(X, 15, random_state=3, exact_max_rows=1000)
+    assert info["method"] == "nn_descent"
+    assert info["recall_rows"] == 1000
+    assert info["recall"] > 0.9
+    np.testing.assert_array_equal(W.indices, again.indices)
+    # Of all edges as many are right as the sample of rows says.
+    found = (W.multiply(exact).nnz) / exact.nnz
+    assert found == pytest.approx(info["recall"], abs=0.03)
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_lanczos_spans_what_lapack_finds(monkeypatch, fair):
+    rng = np.random.default_rng(2)
+    X = np.concatenate([rng.normal(m, 1, (150, 2)) for m in (0, 3, 6)])
+    graph = AffinityGraph.from_matrix(build_knn_graph(X, 12)[0])
+    groups = rng.integers(3, size=len(X)) if fair else None
+    dense = graph.spectral_embedding(3, groups=groups)
+    monkeypatch.setattr(module, "_DENSE_MAX_NODES", 10)
+    lanczos = graph.spectral_embedding(3, groups=groups)
+    # Unit rows of the same subspace: equal inner products.
+    np.testing.assert_allclose(lanczos @ lanczos.T, dense @ dense.T, atol=0.02)
+    np.testing.assert_array_equal(graph.spectral_embedding(3, groups=groups), lanczos)
+
+
+def test_embedding_tells_components_apart():
+    block = np.ones((10, 10)) - np.eye(10)
+    graph = AffinityGraph.from_matrix(sp.block_diag([block] * 3))
+    E = graph.spectral_embedding(3)
+    np.testing.assert_allclose(E @ E.T, np.kron(np.eye(3), np.ones((10, 10))), atol=1e-8)
+
+
+@pytest.mark.parametrize("n", [120, 700])
+def test_fair_embedding_gives_every_group_the_same_mean(n):
+    groups = np.random.default_rng(6).integers(3, size=n)
+    graph = AffinityGraph.from_matrix(random_affinity(n))
+    E = graph.spectral_embedding(4, groups=groups)
+    # The first coordinate is the constant: dividing by it undoes the scaling of the rows.
+    E = E[:, 1:] / E[:, :1]
+    means = np.stack([E[groups == j].mean(axis=0) for j in range(3)])
+    assert np.abs(means - means[0]).max() < 1e-3 * E.std()
+    plain = graph.spectral_embedding(4)
+    plain = plain[:, 1:] / plain[:, :1]
+    means = np.stack([plain[groups == j].mean(axis=0) for j in range(3)])
+    assert np.abs(means - means[0]).max() > 0.01 * plain.std()
+
+
+def test_more_components_than_nodes():
+    assert AffinityGraph.from_matrix(np.ones((3, 3))).spectral_embedding(5).shape == (3, 3)
+
+
+@pytest.mark.parametrize("n_samples", [300, 1500])
+def test_a_graph_in_pieces_is_told_apart(n_samples):
+    rng = np.random.default_rng(0)
+    piece = np.arange(n_samples) % 3
+    W, _ = build_knn_graph(rng.normal(size=(n_samples, 2)) + 100.0 * piece[:, None], 10)
+    rows = AffinityGraph.from_matrix(W).spectral_embedding(3)
+    for number in range(3):
+        assert np.abs(rows[piece == number] - rows[number]).max() < 1e-8
+    gaps = [np.linalg.norm(rows[a] - rows[b]) for a, b in ((0, 1), (0, 2), (1, 2))]
+    assert min(gaps) > 1

@@ -1,0 +1,175 @@
+"""Medoid kernel against all pairwise distances."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.spatial.distance import cdist
+
+from fairclust.kernels.medoid import Medoid, medoid, medoid_cost, medoids
+
+
+def brute_force(X):
+    """Twin: every pair of points; the first row among sums that agree to 1e-12."""
+    sums = cdist(X, X).sum(axis=1)
+    return int(np.flatnonzero(sums <= sums.min() * (1 + 1e-12))[0]), sums.min()
+
+
+def check(X):
+    row, cost = brute_force(X)
+    found = medoid(X)
+    assert found.row == row
+    assert_allclose(found.cost, cost, rtol=1e-12, atol=0)
+    assert found.lower_bound == found.cost
+    assert 1 <= found.evaluations <= len(X)
+    return found
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 14, 25])
+@pytest.mark.parametrize("shape", ["gauss", "cube", "heavy tails", "two blobs", "sphere", "line", "far away"])
+def test_equals_brute_force(d, shape):
+    rng = np.random.default_rng([d, len(shape)])
+    X = rng.normal(size=(900, d))
+    if shape == "cube":
+        X = rng.random(size=(900, d))
+    elif shape == "heavy tails":
+        X = rng.standard_cauchy(size=(900, d))
+    elif shape == "two blobs":
+        X[:450] += 20
+    elif shape == "sphere":
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+    elif shape == "line":
+        X = rng.normal(size=(900, 1)) * np.ones(d)
+    elif shape == "far away":
+        X = 1e7 + X
+    check(X)
+
+
+def test_bounds_save_most_evaluations():
+    """Without bounds every point would be evaluated."""
+    rng = np.random.default_rng(0)
+    assert check(rng.normal(size=(3_000, 5))).evaluations < 20
+    assert check(rng.normal(size=(3_000, 14))).evaluations < 60
+
+
+def test_copies_share_an_evaluation():
+    rng = np.random.default_rng(1)
+    X = np.repeat(rng.normal(size=(30, 3)), 40, axis=0)
+    assert check(X[rng.permutation(len(X))]).evaluations <= 30
+
+
+def test_hand_computed():
+    # Sums: 0: 1+2+9 = 12; 1: 1+1+8 = 10; 2: 2+1+7 = 10; 9: 9+8+7 = 24. Points 1 and 2 tie.
+    assert medoid([[0.0], [1.0], [2.0], [9.0]])[:3] == (1, 10.0, 10.0)
+    assert medoid([[9.0], [2.0], [1.0], [0.0]])[:3] == (1, 10.0, 10.0)
+    # A corner of the 3-4-5 rectangle sees 3, 4 and 5: all four tie.
+    assert medoid([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0], [3.0, 4.0]])[:3] == (0, 12.0, 12.0)
+
+
+def test_ties_up_to_rounding_go_to_the_smallest_row():
+    """The corners of a regular polygon tie exactly, but their sums round differently."""
+    angle = 2 * np.pi * np.arange(17) / 17
+    corners = np.column_stack([np.cos(angle), np.sin(angle)])
+    for shift in range(17):
+        assert medoid(np.roll(corners, shift, axis=0)).row == 0
+
+
+def test_no_point_one_point_equal_points():
+    assert medoid(np.empty((0, 3))) == Medoid(-1, 0.0, 0.0, 0)
+    assert medoid([[5.0, -2.0]]) == Medoid(0, 0.0, 0.0, 1)
+    assert medoid([[5.0, -2.0]] * 50) == Medoid(0, 0.0, 0.0, 1)
+    assert medoid([[0.0], [1e-200], [1.0]])[:2] == (0, 1.0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_equals_brute_force_on_small_grids(data):
+    n = data.draw(st.integers(1, 40))
+    d = data.draw(st.integers(1, 3))
+    values = st.lists(st.integers(-3, 3), min_size=n * d, max_size=n * d)
+    check(np.array(data.draw(values), dtype=float).reshape(n, d))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(1, 150), st.integers(1, 8), st.integers(1, 20), st.integers(0, 10_000))
+def test_a_budget_brackets_the_optimum(n, d, budget, seed):
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    _, optimum = brute_force(X)
+    found = medoid(X, max_evaluations=budget)
+    assert found.evaluations <= budget
+    assert found.lower_bound <= optimum * (1 + 1e-12)
+    assert found.cost >= optimum * (1 - 1e-12)
+    assert_allclose(found.cost, cdist(X[[found.row]], X).sum(), rtol=1e-12)
+
+
+def test_a_budget_that_is_too_small_leaves_a_gap_and_a_large_one_none():
+    X = np.random.default_rng(2).normal(size=(2_000, 14))
+    exact = medoid(X)
+    assert exact.evaluations > 3
+    short = medoid(X, max_evaluations=3)
+    assert short.evaluations == 3
+    assert 0 < short.lower_bound < short.cost
+    assert medoid(X, max_evaluations=exact.evaluations) == exact
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 60), st.integers(1, 6), st.integers(0, 10_000))
+def test_clusters_are_independent(n, n_clusters, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-3, 4, size=(n, 2)).astype(float)
+    labels = rng.integers(0, n_clusters, n)
+    found = medoids(X, labels, n_clusters)
+    assert len(found) == n_clusters
+    expected_cost = 0.0
+    for k, own in enumerate(found):
+        rows = np.flatnonzero(labels == k)
+        if rows.size == 0:
+            assert own == Medoid(-1, 0.0, 0.0, 0)
+            continue
+        row, cost = brute_force(X[rows])
+        assert own.row == rows[row]
+        expected_cost += cost
+    assert_allclose(medoid_cost(X, labels, n_clusters), expected_cost, rtol=1e-12, atol=1e-12)
+
+
+def test_medoid_cost_by_hand():
+    # Cluster 0: {0, 1, 5}, medoid 1, cost 1 + 4 = 5. Cluster 1 is empty. Cluster 2: {10, 12}, cost 2.
+    X = [[0.0], [10.0], [1.0], [12.0], [5.0]]
+    labels = [0, 2, 0, 2, 0]
+    assert medoid_cost(X, labels, 3) == 7.0
+    assert [m.row for m in medoids(X, labels, 3)] == [2, -1, 1]
+
+
+def test_float32_is_summed_in_float64():
+    X = np.random.default_rng(3).normal(size=(500, 3)).astype(np.float32)
+    assert medoid(X) == medoid(X.astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([1.0, 2.0], "shape"),
+        (np.empty((3, 0)), "shape"),
+        ([[1.0], [np.nan]], "finite"),
+        ([[1.0], [np.inf]], "finite"),
+        ([[1.0], [-1e200]], "finite"),
+    ],
+)
+def test_malformed_points_raise(X, message):
+    with pytest.raises(ValueError, match=message):
+        medoid(X)
+
+
+def test_malformed_budget_and_labels_raise():
+    X = np.zeros((3, 2))
+    with pytest.raises(ValueError, match="max_evaluations"):
+        medoid(X, max_evaluations=0)
+    with pytest.raises(ValueError, match="shape"):
+        medoids(X, [0, 1], 2)
+    with pytest.raises(ValueError, match="integers"):
+        medoids(X, [0.0, 1.0, 1.0], 2)
+    with pytest.raises(ValueError, match=r"0 \.\. 1"):
+        medoids(X, [0, 1, 2], 2)
+    with pytest.raises(ValueError, match=r"0 \.\. 1"):
+        medoids(X, [0, 1, -1], 2)

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+from sklearn import cluster
+
+from fairclust.methods import BeraFairKMeans
+from fairclust.metrics import contingency, fairness_ratio
+
+
+@pytest.mark.parametrize("n_groups", [2, 3, 4])
+def test_fairness_ratio_is_what_was_asked_for(grouped_blobs, n_groups):
+    X, codes = grouped_blobs(n_samples=1000, n_groups=n_groups)
+    plain = cluster.KMeans(4, n_init=10, random_state=0).fit(X)
+    assert fairness_ratio(contingency(plain.labels_, codes)) < 0.6
+    for delta in (0.0, 0.2):
+        model = BeraFairKMeans(4, delta=delta, random_state=0).fit(X, sensitive_features=codes)
+        ratio = fairness_ratio(contingency(model.labels_, codes))
+        # The bound binds; whole points blur it.
+        assert ratio == pytest.approx(1 - delta, abs=0.05)
+
+
+def test_attributes_agree(grouped_blobs):
+    X, codes = grouped_blobs()
+    model = BeraFairKMeans(4, random_state=0).fit(X, sensitive_features=codes)
+    plain = cluster.KMeans(4, n_init=10, random_state=0).fit(X)
+    np.testing.assert_allclose(model.cluster_centers_, plain.cluster_centers_)
+    distances = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
+    assert model.cost_ == pytest.approx(distances[np.arange(len(X)), model.labels_].sum())
+    assert plain.inertia_ < model.cost_ <= model.lp_cost_ * (1 + 1e-9)
+    assert model.cost_ == pytest.approx(model.lp_cost_, rel=0.01)
+    assert model.price_of_fairness_ == pytest.approx(model.cost_ / plain.inertia_)
+    assert 0 <= model.violation_ < 2
+    assert [r["step"] for r in model.history_] == [1, 2, 3]
+    assert [r["clustering"] for r in model.history_] == [
+        pytest.approx(plain.inertia_),
+        model.lp_cost_,
+        model.cost_,
+    ]
+    assert model.history_[0]["fairness"] > 10
+    assert model.history_[1]["fairness"] == 0
+    assert model.history_[2]["fairness"] == model.violation_
+    assert not hasattr(model, "predict")
+
+
+def test_weak_bounds_leave_k_means_alone(grouped_blobs):
+    X, codes = grouped_blobs()
+    model = BeraFairKMeans(4, delta=0.999, random_state=0).fit(X, sensitive_features=codes)
+    np.testing.assert_array_equal(model.labels_, cluster.KMeans(4, n_init=10, random_state=0).fit_predict(X))
+    assert model.price_of_fairness_ == pytest.approx(1)
+
+
+def test_given_centres_are_refined_once(grouped_blobs):
+    X, codes = grouped_blobs()
+    model = BeraFairKMeans(4, init=X[:4], max_iter=500).fit(X, sensitive_features=codes)
+    again = BeraFairKMeans(4, init=model.cluster_centers_).fit(X, sensitive_features=codes)
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    assert again.n_iter_ <= 2
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_price_of_fairness_where_k_means_costs_nothing():
+    equal = BeraFairKMeans(2, random_state=0).fit(np.ones((8, 1)), sensitive_features=np.arange(8) % 2)
+    assert equal.price_of_fairness_ == 1
+    # Each group has a place of its own.
+    X = np.repeat([[0.0], [1.0]], 4, axis=0)
+    apart = BeraFairKMeans(2, random_state=0).fit(X, sensitive_features=X[:, 0])
+    assert apart.cost_ > 0
+    assert apart.price_of_fairness_ == np.inf
+
+
+@pytest.mark.parametrize(
+    "params", [{"delta": 1.0}, {"delta": -0.1}, {"solver": "prices?"}, {"n_clusters": 0}, {"n_init": 0}]
+)
+def test_bad_parameters(params):
+    with pytest.raises(ValueError, match=next(iter(params))):
+        BeraFairKMeans(**params).fit(np.eye(9), sensitive_features=np.arange(9) % 2)

@@ -1,0 +1,166 @@
+"""Every method of the package keeps the contract; scikit-learn's own checks included."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import fairclust.methods as methods
+from fairclust.base import FairClusterer
+
+CLASSES = [getattr(methods, name) for name in methods.__all__]
+
+
+def with_groups(cls):
+    """The class with groups supplied where scikit-learn's checks, which know nothing of them, call it."""
+
+    def groups(X):
+        # By the row itself where there are rows: the checks shuffle and split them.
+        n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+        try:
+            rows = np.asarray(X, dtype=float)
+        except (TypeError, ValueError):
+            return np.arange(n_samples) % 2
+        if rows.ndim != 2 or not np.isfinite(rows).all():
+            return np.arange(n_samples) % 2
+        return (np.floor(10 * np.abs(rows).sum(axis=1)) % 2).astype(int)
+
+    def fit(self, X, y=None, *, sensitive_features=None):
+        return cls.fit(self, X, sensitive_features=groups(X))
+
+    members = {"fit": fit, "__doc__": cls.__doc__, "__module__": __name__}
+    if hasattr(cls, "predict"):
+        members["predict"] = lambda self, X: cls.predict(self, X, groups(X))
+    # One of the checks pickles the estimator, which finds its class by module and name.
+    globals()[f"{cls.__name__}WithGroups"] = made = type(f"{cls.__name__}WithGroups", (cls,), members)
+    return made
+
+
+def make(cls):
+    model = with_groups(cls)()
+    quick = {"n_clusters": 3, "lam": 1.0, "random_state": 0}
+    return model.set_params(**{k: v for k, v in quick.items() if k in model.get_params()})
+
+
+def impossible(estimator):
+    if isinstance(estimator, methods.RandomLabels):
+        return {"check_clustering": "asks for labels that find the blobs, which random ones must not"}
+    return {}
+
+
+@parametrize_with_checks([make(cls) for cls in CLASSES], expected_failed_checks=impossible)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(params=CLASSES, ids=methods.__all__)
+def model(request):
+    params = {"n_clusters": 3, "random_state": 0}
+    cls = request.param
+    return cls(**{k: v for k, v in params.items() if k in cls().get_params()})
+
+
+def test_attributes(model, grouped_blobs):
+    X, codes = grouped_blobs()
+    assert model.fit(X, sensitive_features=codes) is model
+    assert isinstance(model, FairClusterer)
+    assert model.labels_.shape == (len(X),)
+    assert np.issubdtype(model.labels_.dtype, np.integer)
+    assert set(np.unique(model.labels_)) <= set(range(3))
+    assert model.n_iter_ >= 1
+    np.testing.assert_array_equal(model.groups_, [0, 1])
+    if hasattr(model, "cluster_centers_"):
+        assert model.cluster_centers_.shape == (3, X.shape[1])
+    for record in model.history_:
+        assert {"step", "objective", "clustering", "fairness", "seconds"} <= record.keys()
+
+
+def test_predict_on_training_rows_returns_labels(model, grouped_blobs):
+    if not hasattr(model, "predict"):
+        pytest.skip("no map for new points")
+    X, codes = grouped_blobs()
+    model.fit(X, sensitive_features=codes)
+    np.testing.assert_array_equal(model.predict(X, codes), model.labels_)
+
+
+def test_same_random_state_same_labels(model, grouped_blobs):
+    X, codes = grouped_blobs(n_groups=3)
+    first = clone(model).fit_predict(X, sensitive_features=codes)
+    np.testing.assert_array_equal(clone(model).fit_predict(X, sensitive_features=codes), first)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pd.Series,
+        pd.Categorical,
+        lambda g: pd.DataFrame({"sex": g}),
+        lambda g: g.astype(object),
+        lambda g: list(g),
+        lambda g: g == "f",
+    ],
+)
+def test_groups_in_any_form(model, grouped_blobs, kind):
+    X, codes = grouped_blobs()
+    names = np.array(["f", "m"])[codes]
+    plain = clone(model).fit_predict(X, sensitive_features=codes)
+    np.testing.assert_array_equal(clone(model).fit_predict(X, sensitive_features=kind(names)), plain)
+
+
+@pytest.mark.parametrize(
+    "groups, message",
+    [
+        (None, "sensitive_features is missing"),
+        (np.zeros(599), "has 599 rows, X has 600"),
+        (np.zeros((600, 2)), "must be one column"),
+        (np.where(np.arange(600) == 7, np.nan, 1.0), r"1 missing values \(first in row 7\)"),
+        (np.array([None, *"a" * 599], dtype=object), r"1 missing values \(first in row 0\)"),
+    ],
+)
+def test_bad_groups(model, grouped_blobs, groups, message):
+    X, _ = grouped_blobs()
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, sensitive_features=groups)
+
+
+def test_more_clusters_than_rows(model):
+    with pytest.raises(ValueError, match="n_clusters=3 is more than n_samples=2"):
+        model.fit([[0.0], [1.0]], sensitive_features=[0, 1])
+
+
+@pytest.mark.parametrize(
+    "name, X, groups",
+    [
+        ("one group", np.random.default_rng(0).normal(size=(40, 2)), np.zeros(40)),
+        ("a group of one point", np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) == 0),
+        ("as many clusters as rows", np.arange(3.0)[:, None], [0, 1, 0]),
+        (
+            "a constant column",
+            np.c_[np.random.default_rng(0).normal(size=40), np.ones(40)],
+            np.arange(40) % 3,
+        ),
+        ("duplicates", np.repeat(np.arange(4.0), 10)[:, None], np.arange(40) % 2),
+        ("float32", np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32), np.arange(40) % 2),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_odd_data(model, name, X, groups):
+    labels = model.fit_predict(X, sensitive_features=groups)
+    assert labels.min() >= 0
+    assert labels.max() < 3
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_all_points_equal(model):
+    labels = model.fit_predict(np.ones((12, 2)), sensitive_features=np.arange(12) % 2)
+    assert labels.shape == (12,)
+
+
+def test_predict_with_a_group_not_seen(grouped_blobs):
+    X, codes = grouped_blobs()
+    model = methods.VariationalFairKMeans(3, lam=5, random_state=0).fit(X, sensitive_features=codes)
+    with pytest.raises(
+        ValueError, match=r"groups not seen in fit: 2; known: \[0, 1\]|groups not seen in fit: 2"
+    ):
+        model.predict(X[:2], [0, 2])

@@ -1,0 +1,250 @@
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans as SklearnKMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from fairclust import methods
+from fairclust.base import Diverged
+from fairclust.kernels.assignment import Potentials
+from fairclust.kernels.tiles import make_layout, pack_points
+from fairclust.methods import VariationalFairKMeans
+from fairclust.solvers.bound import bound_iteration, fairness_term
+from fairclust.solvers.penalty import minimize_penalty, padded_fairness
+from twins import vfc_inner, vfc_kmeans
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3])
+@pytest.mark.parametrize("lam", [5.0, 60.0, 200.0])
+@pytest.mark.parametrize("lipschitz", [1.0, 2.0])
+def test_replays_the_papers_update(grouped_blobs, n_groups, lam, lipschitz):
+    X, codes = grouped_blobs(n_groups=n_groups, seed=n_groups)
+    target = np.bincount(codes) / len(codes)
+    centers = X[np.random.default_rng(1).choice(len(X), 4, replace=False)]
+    labels, energies, inner = vfc_kmeans(X, codes, centers, lam, target=target, lipschitz=lipschitz)
+
+    model = VariationalFairKMeans(
+        4, lam=lam, lipschitz=lipschitz, init=centers, precision="double", solver="mm"
+    )
+    model.fit(X, sensitive_features=codes)
+
+    np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
+    assert model.n_inner_iter_ == inner
+
+
+def test_single_precision_follows_double(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=3000, seed=4)
+    single, double = (
+        VariationalFairKMeans(4, lam=400, init=X[:4], precision=p, solver="mm").fit(
+            X, sensitive_features=codes
+        )
+        for p in ("single", "double")
+    )
+    assert (single.labels_ == double.labels_).mean() > 0.999
+    assert single.history_[-1]["objective"] == pytest.approx(double.history_[-1]["objective"], rel=1e-4)
+
+
+@pytest.mark.parametrize("name, target", [("own", None), ("other", [0.5, 0.5])])
+def test_inner_loop_matches_row_by_row(grouped_blobs, name, target):
+    X, codes = grouped_blobs(n_samples=1500)
+    shares = np.bincount(codes) / len(codes) if target is None else np.array(target)
+    centers = X[:4]
+    a = ((X[:, None] - centers) ** 2).sum(axis=2)
+    s, n = vfc_inner(a, codes, shares, 300.0, 2.0)
+    potentials = Potentials.empty(make_layout(codes, 2), 2, 4, np.float64)
+    potentials.set_distances(pack_points(X, potentials.layout, np.zeros(3), np.float64), centers)
+    _, _, mass, clustering, n_fast = bound_iteration(
+        potentials, lam=300.0, lipschitz=2.0, target=shares, max_iter=10_000, tol=1e-5
+    )
+    assert n_fast == n
+    np.testing.assert_allclose(mass, np.eye(2)[codes].T @ s, rtol=1e-8)
+    assert clustering == pytest.approx((s * a).sum(), rel=1e-10)
+
+
+def test_fairness_term_by_hand():
+    # Two clusters with shares (3/4, 1/4) and (1/4, 3/4), target one half each:
+    # per cluster -(log(3/4) + log(1/4)) / 2.
+    mass = np.array([[3.0, 1.0], [1.0, 3.0]])
+    assert fairness_term(mass, np.array([0.5, 0.5])) == pytest.approx(-(np.log(0.75) + np.log(0.25)))
+
+
+def test_larger_lam_is_fairer_and_dearer(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=2000)
+    centers = X[:4]
+
+    def cost_and_error(lam):
+        model = VariationalFairKMeans(4, lam=lam, init=centers).fit(X, sensitive_features=codes)
+        table = np.stack([np.bincount(model.labels_[codes == j], minlength=4) for j in range(2)])
+        cost = sum(((X[model.labels_ == k] - X[model.labels_ == k].mean(0)) ** 2).sum() for k in range(4))
+        return cost, fairness_term(table.astype(float), model.target_)
+
+    plain, fair = cost_and_error(0.0), cost_and_error(1000.0)
+    assert fair[1] < plain[1] - 0.05
+    assert fair[0] > plain[0]
+
+
+def test_lam_zero_is_lloyd(grouped_blobs):
+    X, codes = grouped_blobs()
+    model = VariationalFairKMeans(4, lam=0, init=X[:4], tol=0.0).fit(X, sensitive_features=codes)
+    lloyd = SklearnKMeans(4, init=X[:4], n_init=1, tol=0.0).fit(X)
+    np.testing.assert_array_equal(model.labels_, lloyd.labels_)
+
+
+@pytest.mark.parametrize("lam", [0.0, 50.0, 500.0])
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_predict_returns_training_labels(grouped_blobs, lam, offset):
+    X, codes = grouped_blobs(n_groups=3, seed=5)
+    names = np.array(["red", "green", "blue"])[codes]
+    model = VariationalFairKMeans(5, lam=lam, random_state=0).fit(X + offset, sensitive_features=names)
+    np.testing.assert_array_equal(model.predict(X + offset, names), model.labels_)
+    few = np.arange(0, len(X), 7)
+    np.testing.assert_array_equal(model.predict(X[few] + offset, names[few]), model.labels_[few])
+
+
+def test_target_other_than_the_datas(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=2000, seed=2)
+    by_name = VariationalFairKMeans(3, lam=500, init=X[:3], target={"1": 0.4, "0": 0.6})
+    by_order = VariationalFairKMeans(3, lam=500, init=X[:3], target=[0.6, 0.4])
+    own = VariationalFairKMeans(3, lam=500, init=X[:3])
+    labels = [m.fit(X, sensitive_features=codes).labels_ for m in (by_name, by_order, own)]
+    np.testing.assert_array_equal(labels[0], labels[1])
+    assert (labels[0] != labels[2]).any()
+
+
+def test_energy_rises_are_counted(grouped_blobs):
+    X, codes = grouped_blobs()
+    model = VariationalFairKMeans(4, lam=100, init=X[:4], solver="mm").fit(X, sensitive_features=codes)
+    energy = np.array([step["objective"] for step in model.history_])
+    assert model.n_energy_rises_ == int((np.diff(energy) > 0).sum())
+
+
+def test_a_cluster_that_empties_restarts_from_fresh_seeds():
+    # The third centre is far off: nothing goes there, and fresh seeds fill all three clusters.
+    X = np.concatenate([np.random.default_rng(0).normal(m, 0.1, (50, 2)) for m in (0, 3, 6)])
+    codes = np.tile([0, 1], 75)
+    far = np.array([[0.0, 0.0], [5.0, 5.0], [1e3, 1e3]])
+    model = VariationalFairKMeans(3, lam=1.0, init=far, random_state=0).fit(X, sensitive_features=codes)
+    assert model.n_restarts_ >= 1
+    assert len(np.unique(model.labels_)) == 3
+    assert model.converged_
+
+
+@pytest.mark.parametrize("solver, message", [("mm", "inner updates"), ("accelerated", "sum to inf")])
+def test_diverged_says_where(solver, message):
+    X = np.array([[0.0], [1e30], [2e30], [3e30]])
+    with pytest.raises(Diverged, match=message), np.errstate(all="ignore"):
+        VariationalFairKMeans(2, lam=1.0, init=X[:2], solver=solver).fit(X, sensitive_features=[0, 1, 0, 1])
+
+
+def energy(X, codes, model):
+    """Energy of hard labels with their own means."""
+    k = model.n_clusters
+    table = np.stack([np.bincount(model.labels_[codes == j], minlength=k) for j in range(len(model.target_))])
+    cost = sum(((X[model.labels_ == c] - X[model.labels_ == c].mean(axis=0)) ** 2).sum() for c in range(k))
+    return cost + model.lam * padded_fairness(table.astype(float), model.target_)
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("lam", [60.0, 600.0])
+def test_accelerated_reaches_no_higher_energy_from_the_same_centers(grouped_blobs, n_groups, lam):
+    worse, restarts = [], 0
+    for seed in range(10):
+        X, codes = grouped_blobs(n_samples=3000, n_groups=n_groups, seed=seed)
+        fits = [
+            VariationalFairKMeans(4, lam=lam, init=X[:4], solver=s, precision="double", random_state=0)
+            for s in ("accelerated", "mm")
+        ]
+        fast, plain = (energy(X, codes, fit.fit(X, sensitive_features=codes)) for fit in fits)
+        restarts += fits[1].n_restarts_
+        worse.append((fast - plain) / plain)
+    assert restarts == 0
+    assert (np.array(worse) <= 1e-6).mean() >= 0.8
+    assert np.median(worse) <= 0
+
+
+@pytest.mark.parametrize("warm_start", [True, False])
+def test_accelerated_energies_are_those_of_the_labels_and_never_rise(grouped_blobs, warm_start):
+    X, codes = grouped_blobs(n_samples=3000, n_groups=3, seed=1)
+    model = VariationalFairKMeans(5, lam=600, random_state=0, warm_start=warm_start, precision="double")
+    model.fit(X, sensitive_features=codes)
+    energies = np.array([step["objective"] for step in model.history_])
+    assert len(energies) > 2
+    assert (np.diff(energies) <= 0).all()
+    assert model.n_energy_rises_ == 0
+    assert model.converged_
+    assert model.scale_ == 1.0
+    assert model.n_inner_iter_ >= sum(step["inner_iter"] for step in model.history_)
+    distance = ((X - model.cluster_centers_[model.labels_]) ** 2).sum()
+    assert model.history_[-1]["clustering"] == pytest.approx(distance)
+    # The labels' own means are at least as good as the centres that they were found with.
+    assert energy(X, codes, model) <= energies[-1] * (1 + 1e-12)
+
+
+def test_warm_starts_save_passes_and_lose_nothing(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=5000, n_groups=2, seed=2)
+    warm, cold = (
+        VariationalFairKMeans(4, lam=1000, init=X[:4], warm_start=w).fit(X, sensitive_features=codes)
+        for w in (True, False)
+    )
+    assert warm.n_inner_iter_ < 0.7 * cold.n_inner_iter_
+    assert energy(X, codes, warm) == pytest.approx(energy(X, codes, cold), rel=1e-5)
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    n_samples=st.integers(3, 60),
+    n_groups=st.integers(1, 4),
+    n_clusters=st.integers(1, 3),
+    lam=st.sampled_from([0.0, 1e-6, 1.0, 50.0, 1e4]),
+    kind=st.sampled_from(["normal", "few values", "equal", "far", "tiny"]),
+    method=st.sampled_from(["VariationalFairKMeans", "VariationalFairKMedians"]),
+)
+@settings(max_examples=120, deadline=None)
+def test_odd_inputs(seed, n_samples, n_groups, n_clusters, lam, kind, method):
+    rng = np.random.default_rng(seed)
+    X = {
+        "normal": lambda: rng.normal(size=(n_samples, 2)),
+        "few values": lambda: rng.integers(0, 2, (n_samples, 2)).astype(float),
+        "equal": lambda: np.ones((n_samples, 2)),
+        "far": lambda: rng.normal(size=(n_samples, 2)) + 1e6,
+        "tiny": lambda: rng.normal(size=(n_samples, 2)) * 1e-6,
+    }[kind]()
+    codes = rng.integers(0, n_groups, n_samples)
+    model = getattr(methods, method)(n_clusters, lam=lam, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels = model.fit_predict(X, sensitive_features=codes)
+    assert set(np.unique(labels)) <= set(range(n_clusters))
+    assert (np.diff([step["objective"] for step in model.history_]) <= 0).all()
+    np.testing.assert_array_equal(model.predict(X, codes), labels)
+
+
+@pytest.mark.parametrize("fault", ["dearer", "an empty cluster"])
+def test_a_step_that_is_no_better_is_not_taken(grouped_blobs, monkeypatch, fault):
+    X, codes = grouped_blobs(n_samples=1000)
+    first, how = [], []
+
+    def solve(potentials, *, start, heat, **problem):
+        found = minimize_penalty(potentials, start=start, heat=heat, **problem)
+        how.append((start is not None, heat))
+        if not first:
+            first.append(found)
+            return found
+        if fault == "dearer":
+            return replace(found, energy=first[0].energy + 1)
+        return replace(found, energy=0.0, counts=found.counts * [[0, 1, 1, 1]])
+
+    monkeypatch.setattr("fairclust.solvers.prototypes.minimize_penalty", solve)
+    model = VariationalFairKMeans(4, lam=300, init=X[:4]).fit(X, sensitive_features=codes)
+    # Cold; then warm, cold and warm at a higher temperature in vain.
+    assert how == [(False, False), (True, False), (False, False), (True, True)]
+    assert model.converged_
+    assert [step["objective"] for step in model.history_] == [first[0].energy]
+    np.testing.assert_array_equal(model.labels_, first[0].labels)
+    np.testing.assert_array_equal(model.cluster_centers_, X[:4])
+    np.testing.assert_array_equal(model.predict(X, codes), model.labels_)

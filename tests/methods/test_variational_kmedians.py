@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+
+from fairclust.kernels.medoid import medoid_cost
+from fairclust.methods import VariationalFairKMedians
+from fairclust.solvers.penalty import padded_fairness
+from twins import vfc_inner
+
+
+def medoid_row(X, members):
+    distances = np.sqrt(((X[members, None] - X[None, members]) ** 2).sum(axis=2))
+    return members[distances.sum(axis=0).argmin()]
+
+
+def vfc_kmedians(X, codes, centers, lam, *, target, lipschitz=2.0, max_iter=100, tol=1e-4):
+    """Algorithm 1 with Euclidean distances and medoids, on the full N x K matrix."""
+    onehot = np.eye(len(target))[codes]
+    energies, inner, old = [], 0, np.inf
+    for i in range(max_iter):
+        a = np.sqrt(((X[:, None, :] - centers[None]) ** 2).sum(axis=2))
+        s, n = vfc_inner(a, codes, target, lam, lipschitz)
+        inner += n
+        labels = s.argmax(axis=1)
+        energy = (s * a).sum() - lam * (target[:, None] * np.log(onehot.T @ s / s.sum(axis=0))).sum()
+        energies.append(energy)
+        if i > 1 and abs(energy - old) <= tol * abs(old):
+            break
+        old = energy
+        centers = X[[medoid_row(X, np.flatnonzero(labels == k)) for k in range(len(centers))]]
+    return labels, energies, inner, centers
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("lam", [5.0, 60.0])
+def test_replays_the_papers_iteration(grouped_blobs, n_groups, lam):
+    X, codes = grouped_blobs(n_groups=n_groups, seed=n_groups)
+    init = X[np.random.default_rng(1).choice(len(X), 4, replace=False)]
+    labels, energies, inner, centers = vfc_kmedians(
+        X, codes, init, lam, target=np.bincount(codes) / len(codes)
+    )
+    model = VariationalFairKMedians(4, lam=lam, init=init, precision="double", solver="mm")
+    model.fit(X, sensitive_features=codes)
+    np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
+    assert model.n_inner_iter_ == inner
+    np.testing.assert_array_equal(model.cluster_centers_, centers)
+
+
+@pytest.mark.parametrize("lam", [0.0, 300.0])
+@pytest.mark.parametrize("solver", ["mm", "accelerated"])
+def test_centers_are_rows_and_predict_returns_labels(grouped_blobs, lam, solver):
+    X, codes = grouped_blobs(n_samples=2000, n_groups=3, seed=5)
+    X = X + 1e3
+    model = VariationalFairKMedians(5, lam=lam, solver=solver, random_state=0).fit(
+        X, sensitive_features=codes
+    )
+    np.testing.assert_array_equal(model.cluster_centers_, X[model.medoid_indices_])
+    np.testing.assert_array_equal(model.predict(X, codes), model.labels_)
+    assert model.medoid_gap_ == 0
+
+
+def test_lam_zero_alternates_medoids(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=500)
+    model = VariationalFairKMedians(4, lam=0, init=X[:4], tol=0.0).fit(X, sensitive_features=codes)
+    centers = X[:4]
+    while True:
+        labels = ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+        new = X[[medoid_row(X, np.flatnonzero(labels == k)) for k in range(4)]]
+        if (new == centers).all():
+            break
+        centers = new
+    np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_array_equal(model.cluster_centers_, centers)
+
+
+def energy(X, codes, model):
+    """Energy of hard labels with their own medoids."""
+    table = np.stack([np.bincount(model.labels_[codes == j], minlength=4) for j in range(3)])
+    return medoid_cost(X, model.labels_, 4) + model.lam * padded_fairness(table.astype(float), model.target_)
+
+
+def test_accelerated_never_rises_and_is_no_dearer(grouped_blobs):
+    dearer = []
+    for seed in range(6):
+        X, codes = grouped_blobs(n_samples=2000, n_groups=3, seed=seed)
+        fast, plain = (
+            VariationalFairKMedians(4, lam=200, init=X[:4], solver=s).fit(X, sensitive_features=codes)
+            for s in ("accelerated", "mm")
+        )
+        assert (np.diff([step["objective"] for step in fast.history_]) <= 0).all()
+        assert fast.n_inner_iter_ < plain.n_inner_iter_ / 2
+        dearer.append(energy(X, codes, fast) / energy(X, codes, plain) - 1)
+    # Medoids jump from row to row: the two may end in different minima.
+    assert np.median(dearer) <= 0
+    assert max(dearer) < 1e-2
+
+
+def test_bounded_search_states_its_error(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=3000, n_features=15, seed=4)
+    exact, rough = (
+        VariationalFairKMedians(3, lam=300, init=X[:3], exact_size=size, max_evaluations=1)
+        for size in (3000, 10)
+    )
+    exact.fit(X, sensitive_features=codes)
+    rough.fit(X, sensitive_features=codes)
+    assert exact.medoid_gap_ == 0
+    assert 0 < rough.medoid_gap_ < 0.05
+    cost = sum(
+        np.sqrt(((X[rough.labels_ == k] - rough.cluster_centers_[k]) ** 2).sum(axis=1)).sum()
+        for k in range(3)
+    )
+    assert cost <= medoid_cost(X, rough.labels_, 3) * (1 + rough.medoid_gap_)
+
+
+def test_given_centers_that_never_move_are_no_rows(grouped_blobs):
+    X, codes = grouped_blobs()
+    model = VariationalFairKMedians(2, lam=5, init=[[0.0] * 3, [0.5] * 3], max_iter=1)
+    with pytest.warns(UserWarning, match="stopped after 1 outer steps"):
+        model.fit(X, sensitive_features=codes)
+    np.testing.assert_array_equal(model.medoid_indices_, [-1, -1])

@@ -1,0 +1,264 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from fairclust.kernels.graph import build_knn_graph
+from fairclust.methods import VariationalFairNCut
+from fairclust.metrics.quality import ncut
+from twins import vfc_inner
+
+
+def table(labels, codes, n_clusters):
+    return np.stack([np.bincount(labels[codes == j], minlength=n_clusters) for j in range(codes.max() + 1)])
+
+
+def energy_terms(W, labels, codes, target, n_clusters):
+    """Ncut and cross-entropy of equation 4 of hard labels, 0.01 points added to every cluster."""
+    counts = table(labels, codes, n_clusters) + 0.01 * target[:, None]
+    return ncut(W, labels), -(target[:, None] * np.log(counts / counts.sum(axis=0))).sum()
+
+
+def ncut_by_rows(W, codes, labels, lam, n_clusters, max_iter=100, tol=1e-4):
+    """Algorithm 1 with the Ncut potentials of Table 1 on N x K matrices: labels, energies, inner updates."""
+    W = W.toarray().astype(float)
+    target = np.bincount(codes) / len(codes)
+    d, energies, inner = W.sum(axis=1), [], 0
+    for i in range(max_iter):
+        S = np.eye(n_clusters)[labels]
+        volume = d @ S
+        a = d[:, None] * np.diag(S.T @ W @ S) / volume**2 - 2 * W @ S / volume
+        s, n = vfc_inner(a, codes, target, lam, 1.0)
+        labels, inner = s.argmax(axis=1), inner + n
+        cut, fairness = energy_terms(W, labels, codes, target, n_clusters)
+        energies.append(cut + lam * fairness)
+        if i > 1 and abs(energies[-1] - energies[-2]) <= tol * abs(energies[-2]):
+            break
+    return labels, np.array(energies), inner
+
+
+def weighted_graph(X, seed):
+    """The neighbour graph with random weights, so that there are no ties."""
+    W, _ = build_knn_graph(X, 12)
+    noise = np.random.default_rng(seed).random(W.shape)
+    return sp.csr_array(W.multiply(0.5 + (noise + noise.T) / 2))
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3])
+@pytest.mark.parametrize("lam", [0.5, 5.0])
+def test_mm_replays_the_papers_update(grouped_blobs, n_groups, lam):
+    X, codes = grouped_blobs(n_samples=240, n_groups=n_groups, seed=n_groups)
+    W = weighted_graph(X, seed=0)
+    start = np.linalg.norm(X[:, None] - X[:4], axis=2).argmin(axis=1)
+    labels, energies, inner = ncut_by_rows(W, codes, start, lam, 4)
+
+    model = VariationalFairNCut(
+        4, lam=lam, affinity="precomputed", init=start, solver="mm", precision="double"
+    ).fit(W, sensitive_features=codes)
+
+    np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_allclose([step["objective"] for step in model.history_], energies, rtol=1e-6)
+    assert sum(step["inner_iter"] for step in model.history_) == inner
+    assert model.n_energy_rises_ == int((np.diff(energies) > 0).sum())
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+@pytest.mark.parametrize("lam", [0.0, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("init", ["k-means++", "best"])
+def test_accelerated_energy_never_rises_and_is_what_the_metrics_say(grouped_blobs, n_groups, lam, init):
+    X, codes = grouped_blobs(n_samples=700, n_groups=n_groups, seed=3)
+    W, info = build_knn_graph(X, 20)
+    model = VariationalFairNCut(4, lam=lam, init=init, random_state=0).fit(X, sensitive_features=codes)
+    energies = np.array([step["objective"] for step in model.history_])
+    assert (np.diff(energies) <= 0).all()
+    assert model.n_energy_rises_ == 0
+    assert model.converged_
+    cut, fairness = energy_terms(W, model.labels_, codes, model.target_, 4)
+    assert model.history_[-1]["clustering"] == pytest.approx(cut, abs=1e-9)
+    assert model.history_[-1]["fairness"] == pytest.approx(fairness, abs=1e-9)
+    assert energies[-1] == pytest.approx(cut + lam * fairness, abs=1e-9)
+    assert energies[-1] == min(model.start_objectives_.values())
+    assert model.graph_info_["n_edges"] == info["n_edges"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_accelerated_ends_lower_than_the_plain_iteration(grouped_blobs):
+    # On average: from one start either may fall into the better minimum.
+    final = {"mm": 0.0, "accelerated": 0.0, "best of starts": 0.0}
+    for seed in range(4):
+        X, codes = grouped_blobs(n_samples=400, seed=seed)
+        start = np.linalg.norm(X[:, None] - X[:4], axis=2).argmin(axis=1)
+        for name, params in (
+            ("mm", {"init": start, "solver": "mm"}),
+            ("accelerated", {"init": start}),
+            ("best of starts", {"random_state": 0}),
+        ):
+            model = VariationalFairNCut(4, lam=5, **params).fit(X, sensitive_features=codes)
+            final[name] += model.history_[-1]["objective"]
+    assert final["best of starts"] < final["accelerated"] < final["mm"]
+
+
+@pytest.mark.parametrize("affinity", ["nearest_neighbors", "precomputed"])
+@pytest.mark.parametrize("solver", ["accelerated", "mm"])
+@pytest.mark.parametrize("init", ["best", "fair_spectral", "prices", "spectral", "k-means", "k-means++"])
+def test_every_start_separates_fair_blobs(affinity, solver, init):
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1, 2], 60)
+    X = rng.normal(size=(180, 2)) + np.array([[0, 0], [30, 0], [0, 30]])[truth]
+    codes = np.arange(180) % 3
+    data = X if affinity == "nearest_neighbors" else build_knn_graph(X)[0]
+    model = VariationalFairNCut(3, lam=1.0, affinity=affinity, solver=solver, init=init, random_state=0).fit(
+        data, sensitive_features=codes
+    )
+    assert table(model.labels_, truth, 3).max(axis=1).tolist() == [60, 60, 60]
+    assert model.history_[-1]["clustering"] == 0
+    assert model.start_ in {init, "fair_spectral", "prices", "spectral"}
+
+
+def test_fair_starts_find_the_fair_cut_of_four_blobs():
+    # Left blobs are one group, right blobs the other: only the split into upper and lower ones is fair.
+    rng = np.random.default_rng(1)
+    corner = np.repeat([0, 1, 2, 3], 50)
+    X = rng.normal(size=(200, 2)) + np.array([[0, 0], [4, 0], [0, 20], [4, 20]])[corner]
+    codes = corner % 2
+    model = VariationalFairNCut(2, lam=1.0, random_state=0).fit(X, sensitive_features=codes)
+    assert table(model.labels_, codes, 2).tolist() == [[50, 50], [50, 50]]
+    assert model.history_[-1]["clustering"] == 0
+
+
+def test_larger_lam_is_fairer(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=1000)
+    models = [
+        VariationalFairNCut(4, lam=lam, random_state=0).fit(X, sensitive_features=codes) for lam in (0.1, 20)
+    ]
+    unfair, fair = (model.history_[-1] for model in models)
+    assert fair["fairness"] < unfair["fairness"] - 0.05
+    assert fair["clustering"] > unfair["clustering"]
+
+
+def test_target_other_than_the_datas(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=800, seed=2)
+    fits = [
+        VariationalFairNCut(3, lam=1, target=target, random_state=0).fit(X, sensitive_features=codes)
+        for target in (None, {"1": 0.4, "0": 0.6}, [0.6, 0.4])
+    ]
+    np.testing.assert_array_equal(fits[1].labels_, fits[2].labels_)
+    assert (fits[0].labels_ != fits[1].labels_).any()
+
+
+def test_points_sparse_and_dense_graphs_agree(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=300)
+    W, _ = build_knn_graph(X, 10)
+    start = np.linalg.norm(X[:, None] - X[:3], axis=2).argmin(axis=1)
+    labels = [
+        VariationalFairNCut(3, lam=2, n_neighbors=10, affinity=affinity, init=start)
+        .fit(data, sensitive_features=codes)
+        .labels_
+        for affinity, data in (
+            ("nearest_neighbors", X),
+            ("precomputed", W),
+            ("precomputed", sp.coo_matrix(W)),
+            ("precomputed", W.toarray()),
+        )
+    ]
+    for other in labels[1:]:
+        np.testing.assert_array_equal(other, labels[0])
+
+
+@pytest.mark.parametrize(
+    "W, message",
+    [
+        (np.ones((6, 5)), "square"),
+        (np.triu(np.ones((6, 6))), "not symmetric"),
+        (sp.block_diag([np.ones((4, 4)), np.zeros((2, 2))]), "2 isolated nodes"),
+    ],
+)
+def test_bad_affinities(W, message):
+    with pytest.raises(ValueError, match=message):
+        VariationalFairNCut(2, affinity="precomputed").fit(W, sensitive_features=[0, 1] * 3)
+
+
+def test_more_clusters_than_nodes():
+    with pytest.raises(ValueError, match="n_clusters=7 is more than n_samples=6"):
+        VariationalFairNCut(7, affinity="precomputed").fit(np.ones((6, 6)), sensitive_features=[0, 1] * 3)
+
+
+def test_sparse_points_are_refused():
+    with pytest.raises(TypeError, match="parse data"):
+        VariationalFairNCut(2).fit(sp.eye_array(6, format="csr"), sensitive_features=[0, 1] * 3)
+
+
+@pytest.mark.parametrize("affinity", ["nearest_neighbors", "precomputed"])
+def test_tags_say_what_the_input_is(affinity):
+    tags = VariationalFairNCut(affinity=affinity).__sklearn_tags__().input_tags
+    assert (tags.pairwise, tags.sparse) == (affinity == "precomputed",) * 2
+
+
+@pytest.mark.parametrize(
+    "init, message",
+    [
+        (np.zeros(5, int), "expected one label for each of 60 rows"),
+        (np.full(60, 3), "integer labels from 0 to n_clusters - 1 = 2"),
+        (np.zeros(60), "integer labels"),
+        ("kmeans", "init"),
+    ],
+)
+def test_bad_start_labels(grouped_blobs, init, message):
+    X, codes = grouped_blobs(n_samples=60)
+    with pytest.raises(ValueError, match=message):
+        VariationalFairNCut(3, init=init).fit(X, sensitive_features=codes)
+
+
+def test_empty_clusters_of_the_start_are_filled(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=200)
+    model = VariationalFairNCut(4, lam=1, init=np.zeros(200, int)).fit(X, sensitive_features=codes)
+    assert set(model.labels_) == {0, 1, 2, 3}
+    assert model.start_ == "labels"
+
+
+def test_plain_iteration_that_empties_a_cluster_keeps_the_step_before():
+    # One tight blob in three: the plain iteration gives a cluster up.
+    W, _ = build_knn_graph(np.random.default_rng(0).normal(size=(24, 2)), 24)
+    model = VariationalFairNCut(
+        3, lam=0, affinity="precomputed", solver="mm", init=np.r_[np.zeros(22, int), 1, 2]
+    )
+    with pytest.warns(ConvergenceWarning, match="about to empty"):
+        model.fit(W, sensitive_features=np.arange(24) % 2)
+    assert not model.converged_
+    assert set(model.labels_) == {0, 1, 2}
+    assert model.history_[-1]["n_nonempty"] < 3
+
+
+@st.composite
+def graphs(draw):
+    """Small affinities with several components and self-loops; groups; a number of clusters."""
+    n = draw(st.integers(1, 14))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    A = rng.integers(0, 3, (n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.1, 0.3, 1.0])))
+    if draw(st.booleans()):
+        A = np.kron(np.eye(2), A)
+    W = (A + A.T) / 2 * draw(st.sampled_from([1e-6, 1.0, 1e6]))
+    W[np.diag_indices(len(W))] += W.sum(axis=1) == 0
+    codes = rng.integers(0, draw(st.integers(1, 3)), len(W))
+    return W, np.unique(codes, return_inverse=True)[1], draw(st.integers(1, len(W)))
+
+
+@given(
+    case=graphs(), lam=st.sampled_from([0.0, 0.1, 10.0, 1e4]), solver=st.sampled_from(["accelerated", "mm"])
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:Graph is not fully connected")
+def test_odd_graphs(case, lam, solver):
+    W, codes, n_clusters = case
+    model = VariationalFairNCut(
+        n_clusters, lam=lam, affinity="precomputed", solver=solver, max_iter=10, bound_max_iter=200
+    ).fit(W, sensitive_features=codes)
+    assert set(model.labels_) == set(range(n_clusters))
+    assert np.isfinite([step["objective"] for step in model.history_]).all()
+    if solver == "accelerated":
+        assert (np.diff([step["objective"] for step in model.history_]) <= 0).all()
+        cut, _ = energy_terms(W, model.labels_, codes, model.target_, n_clusters)
+        assert model.history_[-1]["clustering"] == pytest.approx(cut)

@@ -1,0 +1,250 @@
+"""Fairness metrics: values computed by hand, edge cases, properties."""
+
+from math import inf, log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose
+from scipy.stats import wasserstein_distance
+
+from fairclust.metrics import (
+    METRICS,
+    additive_gap,
+    average_balance,
+    awd,
+    balance,
+    contingency,
+    data_balance,
+    delta,
+    delta_max_pair,
+    fairness_error,
+    fairness_ratio,
+    share_deviation,
+    soft_contingency,
+)
+
+FROM_TABLE = [metric for metric in METRICS.values() if metric.needs == "table"]
+FAIRNESS = [metric for metric in FROM_TABLE if metric.direction != "none"]
+
+# N_1 = 10, N_2 = 5, N = 15, n = (5, 10), mu = (2/3, 1/3).
+TWO = [[2, 8], [3, 2]]
+# N_1 = N_2 = N_3 = 4, N = 12, n = (6, 6), mu = (1/3, 1/3, 1/3).
+THREE = [[3, 1], [2, 2], [1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("function", "table", "expected"),
+    [
+        # Cluster 1: 2/3. Cluster 2: 2/8.
+        (balance, TWO, 1 / 4),
+        (average_balance, TWO, (2 / 3 + 1 / 4) / 2),
+        (data_balance, TWO, 5 / 10),
+        # P_1 = (2/5, 3/5), P_2 = (8/10, 2/10).
+        (
+            fairness_error,
+            TWO,
+            2 / 3 * log((2 / 3) / (2 / 5))
+            + 1 / 3 * log((1 / 3) / (3 / 5))
+            + 2 / 3 * log((2 / 3) / (8 / 10))
+            + 1 / 3 * log((1 / 3) / (2 / 10)),
+        ),
+        # Cluster 1: |2/10 - 3/5| = 0.4. Cluster 2: |8/10 - 2/5| = 0.4.
+        (delta, TWO, 0.4),
+        (delta_max_pair, TWO, 0.4),
+        (additive_gap, TWO, 0.8),
+        # |2/5 - 2/3| = |3/5 - 1/3| = 4/15; |8/10 - 2/3| = |2/10 - 1/3| = 2/15.
+        (share_deviation, TWO, 4 / 15),
+        # Cluster 1: (2/5)/(2/3) = 3/5 and (1/3)/(3/5) = 5/9. Cluster 2: (2/3)/(4/5) = 5/6 and (1/5)/(1/3) =
+        # 3/5.
+        (fairness_ratio, TWO, 5 / 9),
+        # Sorted mu (1/3, 2/3). Cluster 1: (2/5, 3/5): (1/15 + 1/15)/2 = 1/15. Cluster 2: (1/5, 4/5): 2/15.
+        # (5 * 1/15 + 10 * 2/15) / 15 = 5/45.
+        (awd, TWO, 1 / 9),
+        (balance, THREE, 1 / 3),
+        (average_balance, THREE, 1 / 3),
+        (data_balance, THREE, 1.0),
+        # Both clusters have shares (1/2, 1/3, 1/6) in some order.
+        (
+            fairness_error,
+            THREE,
+            2 * (log((1 / 3) / (1 / 2)) + log((1 / 3) / (1 / 3)) + log((1 / 3) / (1 / 6))) / 3,
+        ),
+        # Spread (3/4, 2/4, 1/4) or reversed: pairs 1/4, 1/2, 1/4, mean 1/3, largest 1/2.
+        (delta, THREE, 1 / 3),
+        (delta_max_pair, THREE, 1 / 2),
+        (additive_gap, THREE, 2 / 3),
+        (share_deviation, THREE, 1 / 6),
+        # (1/6)/(1/3) = 1/2; (1/3)/(1/2) = 2/3.
+        (fairness_ratio, THREE, 1 / 2),
+        # Sorted (1/6, 1/3, 1/2) against 1/3: (1/6 + 0 + 1/6)/3 = 1/9 in both.
+        (awd, THREE, 1 / 9),
+    ],
+)
+def test_by_hand(function, table, expected):
+    assert_allclose(function(table), expected, rtol=1e-14)
+
+
+def test_fairness_error_of_a_given_target():
+    # P_1 = (2/5, 3/5), P_2 = (4/5, 1/5), U = (1/2, 1/2).
+    expected = 0.5 * (log(0.5 / 0.4) + log(0.5 / 0.6) + log(0.5 / 0.8) + log(0.5 / 0.2))
+    assert_allclose(fairness_error(TWO, [0.5, 0.5]), expected, rtol=1e-14)
+    assert_allclose(fairness_error(TWO, [2 / 3, 1 / 3]), fairness_error(TWO), rtol=1e-13)
+    # A target of 0 wants nothing of the group: -log P_k1 for group 1 alone.
+    assert_allclose(fairness_error(TWO, [1, 0]), -log(0.4) - log(0.8), rtol=1e-14)
+
+
+@pytest.mark.parametrize("target", [[0.5, 0.5, 0.0], [0.5, 0.4], [1.5, -0.5], [np.nan, 1.0], 1.0])
+def test_malformed_target_raises(target):
+    with pytest.raises(ValueError, match="target"):
+        fairness_error(TWO, target)
+
+
+def test_a_cluster_that_lacks_a_group():
+    table = [[5, 5], [10, 0]]
+    assert balance(table) == 0.0
+    assert average_balance(table) == 0.25  # (5/10 + 0) / 2
+    assert fairness_ratio(table) == 0.0
+    assert fairness_error(table) == inf
+    assert delta(table) == 0.5  # |5/10 - 10/10|
+
+
+def test_an_empty_cluster_is_0_for_ratios_and_nothing_for_sums():
+    full, with_empty = [[2, 8], [3, 2]], [[2, 0, 8], [3, 0, 2]]
+    assert balance(with_empty) == 0.0
+    assert fairness_ratio(with_empty) == 0.0
+    assert_allclose(average_balance(with_empty), (2 / 3 + 0 + 1 / 4) / 3, rtol=1e-14)
+    for function in (fairness_error, delta, delta_max_pair, additive_gap, share_deviation, awd, data_balance):
+        assert function(with_empty) == function(full)
+
+
+@pytest.mark.parametrize("metric", FAIRNESS, ids=lambda metric: metric.name)
+def test_a_group_without_points_is_left_out(metric):
+    assert metric.function([[2, 8], [0, 0], [3, 2]]) == metric.function(TWO)
+
+
+def test_a_group_without_points_that_the_target_wants():
+    table = [[2, 8], [0, 0], [3, 2]]
+    assert fairness_error(table, [0.6, 0.1, 0.3]) == inf
+    assert_allclose(fairness_error(table, [2 / 3, 0, 1 / 3]), fairness_error(TWO), rtol=1e-13)
+
+
+@pytest.mark.parametrize("metric", FAIRNESS, ids=lambda metric: metric.name)
+def test_one_group_is_always_fair(metric):
+    assert metric.function([[2, 8, 1]]) == (1.0 if metric.direction == "higher" else 0.0)
+
+
+@pytest.mark.parametrize("metric", FAIRNESS, ids=lambda metric: metric.name)
+@pytest.mark.parametrize("table", [[[0, 0], [0, 0]], [[1, -1]], [[1, np.nan]], [1, 2], [[[1]]]])
+def test_malformed_table_raises(metric, table):
+    with pytest.raises(ValueError, match="table"):
+        metric.function(table)
+
+
+def test_delta_counts_a_pair_once():
+    """For two groups eq. (14) must give eq. (6); over ordered pairs it would give twice that."""
+    groups, labels = [0, 0, 1, 1], [0, 1, 1, 1]
+    # Group 1: (1/2, 1/2), group 2: (0, 1).
+    assert delta(contingency(labels, groups)) == 0.5
+
+
+def test_soft_delta_by_hand():
+    # Group 1: mean responsibility (0.6, 0.4); group 2: (0.2, 0.8).
+    resp = [[0.7, 0.3], [0.5, 0.5], [0.2, 0.8]]
+    assert_allclose(delta(soft_contingency(resp, [0, 0, 1])), 0.4, rtol=1e-14)
+
+
+def test_awd_does_not_see_which_group_a_share_belongs_to():
+    """The published definition: mu = (1/2, 1/4, 1/4), clusters with (1/4, 1/2, 1/4) and (5/8, 1/8, 1/4)."""
+    table = [[2, 10], [4, 2], [2, 4]]
+    # Cluster 1 (8 points): same set of shares, 0. Cluster 2 (16): |1/8-1/4| + 0 + |5/8-1/2| over 3 = 1/12.
+    assert_allclose(awd(table), 16 * (1 / 12) / 24, rtol=1e-14)
+    assert share_deviation(table) > 0
+
+
+TABLES = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
+    lambda shape: arrays(np.int64, shape, elements=st.integers(0, 40)).filter(lambda table: table.any())
+)
+
+
+@settings(deadline=None)
+@given(TABLES)
+def test_values_lie_in_the_declared_range(table):
+    for metric in FROM_TABLE:
+        assert metric.range[0] <= metric.function(table) <= metric.range[1], metric.name
+
+
+@settings(deadline=None)
+@given(TABLES, st.randoms(use_true_random=False))
+def test_names_of_clusters_and_groups_do_not_matter(table, random):
+    rows, columns = list(range(table.shape[0])), list(range(table.shape[1]))
+    random.shuffle(rows)
+    random.shuffle(columns)
+    for metric in FROM_TABLE:
+        assert_allclose(
+            metric.function(table[rows][:, columns]), metric.function(table), rtol=1e-12, atol=1e-14
+        )
+
+
+PARTS = st.lists(st.integers(1, 90), min_size=1, max_size=5)
+
+
+@settings(deadline=None)
+@given(PARTS, PARTS)
+def test_a_proportional_table_is_exactly_fair(group_parts, cluster_parts):
+    """n_jk = a_j b_k: every cluster has the data's shares."""
+    table = np.outer(group_parts, cluster_parts)
+    best = min(group_parts) / max(group_parts)
+    assert balance(table) == data_balance(table) == best
+    assert_allclose(average_balance(table), best, rtol=1e-15)
+    assert fairness_ratio(table) == 1.0
+    for function in (fairness_error, delta, delta_max_pair, additive_gap, share_deviation):
+        assert function(table) == 0.0
+    assert awd(table) <= 1e-15
+
+
+@settings(deadline=None)
+@given(TABLES)
+def test_relations_between_the_metrics(table):
+    assert balance(table) <= average_balance(table) + 1e-15
+    assert balance(table) <= data_balance(table) + 1e-15
+    assert delta(table) <= delta_max_pair(table) + 1e-15
+    assert delta(table) <= additive_gap(table) + 1e-15
+    if (table.sum(axis=1) > 0).sum() == 2:
+        assert_allclose(delta(table), delta_max_pair(table), rtol=1e-14)
+    if (table.sum(axis=0) > 0).all():
+        # Both say whether a cluster lacks a group.
+        assert (fairness_error(table) == inf) == (fairness_ratio(table) == 0)
+
+
+@settings(deadline=None)
+@given(TABLES)
+def test_awd_is_the_wasserstein_distance_of_the_share_sets(table):
+    table = table[table.sum(axis=1) > 0]
+    shares = table.sum(axis=1) / table.sum()
+    expected = sum(n[0] * wasserstein_distance(n[1] / n[0], shares) for n in _clusters(table)) / table.sum()
+    assert_allclose(awd(table), expected, rtol=1e-12, atol=1e-14)
+
+
+@settings(deadline=None)
+@given(TABLES)
+def test_gaps_against_loops(table):
+    """Twin: the formulas with explicit loops over clusters and pairs."""
+    table = table[table.sum(axis=1) > 0]
+    J, K = table.shape
+    spread = [[table[j, k] / table[j].sum() for k in range(K)] for j in range(J)]
+    pairs = [(s, t) for s in range(J) for t in range(s)]
+    means = [
+        sum(abs(spread[s][k] - spread[t][k]) for s, t in pairs) / len(pairs) if pairs else 0.0
+        for k in range(K)
+    ]
+    largest = [abs(spread[s][k] - spread[t][k]) for s, t in pairs for k in range(K)]
+    assert_allclose(delta(table), max(means), rtol=1e-12, atol=1e-15)
+    assert_allclose(additive_gap(table), sum(means), rtol=1e-12, atol=1e-15)
+    assert_allclose(delta_max_pair(table), max(largest, default=0.0), rtol=1e-12, atol=1e-15)
+
+
+def _clusters(table):
+    return [(int(column.sum()), column) for column in table.T if column.sum() > 0]

@@ -1,0 +1,187 @@
+"""The table of metrics and the scorer."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairclust import metrics as fm
+from fairclust.metrics import METRICS, Metric, score_labels
+
+
+def sample(n=60, n_clusters=4, n_groups=3, seed=0):
+    rng = np.random.default_rng(seed)
+    weights = sp.random_array((n, n), density=0.3, rng=rng) + sp.eye_array(n)
+    return {
+        "X": rng.normal(size=(n, 3)),
+        "labels": rng.integers(0, n_clusters, n),
+        "groups": rng.integers(0, n_groups, n),
+        "n_clusters": n_clusters,
+        "n_groups": n_groups,
+        "W": weights,
+        "truth": rng.integers(0, n_clusters, n),
+    }
+
+
+def score(data, **options):
+    data = {**data, **options}
+    return score_labels(data.pop("X"), data.pop("labels"), data.pop("groups"), **data)
+
+
+def test_every_declaration_is_complete():
+    for name, metric in METRICS.items():
+        assert isinstance(metric, Metric)
+        assert name == metric.name
+        assert getattr(fm, name) is metric.function
+        assert metric.needs in {"table", "X", "W", "truth"}
+        assert metric.direction in {"lower", "higher", "none"}
+        assert metric.range[0] < metric.range[1]
+        assert metric.label and metric.source
+        assert metric.decimals >= 0
+    assert len({metric.label for metric in METRICS.values()}) == len(METRICS)
+
+
+def test_the_registry_cannot_be_changed():
+    with pytest.raises(TypeError):
+        METRICS["mine"] = METRICS["balance"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        METRICS["balance"].decimals = 1
+
+
+def test_scores_are_what_the_functions_return():
+    data = sample()
+    scores = score(data)
+    assert list(scores) == list(METRICS)
+    table = fm.contingency(data["labels"], data["groups"], 4, 3)
+    arguments = {
+        "table": (table,),
+        "X": (data["X"], data["labels"]),
+        "W": (data["W"], data["labels"]),
+        "truth": (data["labels"], data["truth"]),
+    }
+    for name, value in scores.items():
+        assert type(value) is float
+        assert value == METRICS[name].function(*arguments[METRICS[name].needs])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 4), st.integers(0, 10_000))
+def test_scores_lie_in_the_declared_ranges(n, n_clusters, n_groups, seed):
+    """Among them more clusters than points, one cluster, one group, empty clusters."""
+    for name, value in score(sample(n, n_clusters, n_groups, seed)).items():
+        low, high = METRICS[name].range
+        assert low <= value <= high or (math.isnan(value) and name == "dunn_index"), (name, value)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000))
+def test_names_of_clusters_and_groups_do_not_matter(seed):
+    data = sample(seed=seed)
+    rng = np.random.default_rng(seed)
+    renamed = {
+        **data,
+        "labels": rng.permutation(4)[data["labels"]],
+        "groups": rng.permutation(3)[data["groups"]],
+        "truth": rng.permutation(4)[data["truth"]],
+    }
+    other = score(renamed)
+    for name, value in score(data).items():
+        assert other[name] == pytest.approx(value, rel=1e-12, abs=1e-14), name
+
+
+def test_missing_inputs_give_nan_and_nothing_else_does():
+    scores = score(sample(), X=None, W=None, truth=None)
+    missing = {name for name, value in scores.items() if math.isnan(value)}
+    assert missing == {name for name, metric in METRICS.items() if metric.needs != "table"}
+
+
+def test_limits_give_nan():
+    data = sample(n=60)
+    assert not math.isnan(score(data, dunn_max_rows=60)["dunn_index"])
+    assert math.isnan(score(data, dunn_max_rows=59)["dunn_index"])
+    assert not math.isnan(score(data, dunn_max_rows=None)["dunn_index"])
+    rng = np.random.default_rng(0)
+    wide = {**data, "X": rng.normal(size=(60, 20))}
+    assert math.isnan(score(wide, kmedians_max_evaluations=1)["kmedians_cost"])
+    assert not math.isnan(score(wide, kmedians_max_evaluations=None)["kmedians_cost"])
+
+
+def test_one_cluster_has_no_dunn_index():
+    data = {**sample(), "labels": np.zeros(60, dtype=int), "n_clusters": 1}
+    scores = score(data)
+    assert math.isnan(scores["dunn_index"])
+    assert scores["ncut"] == 0.0
+    assert scores["fairness_ratio"] == 1.0
+
+
+def test_the_number_of_clusters_asked_for_counts():
+    """A cluster that was lost is seen although no label says so."""
+    data = sample()
+    lost = score(data, n_clusters=5)
+    assert lost["balance"] == lost["fairness_ratio"] == lost["smallest_cluster"] == 0.0
+    assert lost["n_nonempty"] == 4.0
+    kept = score(data)
+    assert kept["balance"] > 0
+    for name in ("fairness_error", "delta", "sse", "kmedians_cost", "dunn_index", "ncut"):
+        assert lost[name] == kept[name]
+
+
+def test_the_target_reaches_the_fairness_error_alone():
+    data = sample()
+    own, other = score(data), score(data, target=[0.2, 0.3, 0.5])
+    assert {name for name in own if own[name] != other[name]} == {"fairness_error"}
+    table = fm.contingency(data["labels"], data["groups"], 4, 3)
+    assert other["fairness_error"] == fm.fairness_error(table, [0.2, 0.3, 0.5])
+
+
+def test_chosen_metrics_in_the_given_order():
+    assert list(score(sample(), metrics=["sse", "balance"])) == ["sse", "balance"]
+    assert score(sample(), metrics=[]) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metrics": ["balance", "beauty"]}, "unknown metrics.*beauty"),
+        ({"n_clusters": 2}, "labels must lie in 0 .. 1"),
+        ({"n_groups": 2}, "groups must lie in 0 .. 1"),
+        ({"groups": np.zeros(3, dtype=int)}, "same shape"),
+        ({"X": np.zeros((3, 2))}, "one row"),
+        ({"X": np.full((60, 2), np.nan)}, "finite"),
+        ({"W": sp.eye_array(3)}, "W must have shape"),
+        ({"target": [1.0]}, "target"),
+        ({"labels": [], "groups": [], "X": np.empty((0, 2))}, "no point"),
+    ],
+)
+def test_malformed_input_raises(change, message):
+    with pytest.raises(ValueError, match=message):
+        score({**sample(), **change})
+
+
+@pytest.mark.mirror
+@pytest.mark.parametrize(
+    ("name", "n_clusters", "published"),
+    [
+        ("elliptical", 2, {"fairness_ratio": 0, "awd": 0.4940, "dunn_index": 0.0644, "sse": 206.2982}),
+        ("2d-4c-no0", 4, {"fairness_ratio": 0, "awd": 0.3127, "dunn_index": 0.0076, "sse": 114.4834}),
+        ("2d-4c-no4", 4, {"fairness_ratio": 0, "awd": 0.1723, "dunn_index": 0.0057, "sse": 104.0023}),
+    ],
+)
+def test_published_scores_of_plain_k_means(mirror, name, n_clusters, published):
+    """Pan et al. (BFKM), Tables III and IV, column Lloyd: all four of its metrics, to the printed digits."""
+    from sklearn.cluster import KMeans
+
+    X = np.loadtxt(mirror / "bfkm" / f"{name}.txt", delimiter=",")
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    colours = np.loadtxt(mirror / "bfkm" / f"{name}_Color.txt", delimiter=",")
+    groups = np.unique(colours, return_inverse=True)[1].ravel()
+    labels = KMeans(n_clusters, n_init=10, random_state=0).fit_predict(X)
+    scores = score_labels(
+        X, labels, groups, n_clusters=n_clusters, n_groups=int(groups.max()) + 1, metrics=published
+    )
+    assert {key: round(value, 4) for key, value in scores.items()} == published

@@ -1,0 +1,187 @@
+"""Clustering metrics: values computed by hand, edge cases, properties."""
+
+from itertools import permutations
+from math import inf, isnan
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.spatial.distance import cdist
+
+from fairclust.metrics import (
+    clustering_error,
+    dunn_index,
+    kmedians_bounds,
+    kmedians_cost,
+    largest_cluster,
+    n_nonempty,
+    ncut,
+    smallest_cluster,
+    sse,
+)
+
+# Cluster 0: 0, 2, 7 on the line; cluster 1: 10, 13.
+X = [[0.0], [10.0], [2.0], [13.0], [7.0]]
+LABELS = [0, 1, 0, 1, 0]
+
+
+def test_by_hand():
+    # Means 3 and 11.5: 9 + 1 + 16 + 2.25 + 2.25.
+    assert sse(X, LABELS) == 30.5
+    # Medoids 2 (2 + 5) and 10 (3).
+    assert kmedians_cost(X, LABELS) == 10.0
+    # Closest across: 7 and 10. Farthest inside: 0 and 7.
+    assert dunn_index(X, LABELS) == 3 / 7
+
+
+def test_gaps_in_the_labels_are_empty_clusters():
+    labels = [1, 4, 1, 4, 1]
+    assert sse(X, labels) == 30.5
+    assert kmedians_cost(X, labels) == 10.0
+    assert dunn_index(X, labels) == 3 / 7
+
+
+def test_more_clusters_than_points():
+    labels = [6, 2, 0]
+    points = [[0.0], [3.0], [5.0]]
+    assert sse(points, labels) == 0.0
+    assert kmedians_cost(points, labels) == 0.0
+    assert dunn_index(points, labels) == inf
+    assert clustering_error(labels, [0, 0, 1]) == pytest.approx(1 / 3)
+
+
+def test_dunn_index_of_one_cluster_and_of_equal_points_is_undefined():
+    assert isnan(dunn_index(X, [3] * 5))
+    assert isnan(dunn_index([[1.0], [1.0]], [0, 1]))
+    assert dunn_index([[1.0], [1.0], [2.0]], [0, 1, 1]) == 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 60), st.integers(1, 4), st.integers(1, 6), st.integers(0, 10_000))
+def test_against_plain_numpy(n, d, n_clusters, seed):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, d))
+    labels = rng.integers(0, n_clusters, n)
+    means = {k: points[labels == k].mean(axis=0) for k in set(labels.tolist())}
+    expected = sum(((points[i] - means[int(labels[i])]) ** 2).sum() for i in range(n))
+    assert_allclose(sse(points, labels), expected, rtol=1e-11, atol=1e-12)
+    expected = sum(cdist(points[labels == k], points[labels == k]).sum(axis=0).min() for k in means)
+    assert_allclose(kmedians_cost(points, labels), expected, rtol=1e-11, atol=1e-12)
+    names = rng.permutation(n_clusters)
+    assert_allclose(sse(points, names[labels]), sse(points, labels), rtol=1e-12, atol=1e-14)
+
+
+def test_sse_over_several_blocks_in_float32_far_from_the_origin():
+    """40,000 rows are three blocks; at 3,000 float32 sums, or expanded squares, would be off by far more."""
+    rng = np.random.default_rng(0)
+    points = (3_000 + rng.normal(size=(40_000, 3))).astype(np.float32)
+    labels = rng.integers(0, 4, 40_000)
+    exact = points.astype(np.float64)
+    expected = sum(((exact[labels == k] - exact[labels == k].mean(axis=0)) ** 2).sum() for k in range(4))
+    assert_allclose(sse(points, labels), expected, rtol=1e-12)
+
+
+def test_sse_of_no_points_is_0():
+    assert sse(np.empty((0, 3)), []) == 0.0
+
+
+def test_kmedians_cost_is_never_approximate():
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(600, 14))
+    labels = np.repeat([0, 1], 300)
+    exact = kmedians_cost(points, labels)
+    lower, upper = kmedians_bounds(points, labels, max_evaluations=2)
+    assert lower < exact <= upper
+    assert isnan(kmedians_cost(points, labels, max_evaluations=2))
+    assert kmedians_bounds(points, labels) == (exact, exact)
+    assert kmedians_cost(points, labels, max_evaluations=300) == exact
+
+
+# Two edges of weight 2 inside {0, 1} and {2, 3}, one edge of weight 1 between 1 and 2.
+W = sp.csr_array(np.array([[0, 2, 0, 0], [2, 0, 1, 0], [0, 1, 0, 2], [0, 0, 2, 0]], dtype=float))
+
+
+def test_ncut_by_hand():
+    # d = (2, 3, 3, 2). {0, 1}, {2, 3}: volume 5 and inside 4 each: 2 - 4/5 - 4/5.
+    assert_allclose(ncut(W, [0, 0, 1, 1]), 2 - 4 / 5 - 4 / 5, rtol=1e-15)
+    # {0, 3} (volume 4, inside 0) and {1, 2} (volume 6, inside 2): 2 - 0 - 2/6.
+    assert_allclose(ncut(W, [0, 1, 1, 0]), 2 - 2 / 6, rtol=1e-15)
+    assert ncut(W, [0, 0, 0, 0]) == 0.0
+    # K counts non-empty clusters: the label 5 alone changes nothing.
+    assert ncut(W, [5, 5, 2, 2]) == ncut(W, [0, 0, 1, 1])
+    assert ncut(W.toarray(), [0, 0, 1, 1]) == ncut(W.tocoo(), [0, 0, 1, 1]) == ncut(W, [0, 0, 1, 1])
+
+
+def test_ncut_with_self_loops_and_without_symmetry():
+    # d = (3, 1): 2 - 1/3 - 0/1.
+    assert_allclose(ncut([[1.0, 2.0], [1.0, 0.0]], [0, 1]), 2 - 1 / 3, rtol=1e-15)
+
+
+def test_ncut_of_disconnected_parts_is_exactly_0_and_of_isolated_nodes_undefined():
+    parts = sp.block_diag([0.1 * np.ones((3, 3)), 0.7 * np.ones((2, 2))])
+    assert ncut(parts, [0, 0, 0, 1, 1]) == 0.0
+    assert isnan(ncut(sp.csr_array((2, 2)), [0, 1]))
+    assert isnan(ncut([[0, 1, 0], [1, 0, 0], [0, 0, 0]], [0, 0, 1]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 25), st.integers(1, 5), st.integers(0, 10_000))
+def test_ncut_against_the_formula(n, n_clusters, seed):
+    rng = np.random.default_rng(seed)
+    weights = rng.random((n, n)) * (rng.random((n, n)) < 0.5) + 0.01
+    labels = rng.integers(0, n_clusters, n)
+    S = np.eye(n_clusters)[labels][:, np.bincount(labels, minlength=n_clusters) > 0]
+    d = weights.sum(axis=1)
+    expected = S.shape[1] - sum((s @ weights @ s) / (d @ s) for s in S.T)
+    assert_allclose(ncut(weights, labels), expected, rtol=1e-12, atol=1e-12)
+    assert 0 <= ncut(weights, labels) <= S.shape[1]
+
+
+def test_sizes():
+    table = [[2, 0, 8], [3, 0, 2]]
+    assert (n_nonempty(table), smallest_cluster(table), largest_cluster(table)) == (2, 0, 10)
+
+
+def test_clustering_error_by_hand():
+    # Matching 0-1, 1-0 gets all but the last one.
+    assert clustering_error([0, 0, 1, 1, 1], [1, 1, 0, 0, 1]) == pytest.approx(1 / 5)
+    # One cluster for two classes of 3 and 2.
+    assert clustering_error([0, 0, 0, 0, 0], [1, 1, 1, 0, 0]) == pytest.approx(2 / 5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 40), st.integers(1, 4), st.integers(0, 10_000))
+def test_clustering_error_against_all_permutations(n, k, seed):
+    rng = np.random.default_rng(seed)
+    labels, truth = rng.integers(0, k, n), rng.integers(0, k, n)
+    best = min(np.mean(np.array(names)[labels] != truth) for names in permutations(range(k)))
+    assert_allclose(clustering_error(labels, truth), best, atol=1e-15)
+    assert clustering_error(rng.permutation(k)[truth], truth) == 0.0
+
+
+@pytest.mark.parametrize("function", [sse, kmedians_cost])
+def test_malformed_points_and_labels_raise(function):
+    with pytest.raises(ValueError, match="one row"):
+        function(X, [0, 1])
+    with pytest.raises(ValueError, match="one row"):
+        function([1.0, 2.0], [0, 1])
+    with pytest.raises(ValueError, match="labels must lie"):
+        function(X, [0, 1, 0, 1, -1])
+    with pytest.raises(ValueError, match="labels must be integers"):
+        function(X, [0.0, 1.0, 0.0, 1.0, 0.0])
+
+
+def test_malformed_graphs_and_truth_raise():
+    with pytest.raises(ValueError, match="W must have shape"):
+        ncut(W, [0, 1])
+    with pytest.raises(ValueError, match="W must have shape"):
+        ncut(np.ones((2, 3)), [0, 1])
+    with pytest.raises(ValueError, match="negative"):
+        ncut([[0, -1], [-1, 0]], [0, 1])
+    with pytest.raises(ValueError, match="same shape"):
+        clustering_error([0, 1], [0])
+    with pytest.raises(ValueError, match="no point"):
+        clustering_error([], [])

@@ -1,0 +1,141 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust.metrics.table import METRICS
+from fairclust.report.catalogue import FIGURES, PAPER_TABLES, Names, figure_requests
+from fairclust.report.figures import plot_figures
+from fairclust.report.render import number, percent, write_table
+from fairclust.report.selection import choose
+from fairclust.report.tables import compare, make_tables
+
+NAMES = Names({"adult": "Adult"}, {"vfc_kmeans": "VFC"})
+
+
+def rows(
+    lam, seed, objective, error, sse, dataset="adult", status="ok", reason="", method="vfc_kmeans", k=10
+):
+    base = dict.fromkeys(METRICS, np.nan)
+    return {
+        **base,
+        **{"dataset": dataset, "method": method, "n_clusters": k, "lam": lam, "seed": seed, "status": status},
+        **{"reason": reason, "objective": objective, "fairness_error": error, "sse": sse, "balance": 0.4},
+        "params": f"lam={lam}",
+        "key": f"{dataset}-{lam}-{seed}",
+    }
+
+
+@pytest.fixture
+def scores():
+    return pd.DataFrame(
+        [
+            rows(0.0, 0, 10.0, np.inf, 9500.0),
+            rows(5000.0, 0, 30.0, 0.03, 9900.0),
+            # The fairest start of this lambda is not its best one, so it does not count.
+            rows(5000.0, 1, 31.0, 0.001, 9950.0),
+            rows(8000.0, 0, 52.0, 0.018, 10000.0),
+            rows(8000.0, 1, 51.0, 0.0184, 9984.01),
+            rows(9000.0, 0, 60.0, 0.01, 10100.0),
+            rows(9000.0, 1, np.nan, np.nan, np.nan, status="timeout", reason="too long"),
+        ]
+    )
+
+
+def test_choice_takes_the_smallest_lambda_within_the_level(scores):
+    choice = choose(scores, 0.0185)
+    assert (choice.cell.lam, choice.cell.seed, choice.note) == (8000.0, 1, "")
+    assert (choice.n_ok, choice.n_all) == (6, 7)
+
+
+def test_choice_when_no_lambda_is_fair_enough(scores):
+    choice = choose(scores, 0.001)
+    assert choice.cell.lam == 9000.0
+    assert "no setting of the grid meets the level 0.001" in choice.note
+
+
+def test_choice_without_lambda_takes_the_cheapest_setting_within_the_level():
+    grid = [(0.0, 0.001, 12.0), (0.1, 0.02, 11.0), (0.2, 0.07, 10.0)]
+    cells = pd.DataFrame(
+        [{**rows(np.nan, 0, cost, error, cost), "params": f"delta={delta}"} for delta, error, cost in grid]
+    )
+    assert choose(cells, 0.05).cell.sse == 11.0
+    assert choose(cells, None).cell.sse == 10.0
+    fairest = choose(cells, 0.0001)
+    assert fairest.cell.sse == 12.0
+    assert "no setting of the grid" in fairest.note
+    assert choose(cells[:1], 0.0001).note == ""
+
+
+def test_choice_without_cells(scores):
+    assert choose(scores[:0]).note == "not yet run"
+    assert choose(scores[scores.status == "timeout"]).note == "timeout: too long"
+
+
+def test_compare_puts_reported_beside_reproduced(scores):
+    long = compare(PAPER_TABLES["vfc_table3"], scores)
+    cell = long[(long.dataset == "adult") & (long.method == "vfc_kmeans")].set_index("metric")
+    assert cell.loc["sse", "value"] == 9984.01
+    assert cell.loc["sse", "reproduced"] == 9984.01
+    assert cell.loc["sse", "difference"] == 0
+    assert cell.loc["fairness_error", "level"] == pytest.approx(0.0185)
+    others = long[long.method == "bera"]
+    assert others.reproduced.isna().all()
+    assert set(others.remark) == {"not yet run"}
+
+
+def test_tables_are_written(scores, tmp_path):
+    skipped = rows(0.0, 0, np.nan, np.nan, np.nan, "census_ii", "skipped", "no network", k=20)
+    path = tmp_path / "scores.parquet"
+    pd.concat([scores, pd.DataFrame([skipped])]).to_parquet(path)
+    make_tables(["overview", "vfc_table3"], path, tmp_path, NAMES)
+    text = (tmp_path / "vfc_table3.md").read_text()
+    assert "9,984.01 (9,984.01; +0.0 %)" in text
+    assert "| 6/7 |" in text
+    assert "8,000 (9,000)" in text
+    assert "census_ii, VFC: skipped: no network." in text
+    table = pd.read_csv(tmp_path / "vfc_table3.csv").set_index("dataset")
+    assert table.loc["adult", "vfc_kmeans sse reproduced"] == 9984.01
+    assert table.loc["adult", "vfc_kmeans lam"] == 8000
+    assert table.loc["census_ii", "vfc_kmeans remark"] == "skipped: no network"
+    assert r"\toprule" in (tmp_path / "vfc_table3.tex").read_text()
+    assert "Adult" in (tmp_path / "overview.md").read_text()
+
+
+def test_figures_are_written_and_repeatable(scores, tmp_path):
+    path = tmp_path / "scores.parquet"
+    others = [
+        rows(lam, 0, 1.0, 0.1, 10.0, name, k=k)
+        for name in ("synthetic", "bank_3_by_k")
+        for lam in (0.0, 5.0)
+        for k in (2, 3)
+    ]
+    scores = pd.concat([scores, pd.DataFrame(others)], ignore_index=True)
+    scores.to_parquet(path)
+    steps = [{"key": key, "step": n, "objective": 9.0 - n} for key in scores.key for n in (1, 2)]
+    pd.DataFrame(steps).to_parquet(tmp_path / "steps.parquet")
+    requests = figure_requests(FIGURES, ["adult", "nothing", "synthetic", "bank_3_by_k"])
+    assert "vfc_fig1_synthetic_kmeans" in requests
+    assert "vfc_fig3_adult_kmeans" not in requests
+    for folder in ("a", "b"):
+        plot_figures(requests, path, tmp_path / folder, NAMES, ["png", "pdf"])
+    names = sorted(p.name for p in (tmp_path / "a").iterdir())
+    assert "vfc_fig2_adult_kmeans.pdf" in names
+    assert len(names) == 2 * len(requests)
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+
+
+def test_numbers_for_readers():
+    assert number(12345.678, 1) == "12,345.7"
+    assert number(np.nan, 2) == "–"
+    assert number(None, 2) == "–"
+    assert number(1116700, -2) == "1,116,700"
+    assert percent(0.0123) == "+1.2 %"
+    assert percent(np.nan) == "–"
+
+
+def test_special_characters_survive(tmp_path):
+    shown = pd.DataFrame({"a|b": ["x_1 & 50 %"]})
+    write_table(tmp_path / "t", shown, shown, title="T", notes=["n_1"])
+    assert r"a\|b" in (tmp_path / "t.md").read_text()
+    assert r"x\_1 \& 50 \%" in (tmp_path / "t.tex").read_text()

@@ -1,0 +1,295 @@
+"""The fair assignment program against enumeration and a plain formulation; the rounding against its bound."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import linprog
+
+import fairclust.solvers.fair_lp as fair_lp
+from fairclust.solvers.fair_lp import bound_violation, fair_assignment_lp, round_assignment
+
+
+def plain_lp(cost, inside, lower, upper):
+    """The program as printed: all variables, dense rows, interior points."""
+    n, k = cost.shape
+    unit = np.abs(cost).max() or 1.0
+    blocks = np.vstack([inside.T - np.outer(upper, np.ones(n)), np.outer(lower, np.ones(n)) - inside.T])
+    rows = sparse.kron(blocks, np.eye(k))
+    each = sparse.kron(sparse.eye_array(n), np.ones((1, k)))
+    result = linprog(
+        cost.ravel() / unit,
+        rows,
+        np.zeros(rows.shape[0]),
+        each,
+        np.ones(n),
+        bounds=(0, 1),
+        method="highs-ipm",
+    )
+    assert result.success
+    return result.fun * unit
+
+
+def tables(labels, inside, n_clusters):
+    return np.array([np.bincount(labels[g], minlength=n_clusters) for g in inside.T]), np.bincount(
+        labels, minlength=n_clusters
+    )
+
+
+def bounds_around(inside, delta):
+    shares = inside.mean(axis=0)
+    return {"lower": shares * (1 - delta), "upper": shares / (1 - delta)}
+
+
+@st.composite
+def instances(draw, disjoint=True):
+    n = draw(st.integers(1, 60))
+    k = draw(st.integers(1, 5))
+    groups = draw(st.integers(1, 4))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    if disjoint:
+        inside = rng.integers(groups, size=n)[:, None] == np.arange(groups)
+    else:
+        inside = rng.random((n, groups)) < rng.random(groups)
+    cost = rng.random((n, k)) * draw(st.sampled_from([1e-6, 1.0, 1e6]))
+    if draw(st.booleans()):
+        cost = np.round(cost / cost.max(), 1)
+    if draw(st.booleans()):
+        cost += 2 * cost.max() * (inside @ rng.random((groups, k)))
+    return cost, inside, bounds_around(inside, draw(st.sampled_from([0.0, 0.05, 0.2, 0.5, 0.9])))
+
+
+def check_against_plain(cost, inside, bounds):
+    found = fair_assignment_lp(cost, inside, **bounds)
+    assert found.cost == pytest.approx(plain_lp(cost, inside, **bounds), rel=1e-6, abs=1e-9 * cost.max())
+    x = found.shares.toarray()
+    assert x.min() >= -1e-9
+    np.testing.assert_allclose(x.sum(axis=1), 1, atol=1e-6)
+    assert bound_violation(inside.T @ x, x.sum(axis=0), **bounds).max() < 1e-5
+    assert float((x * cost).sum()) == pytest.approx(found.cost)
+    return found
+
+
+def check_rounding(cost, inside, bounds, found):
+    rounded = round_assignment(found.shares, cost, inside, **bounds)
+    assert rounded.cost <= found.cost + 1e-6 * cost.sum()
+    # Nothing but the fractional points can have become cheaper, and by no more than their spread.
+    open_points = found.shares.max(axis=1).toarray().ravel() < 1 - 1e-6
+    assert rounded.cost >= found.cost - np.ptp(cost[open_points], axis=1).sum() - 1e-6 * cost.sum()
+    assert rounded.cost == pytest.approx(cost[np.arange(len(cost)), rounded.labels].sum())
+    found_violation = bound_violation(*tables(rounded.labels, inside, cost.shape[1]), **bounds)
+    np.testing.assert_allclose(rounded.violation, found_violation)
+    return rounded
+
+
+@settings(max_examples=60, deadline=None)
+@given(instances())
+def test_disjoint_groups(instance):
+    cost, inside, bounds = instance
+    found = check_against_plain(*instance)
+    rounded = check_rounding(*instance, found)
+    assert rounded.violation.max() < 2
+    soft = inside.T @ found.shares.toarray()
+    counts, sizes = tables(rounded.labels, inside, cost.shape[1])
+    assert np.abs(counts - soft).max() < 1 + 1e-5
+    assert np.abs(sizes - soft.sum(axis=0)).max() < 1 + 1e-5
+    codes = inside.argmax(axis=1)
+    assert fair_assignment_lp(cost, codes, **bounds).cost == pytest.approx(found.cost)
+
+
+@settings(max_examples=60, deadline=None)
+@given(instances(disjoint=False))
+def test_overlapping_groups(instance):
+    _, inside, _ = instance
+    rounded = check_rounding(*instance, check_against_plain(*instance))
+    assert rounded.violation.max() <= 4 * inside.sum(axis=1).max() + 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(instances(), st.integers(1, 20))
+def test_prices_from_a_sample_change_nothing(instance, seed):
+    cost, inside, bounds = instance
+    whole = fair_assignment_lp(cost, inside, **bounds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fair_lp, "_DIRECT", 4 * cost.shape[1])
+        order = np.random.default_rng(seed).permutation(len(cost))
+        by_steps = fair_assignment_lp(cost[order], inside[order], **bounds)
+    assert by_steps.cost == pytest.approx(whole.cost, rel=1e-7, abs=1e-9 * cost.max())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    n, k = 7, 3
+    cost, codes = rng.random((n, k)), np.arange(n) % 2
+    inside = codes[:, None] == np.arange(2)
+    bounds = bounds_around(inside, 0.4)
+    fair = []
+    for labels in itertools.product(range(k), repeat=n):
+        table, sizes = tables(np.array(labels), inside, k)
+        if bound_violation(table, sizes, **bounds).max() < 1e-9:
+            fair.append(cost[np.arange(n), labels].sum())
+    found = fair_assignment_lp(cost, codes, **bounds)
+    assert found.cost <= min(fair) + 1e-9
+    # Many copies of every point make the best labels as cheap as the program, rounding aside.
+    copies = 500
+    many = [np.repeat(a, copies, axis=0) for a in (cost, codes)]
+    repeated = fair_assignment_lp(*many, **bounds)
+    assert repeated.cost == pytest.approx(copies * found.cost)
+    assert round_assignment(repeated.shares, *many, **bounds).cost / copies == pytest.approx(
+        found.cost, abs=0.02
+    )
+
+
+def test_overlapping_groups_by_hand():
+    # Four points, in {}, {0}, {1} and {0, 1}; all would like cluster 0 but the first, who likes cluster 1.
+    # Half of every cluster must be in group 0 and half in group 1: {} goes with {0, 1}, {0} with {1}.
+    inside = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], dtype=bool)
+    cost = np.array([[5.0, 0], [0, 9], [0, 9], [0, 3]])
+    bounds = {"lower": [0.5, 0.5], "upper": [0.5, 0.5]}
+    found = fair_assignment_lp(cost, inside, **bounds)
+    assert found.cost == pytest.approx(3)
+    rounded = round_assignment(found.shares, cost, inside, **bounds)
+    np.testing.assert_array_equal(rounded.labels, [1, 0, 0, 1])
+    assert rounded.violation.max() == 0
+
+
+def test_rows_are_dropped_where_no_rounding_keeps_them():
+    # An odd cycle: three points, every two of them in a common group of two. Cluster counts of 1 in every
+    # group mean half of each point, and no labels do that.
+    inside = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]], dtype=bool)
+    shares = sparse.csr_array(np.full((3, 2), 0.5))
+    cost = np.array([[0.0, 1], [0, 3], [0, 1]])
+    rounded = round_assignment(shares, cost, inside, lower=[2 / 3] * 3, upper=[2 / 3] * 3)
+    np.testing.assert_array_equal(rounded.labels, [0, 0, 0])
+
+
+def test_counts_stay_beside_the_fractional_ones_in_the_next_round():
+    # The odd cycle again, and two points that the first round fixes.
+    inside = np.zeros((5, 4), dtype=bool)
+    inside[:3, :3] = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
+    inside[3:, 3] = True
+    cost = np.array([[0.0, 1], [0, 3], [0, 1], [0, 5], [0, 2]])
+    shares = sparse.csr_array(np.full((5, 2), 0.5))
+    rounded = round_assignment(shares, cost, inside, lower=[0] * 4, upper=[1] * 4)
+    np.testing.assert_array_equal(rounded.labels[3:], [0, 1])
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_rounding_by_hand(unit):
+    # Half of every point: 2.5 + 2.5 points of the one group, 1.5 + 1.5 of the other, clusters of 4. Cluster 0
+    # is cheaper for all, most of all for 3, 1, 4 of the first group and 7 of the second.
+    gain = np.array([1.0, 5, 2, 9, 4, 1, 2, 3])
+    codes = np.array([0, 0, 0, 0, 0, 1, 1, 1])
+    cost = unit * np.column_stack([np.zeros(8), gain])
+    shares = sparse.csr_array(np.full((8, 2), 0.5))
+    rounded = round_assignment(shares, cost, codes, lower=[0.625, 0.375], upper=[0.625, 0.375])
+    np.testing.assert_array_equal(np.flatnonzero(rounded.labels == 0), [1, 3, 4, 7])
+    np.testing.assert_allclose(rounded.violation, 0.5)
+    assert rounded.cost == pytest.approx(unit * 6)
+
+
+def test_large_costs_among_clusters_far_apart():
+    # The prices that fair shares take are far from zero here: several programs, each around the last prices.
+    rng = np.random.default_rng(3)
+    codes = (rng.random(3000) < 0.02).astype(int)
+    codes[:2] = 0, 1
+    cost = rng.random((3000, 8)) + 50 * (rng.integers(8, size=3000)[:, None] != np.arange(8))
+    cost[codes == 1] += 500 * rng.random(8)
+    inside = codes[:, None] == np.arange(2)
+    check_rounding(
+        cost, inside, bounds := bounds_around(inside, 0.0), check_against_plain(cost, inside, bounds)
+    )
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.2])
+@pytest.mark.parametrize(
+    "cost, codes",
+    [
+        (np.random.default_rng(0).random((30, 3)), np.zeros(30, dtype=int)),
+        (np.random.default_rng(0).random((30, 3)), (np.arange(30) == 4).astype(int)),
+        (np.random.default_rng(0).random((30, 1)), np.arange(30) % 3),
+        (np.ones((30, 3)), np.arange(30) % 2),
+        (np.zeros((30, 3)), np.arange(30) % 2),
+        (np.repeat(np.random.default_rng(0).random((3, 3)), 10, axis=0), np.arange(30) % 2),
+        (1 - np.eye(4), np.array([0, 1, 0, 1])),
+        (np.random.default_rng(0).random((1, 2)), np.array([0])),
+        (-np.random.default_rng(0).random((30, 3)), np.arange(30) % 2),
+        (np.random.default_rng(0).random((21_000, 1)), np.arange(21_000) % 2),
+        (np.ones((3000, 8)), np.arange(3000) % 2),
+    ],
+    ids=[
+        "one group",
+        "a group of one point",
+        "one cluster",
+        "level costs",
+        "no costs",
+        "duplicates",
+        "as many clusters as points",
+        "one point",
+        "negative costs",
+        "many points, one cluster",
+        "many level points",
+    ],
+)
+def test_odd_instances(cost, codes, delta):
+    inside = codes[:, None] == np.arange(codes.max() + 1)
+    bounds = bounds_around(inside, delta)
+    found = fair_assignment_lp(cost, codes, **bounds)
+    rounded = round_assignment(found.shares, cost, codes, **bounds)
+    assert rounded.violation.max() < 2
+    if cost.size < 200:
+        assert found.cost == pytest.approx(plain_lp(cost, inside, **bounds), abs=1e-7)
+
+
+def test_no_sample_where_every_point_is_of_another_kind(monkeypatch):
+    monkeypatch.setattr(fair_lp, "_DIRECT", 1)
+    inside = (np.arange(16)[:, None] >> np.arange(4)) % 2 == 1
+    check_against_plain(np.random.default_rng(0).random((16, 3)), inside, bounds_around(inside, 0.3))
+
+
+@pytest.mark.parametrize(
+    "lower, upper, message",
+    [
+        (
+            [0.0, 0.6],
+            [1.0, 1.0],
+            r"bounds of group 1: its share of the data is 0\.5, its bounds are \[0\.6, 1\]",
+        ),
+        (
+            [0.0, 0.0],
+            [0.4, 1.0],
+            r"bounds of group 0: its share of the data is 0\.5, its bounds are \[0, 0\.4\]",
+        ),
+        ([np.nan, 0.0], [1.0, 1.0], "bounds of group 0"),
+        ([0.0], [1.0, 1.0], "must hold one share for each group"),
+        ([0.0], [1.0], "group codes must be in 0 .. 0"),
+    ],
+)
+def test_bounds_that_cannot_be_met(lower, upper, message):
+    with pytest.raises(ValueError, match=message):
+        fair_assignment_lp(np.ones((4, 2)), [0, 1, 0, 1], lower=lower, upper=upper)
+
+
+@pytest.mark.parametrize(
+    "distances, memberships, message",
+    [
+        (np.ones(4), [0, 1, 0, 1], "distances must be"),
+        (np.full((4, 2), np.inf), [0, 1, 0, 1], "distances must be"),
+        (np.ones((4, 2)), [0, 1], "memberships must be"),
+        (np.ones((4, 2)), [0.0, 1.0, 0.0, 1.0], "memberships must be"),
+        (np.ones((4, 2)), np.ones((4, 2)), "memberships must be"),
+    ],
+)
+def test_input_of_the_wrong_kind(distances, memberships, message):
+    with pytest.raises(ValueError, match=message):
+        fair_assignment_lp(distances, memberships, lower=[0, 0], upper=[1, 1])
+
+
+def test_bounds_without_effect():
+    cost = np.random.default_rng(0).random((50, 4))
+    found = fair_assignment_lp(cost, np.arange(50) % 3, lower=[-1, 0, 0], upper=[np.inf, 1, 2])
+    assert found.cost == pytest.approx(cost.min(axis=1).sum())

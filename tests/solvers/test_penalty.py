@@ -1,0 +1,152 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import from_blobs, from_matrix
+
+from fairclust.base import Diverged
+from fairclust.solvers import penalty
+from fairclust.solvers.bound import bound_iteration
+from fairclust.solvers.penalty import minimize_penalty, padded_fairness
+from twins import softmax
+
+TEMPERATURE = 0.3
+
+
+def energy(problem, prices, lam, target):
+    """E_T as its definition says, on N x K rows."""
+    s = softmax(-(problem.a + prices[problem.codes]) / TEMPERATURE)
+    mass = np.eye(len(target))[problem.codes].T @ s
+    value = (s * problem.a).sum() + TEMPERATURE * (s * np.log(s)).sum() + lam * padded_fairness(mass, target)
+    return value, mass
+
+
+def central(function, x, h=1e-5):
+    columns = []
+    for i in range(x.size):
+        step = np.zeros(x.size)
+        step[i] = h
+        step = step.reshape(x.shape)
+        columns.append((np.asarray(function(x + step)) - function(x - step)) / (2 * h))
+    return np.stack(columns, axis=-1)
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_derivatives_by_finite_differences(n_groups):
+    problem = from_blobs(n_samples=200, n_groups=n_groups, n_clusters=3, seed=2)
+    prices = np.random.default_rng(0).normal(scale=0.2, size=(n_groups, 3))
+    at = penalty._evaluate(problem.potentials, prices, TEMPERATURE, 40.0, problem.shares)
+    value, mass = energy(problem, prices, 40.0, problem.shares)
+    assert at.value == pytest.approx(value, rel=1e-10)
+    np.testing.assert_allclose(at.mass, mass, rtol=1e-10)
+
+    gradient = central(lambda w: energy(problem, w, 40.0, problem.shares)[0], prices)
+    np.testing.assert_allclose(
+        -at.curvature @ at.residual.ravel() / TEMPERATURE, gradient, rtol=1e-5, atol=1e-5
+    )
+    slope = central(lambda w: energy(problem, w, 40.0, problem.shares)[1].ravel(), prices)
+    np.testing.assert_allclose(-at.curvature / TEMPERATURE, slope, rtol=1e-5, atol=1e-5)
+
+
+def test_penalty_hessian_by_finite_differences_where_it_is_convex():
+    # Equal shares of the target in every cluster: nothing of the concave part is taken off.
+    target = np.array([0.3, 0.7])
+    mass = target[:, None] * np.array([20.0, 50.0, 30.0])
+    exact = central(lambda n: central(lambda m: padded_fairness(m, target), n, 1e-3), mass, 1e-3)
+    np.testing.assert_allclose(
+        penalty._penalty_hessian(mass, target), exact.reshape(6, 6), rtol=1e-3, atol=1e-6
+    )
+
+
+@given(st.integers(0, 10_000), st.integers(2, 4), st.integers(1, 5))
+@settings(max_examples=40, deadline=None)
+def test_penalty_hessian_is_semidefinite(seed, n_groups, n_clusters):
+    rng = np.random.default_rng(seed)
+    mass = rng.exponential(size=(n_groups, n_clusters)) * 10.0 ** rng.uniform(-4, 4, (n_groups, n_clusters))
+    hessian = penalty._penalty_hessian(mass, rng.dirichlet(np.ones(n_groups) * 5))
+    values = np.linalg.eigvalsh(hessian)
+    assert values.min() >= -1e-9 * values.max()
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_no_worse_than_the_plain_iteration(n_groups):
+    worse = []
+    for seed, lam_per_point in product(range(10), (0.02, 0.2, 1.0)):
+        problem = from_blobs(n_samples=2000, n_groups=n_groups, seed=seed)
+        lam = 2000 * lam_per_point
+        found = minimize_penalty(problem.potentials, lam=lam, target=problem.shares)
+        own = problem.a[np.arange(2000), found.labels].sum()
+        assert found.energy == pytest.approx(own + lam * padded_fairness(found.counts, problem.shares))
+        assert found.n_empty == 0
+        scale, offset, *_ = bound_iteration(
+            problem.potentials, lam=lam, lipschitz=2.0, target=problem.shares, max_iter=3000, tol=1e-8
+        )
+        _, counts, clustering = problem.potentials.hard(scale, offset)
+        plain = clustering + lam * padded_fairness(counts, problem.shares)
+        # The plain iteration may collapse, and an empty cluster costs nothing.
+        if (counts.sum(axis=0) > 0).all():
+            worse.append((found.energy - plain) / plain)
+    worse = np.array(worse)
+    assert (worse <= 1e-6).mean() >= 0.7
+    # The rest is a few labels apart, but for a rare other minimum.
+    assert (worse <= 1e-5).mean() >= 0.9
+
+
+def test_prices_are_those_of_the_table():
+    problem = from_blobs(n_samples=5000, n_groups=3, seed=1)
+    found = minimize_penalty(problem.potentials, lam=1000.0, target=problem.shares)
+    assert found.converged
+    b = 1 / found.counts.sum(axis=0) - problem.shares[:, None] / found.counts
+    centred = [w - w.mean(axis=1, keepdims=True) for w in (found.prices, 1000.0 * b)]
+    np.testing.assert_allclose(*centred, atol=0.02)
+
+
+@pytest.mark.parametrize("factor", [1e-5, 1e4])
+def test_scale_of_the_potentials_does_not_matter(factor):
+    problem = from_blobs(n_samples=1500, n_groups=3, seed=3)
+    scaled = from_matrix(problem.a * factor, problem.codes)
+    one = minimize_penalty(problem.potentials, lam=300.0, target=problem.shares)
+    other = minimize_penalty(scaled.potentials, lam=300.0 * factor, target=problem.shares)
+    assert other.energy == pytest.approx(one.energy * factor, rel=1e-6)
+    assert (one.labels == other.labels).mean() > 0.998
+
+
+def test_a_warm_start_at_the_solution_stays_and_is_short():
+    problem = from_blobs(n_samples=3000, n_groups=3, seed=5)
+    cold = minimize_penalty(problem.potentials, lam=400.0, target=problem.shares)
+    warm = minimize_penalty(problem.potentials, lam=400.0, target=problem.shares, start=cold.prices)
+    assert warm.n_passes <= 4 < cold.n_passes
+    assert warm.energy == pytest.approx(cold.energy, rel=1e-6)
+
+
+def test_very_large_lam_does_not_collapse():
+    problem = from_blobs(n_samples=3000, seed=6)
+    found = minimize_penalty(problem.potentials, lam=3e5, target=problem.shares)
+    shares = found.counts / found.counts.sum(axis=0)
+    assert found.n_empty == 0
+    np.testing.assert_allclose(shares, np.tile(problem.shares[:, None], 4), atol=0.01)
+
+
+def test_without_penalty_groups_or_choice_labels_are_the_nearest():
+    problem = from_blobs(n_groups=2)
+    nearest = problem.a.argmin(axis=1)
+    np.testing.assert_array_equal(
+        minimize_penalty(problem.potentials, lam=0.0, target=problem.shares).labels, nearest
+    )
+    one = from_blobs(n_groups=1)
+    np.testing.assert_array_equal(
+        minimize_penalty(one.potentials, lam=9.0, target=np.ones(1)).labels, one.a.argmin(axis=1)
+    )
+    single = from_blobs(n_clusters=1)
+    found = minimize_penalty(single.potentials, lam=9.0, target=single.shares)
+    assert found.counts.sum() == 600
+    assert found.n_passes == 1
+
+
+def test_points_that_are_no_numbers_are_told():
+    problem = from_matrix(np.zeros((4, 2)), np.array([0, 1, 0, 1]))
+    problem.potentials.row_min_sum = np.inf
+    with pytest.raises(Diverged, match="sum to"):
+        minimize_penalty(problem.potentials, lam=1.0, target=problem.shares)

@@ -1,0 +1,61 @@
+"""Every Python example of the documentation runs, and what the README promises is there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairclust.bench.config import load_config
+from fairclust.bench.fingerprint import class_fingerprint
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md")))]
+
+
+def blocks(root, page, language):
+    return re.findall(rf"```{language}\n(.*?)```", (root / page).read_text(), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_examples_run(root, page, tmp_path):
+    code = blocks(root, page, "python")
+    assert code
+    for number, text in enumerate(code):
+        script = tmp_path / f"example{number}.py"
+        script.write_text(text)
+        done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_yaml_examples_are_valid(root, tmp_path, monkeypatch):
+    raw = yaml.safe_load((root / "config/config.yaml").read_text())
+    for text in blocks(root, "README.md", "yaml"):
+        lines = text.strip().splitlines()
+        added = yaml.safe_load(text)
+        key = next(iter(added))
+        assert len(lines) - 1 <= {"datasets": 8, "methods": 4}[key]
+        raw[key] |= added[key]
+    load_config(raw)
+    python = next(text for text in blocks(root, "README.md", "python") if "class Stripes" in text)
+    (tmp_path / "my_methods").mkdir()
+    (tmp_path / "my_methods/stripes.py").write_text(python)
+    monkeypatch.syspath_prepend(tmp_path)
+    class_fingerprint(raw["methods"]["stripes"]["class"])
+
+
+def test_links_lead_somewhere(root):
+    for page in [*root.glob("*.md"), *root.glob("docs/*.md"), root / "config/README.md"]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_table_and_figure_is_documented(root):
+    from fairclust.report.catalogue import FIGURES, TABLES
+
+    text = (root / "config/README.md").read_text()
+    for name in (*TABLES, *FIGURES):
+        assert f"`{name}`" in text

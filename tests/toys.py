@@ -1,0 +1,14 @@
+"""Small data for the tests."""
+
+import numpy as np
+
+
+def make_grouped_blobs(n_samples=600, n_features=3, n_clusters=4, n_groups=2, seed=0):
+    """Blobs whose group shares differ from blob to blob; standardised."""
+    rng = np.random.default_rng(seed)
+    blob = rng.integers(n_clusters, size=n_samples)
+    X = rng.normal(scale=3, size=(n_clusters, n_features))[blob] + rng.normal(size=(n_samples, n_features))
+    shares = rng.dirichlet(np.full(n_groups, 2.0), size=n_clusters)
+    codes = np.array([rng.choice(n_groups, p=shares[k]) for k in blob])
+    codes[:n_groups] = np.arange(n_groups)
+    return (X - X.mean(axis=0)) / X.std(axis=0), codes

@@ -1,0 +1,52 @@
+"""Slow, plain NumPy transcriptions that the fast code is held against."""
+
+import numpy as np
+from scipy.special import logsumexp
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def vfc_inner(a, codes, target, lam, lipschitz, max_iter=10_000, tol=1e-5):
+    """Equation 13 on the full N x K matrix, in float64, scaled as the published program does."""
+    n_groups = len(target)
+    onehot = np.eye(n_groups)[codes]
+    log_s = -a
+    s = softmax(log_s)
+    old = np.inf
+    for i in range(max_iter):
+        s_in, log_in = s, log_s - logsumexp(log_s, axis=1, keepdims=True)
+        by_group = onehot.T @ s_in
+        b = sum(
+            target[j] / s_in.sum(axis=0) - target[j] * onehot[:, [j]] / by_group[j] for j in range(n_groups)
+        )
+        log_s = log_in - (a + lam * b) / lipschitz
+        s = softmax(log_s)
+        log_out = log_s - logsumexp(log_s, axis=1, keepdims=True)
+        bound = (s * (log_out - log_in + a + lam * b)).sum()
+        if i > 1 and abs(bound - old) <= tol * abs(old):
+            break
+        old = bound
+    return s, i + 1
+
+
+def vfc_kmeans(X, codes, centers, lam, *, target, lipschitz=2.0, max_iter=100, tol=1e-4):
+    """Algorithm 1 for k-means from given centres: labels, energies of the outer steps, inner updates."""
+    n_clusters = len(centers)
+    onehot = np.eye(len(target))[codes]
+    energies, inner, old = [], 0, np.inf
+    for i in range(max_iter):
+        a = ((X[:, None, :] - centers[None]) ** 2).sum(axis=2)
+        s, n = vfc_inner(a, codes, target, lam, lipschitz)
+        inner += n
+        labels = s.argmax(axis=1)
+        shares = onehot.T @ s / s.sum(axis=0)
+        energy = (s * a).sum() - lam * (target[:, None] * np.log(shares)).sum()
+        energies.append(energy)
+        if i > 1 and abs(energy - old) <= tol * abs(old):
+            break
+        old = energy
+        centers = np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
+    return labels, np.array(energies), inner

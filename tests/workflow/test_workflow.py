@@ -1,0 +1,377 @@
+"""The whole pipeline through Snakemake, in a folder of its own, on small data."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+METHOD = '''
+"""A method outside the package."""
+
+import numpy as np
+
+from fairclust.base import FairClusterer
+
+
+class {name}(FairClusterer):
+    _parameter_constraints = {{}}
+
+    def __init__(self, n_clusters=2, *, lam=0.0, random_state=None):
+        self.n_clusters = n_clusters
+        self.lam = lam
+        self.random_state = random_state
+
+    def _fit(self, X, codes):
+        # A comment.
+        order = np.argsort(X[:, 0] * {factor})
+        self.labels_ = np.empty(len(X), int)
+        self.labels_[order] = np.arange(len(X)) * self.n_clusters // len(X)
+        self.n_iter_ = 1
+        self.history_ = []
+'''
+
+
+class Project:
+    """A working folder with a configuration of its own, run by the repository's Snakefile."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.config = {
+            "run": {"datasets": ["blobs"], "methods": ["random", "stripes"], "seeds": 2},
+            "datasets": {
+                "blobs": {
+                    "title": "Blobs",
+                    "generator": "fairclust.datasets.blobs.make_group_blobs",
+                    "n_clusters": 3,
+                }
+            },
+            "methods": {
+                "random": {"class": "fairclust.methods.random_labels.RandomLabels"},
+                "stripes": {"class": "my_methods.stripes.Stripes", "grid": {"lam": [0, 1]}},
+                "other": {"class": "my_methods.other.Other"},
+            },
+            "report": {"tables": ["overview"], "figures": ["front"], "formats": ["png"]},
+        }
+        (folder / "my_methods").mkdir()
+        self.write("my_methods/stripes.py", METHOD.format(name="Stripes", factor=1))
+        self.write("my_methods/other.py", METHOD.format(name="Other", factor=-1))
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def run(self, *arguments, code=0):
+        self.write("config/config.yaml", yaml.safe_dump(self.config))
+        command = [
+            *(Path(sys.executable).with_name("snakemake"), "--snakefile", ROOT / "Snakefile"),
+            *("--workflow-profile", ROOT / "profiles/default", "--cores", "2", *arguments),
+        ]
+        done = subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, env={**os.environ, "FORCE_COLOR": ""}
+        )
+        output = done.stdout + done.stderr
+        assert done.returncode == code, output
+        return output
+
+    def cells(self):
+        return pd.read_parquet(self.folder / "results/scores/runs.parquet")
+
+    def newly_fitted(self, before):
+        """Rows of cells whose fit is not one of `before`."""
+        now = self.cells()
+        return now[~now.finished.isin(before.finished)]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.first_output = project.run()
+    return project
+
+
+def test_a_run_leaves_scores_tables_figures_and_says_where(project):
+    results = project.folder / "results"
+    scores = pd.read_csv(results / "scores/scores.csv")
+    assert len(scores) == 6
+    assert set(scores.status) == {"ok"}
+    assert set(scores[scores.method == "stripes"].lam) == {0, 1}
+    for name in ("tables/overview.md", "tables/overview.tex", "figures/front_blobs.png", "provenance.json"):
+        assert (results / name).stat().st_size > 0
+    card = json.loads((results / "data/prepared/blobs/card.json").read_text())
+    assert card["data_hash"] == scores.data_hash.iloc[0]
+    assert "6 cells: 6 ok" in project.first_output
+    assert "results/scores/scores.csv" in project.first_output
+    assert "fitting" in project.first_output
+
+
+def test_nothing_to_do_the_second_time(project):
+    assert "Nothing to be done" in project.run()
+
+
+def test_one_more_lambda_fits_only_its_cells(project):
+    before = project.cells()
+    project.config["methods"]["stripes"]["grid"]["lam"] = [0, 0.5, 1]
+    project.run()
+    new = project.newly_fitted(before)
+    assert new[["method", "lam", "seed"]].values.tolist() == [["stripes", 0.5, 0], ["stripes", 0.5, 1]]
+
+
+def test_one_more_seed_fits_only_its_cells(project):
+    before = project.cells()
+    project.config["run"]["seeds"] = 3
+    project.run()
+    new = project.newly_fitted(before)
+    assert set(new.seed) == {2}
+    assert len(new) == 4
+
+
+def test_one_more_dataset_from_a_csv_in_eight_lines_and_no_code(project):
+    before = project.cells()
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"age": rng.normal(40, 10, 90), "income": rng.normal(3, 1, 90)})
+    people["sex"] = np.where(np.arange(90) % 3, "f", "m")
+    people.to_csv(project.folder / "people.csv", index=False)
+    lines = dedent(
+        """
+        people:
+          title: People
+          source: {path: people.csv}
+          sensitive: {column: sex}
+          n_clusters: 4
+        """
+    ).strip()
+    assert len(lines.splitlines()) <= 8
+    project.config["datasets"].update(yaml.safe_load(lines))
+    project.config["run"]["datasets"] = ["blobs", "people"]
+    project.run()
+    new = project.newly_fitted(before)
+    assert set(new.dataset) == {"people"}
+    assert len(new) == 3 + 9
+    assert set(new.status) == {"ok"}
+
+
+def test_one_more_method_in_one_class_and_four_lines(project):
+    before = project.cells()
+    lines = dedent(
+        """
+        mine:
+          class: my_methods.mine.Mine
+          grid:
+            lam: [2]
+        """
+    ).strip()
+    assert len(lines.splitlines()) <= 4
+    project.write("my_methods/mine.py", METHOD.format(name="Mine", factor=2))
+    project.config["methods"].update(yaml.safe_load(lines))
+    project.config["run"]["methods"].append("mine")
+    project.run()
+    assert set(project.newly_fitted(before).method) == {"mine"}
+
+
+def test_a_comment_in_a_method_fits_nothing_again(project):
+    before = project.cells()
+    text = (project.folder / "my_methods/mine.py").read_text()
+    project.write("my_methods/mine.py", text.replace("# A comment.", "# Another comment, and a longer one."))
+    assert "Nothing to be done" in project.run()
+    assert project.newly_fitted(before).empty
+
+
+def test_an_edited_method_fits_only_its_own_cells(project):
+    before = project.cells()
+    project.write("my_methods/stripes.py", METHOD.format(name="Stripes", factor=3))
+    project.run()
+    assert set(project.newly_fitted(before).method) == {"stripes"}
+
+
+def test_an_edited_csv_is_prepared_and_fitted_again(project):
+    before = project.cells()
+    path = project.folder / "people.csv"
+    path.write_text("\n".join(path.read_text().splitlines()[:-3]) + "\n")
+    project.run()
+    assert set(project.newly_fitted(before).dataset) == {"people"}
+
+
+def test_what_is_not_to_be_had_becomes_rows_and_never_stops_the_rest(project):
+    project.config["sources"] = {
+        "far": {
+            "file": "far/data.csv",
+            "urls": ["https://127.0.0.1:9/data.csv"],
+            "sha256": "0" * 64,
+            "licence": "none",
+        }
+    }
+    far = {"title": "Far", "source": "far", "sensitive": {"column": "sex"}, "n_clusters": 2}
+    bad = {**project.config["datasets"]["people"], "features": ["age", "incme"], "title": "Bad"}
+    project.config["datasets"].update(far=far, bad=bad)
+    project.config["run"]["datasets"] = ["blobs", "far", "bad"]
+    before = project.cells()
+    output = project.run()
+    rows = pd.read_parquet(project.folder / "results/scores/scores.parquet").set_index("dataset")
+    assert set(rows.loc["far"].status) == {"skipped"}
+    assert "is not to be had" in rows.loc["far"].reason.iloc[0]
+    assert "nearest: 'income'" in rows.loc["bad"].reason.iloc[0]
+    assert "skipped: far" in output
+    assert "skipped: bad" in output
+    assert project.newly_fitted(before).finished.isna().all()
+    assert "far" in (project.folder / "results/tables/overview.md").read_text().lower()
+
+
+def test_a_source_is_taken_from_the_mirror_and_was_tried_again(project):
+    text = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i}\n" for i in range(40))
+    project.write("mirror/far/data.csv", text)
+    import hashlib
+
+    project.config["sources"]["far"]["sha256"] = hashlib.sha256(text.encode()).hexdigest()
+    project.config["run"]["datasets"] = ["blobs", "far"]
+    project.run("--config", "mirror=mirror")
+    rows = project.cells().set_index("dataset")
+    assert set(rows.loc["far"].status) == {"ok"}
+
+
+def test_a_second_look_at_what_is_not_to_be_had_does_nothing(project):
+    project.config["sources"]["gone"] = {**project.config["sources"]["far"], "file": "gone.csv"}
+    gone = {"title": "Gone", "source": "gone", "sensitive": {"column": "sex"}, "n_clusters": 2}
+    project.config["datasets"]["gone"] = gone
+    project.config["run"]["datasets"] = ["blobs", "gone"]
+    project.run()
+    assert "Nothing to be done" in project.run()
+
+
+def test_a_file_that_is_not_there_is_a_skipped_row_and_then_is_found(project):
+    late = {"title": "Late", "source": {"path": "late.csv"}, "sensitive": {"column": "sex"}, "n_clusters": 2}
+    project.config["datasets"]["late"] = late
+    project.config["run"]["datasets"] = ["blobs", "late"]
+    project.run()
+    rows = pd.read_parquet(project.folder / "results/scores/scores.parquet").set_index("dataset")
+    assert set(rows.loc["late"].status) == {"skipped"}
+    assert "no such file" in rows.loc["late"].reason.iloc[0]
+    project.write("late.csv", (project.folder / "people.csv").read_text())
+    project.run()
+    assert set(project.cells().set_index("dataset").loc["late"].status) == {"ok"}
+
+
+def test_an_error_is_tried_again_by_the_same_command(project):
+    text = METHOD.format(name="Needy", factor=1)
+    project.write(
+        "my_methods/needy.py", text.replace("import numpy as np", "import not_there_yet, numpy as np")
+    )
+    project.config["methods"]["needy"] = {"class": "my_methods.needy.Needy"}
+    project.config["run"] |= {"datasets": ["blobs"], "methods": ["needy"]}
+    project.run()
+    assert set(project.cells().status) == {"error"}
+    project.write("not_there_yet.py", "")
+    project.run()
+    assert set(project.cells().status) == {"ok"}
+    project.config["run"]["methods"] = ["random", "stripes"]
+
+
+def test_a_method_that_asks_for_the_graph_gets_it(project):
+    text = METHOD.format(name="Cutter", factor=1)
+    fit = "        # A comment.\n        order = np.argsort(X[:, 0] * 1)\n"
+    assert fit in text
+    text = text.replace(
+        fit, "        assert X.shape[0] == X.shape[1]\n        order = np.argsort(X.sum(axis=0))\n"
+    )
+    taking_sparse = """
+
+    def fit(self, X, y=None, *, sensitive_features=None):
+        self._fit(X, None)
+        return self
+"""
+    text = text.replace("\n    def _fit(", taking_sparse + "\n    def _fit(")
+    project.write("my_methods/cutter.py", text.replace("len(X)", "X.shape[0]"))
+    project.config["methods"]["cutter"] = {"class": "my_methods.cutter.Cutter", "input": "graph"}
+    project.config["run"] |= {"datasets": ["blobs", "bad"], "methods": ["cutter", "random"]}
+    project.run()
+    rows = pd.read_parquet(project.folder / "results/scores/scores.parquet").set_index(["dataset", "method"])
+    assert set(rows.loc[("blobs", "cutter")].status) == {"ok"}
+    assert rows.loc[("blobs", "cutter")].ncut.notna().all()
+    assert rows.loc[("blobs", "random")].ncut.isna().all()
+    assert set(rows.loc[("bad", "cutter")].status) == {"skipped"}
+    project.config["run"] |= {"datasets": ["blobs"], "methods": ["random", "stripes"]}
+
+
+def test_a_mistyped_parameter_stops_before_any_job(project):
+    kept = project.config
+    stripes = {**kept["methods"]["stripes"], "params": {"lamm": 3}}
+    project.config = {**kept, "methods": {**kept["methods"], "stripes": stripes}}
+    try:
+        output = project.run(code=1)
+    finally:
+        project.config = kept
+    assert "my_methods.stripes.Stripes takes no parameter 'lamm'" in output
+
+
+def test_strict_says_so_with_the_exit_status(project):
+    project.config["strict"] = True
+    project.config["run"]["datasets"] = ["blobs", "bad"]
+    output = project.run(code=1)
+    assert "strict: true, and not every cell is ok" in output
+    project.config["strict"] = False
+    project.config["run"]["datasets"] = ["blobs"]
+    project.run()
+
+
+def test_large_data_in_parts_has_the_same_scores(project):
+    stem = project.folder / "results/scores/scores.csv"
+    before, fits = stem.read_bytes(), project.cells()
+    project.config["run"]["parts"] = {"blobs": 2}
+    project.run()
+    assert stem.read_bytes() == before
+    assert project.newly_fitted(fits).empty
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"run": {"datasets": ["blob"], "methods": ["random"]}}, "there is no 'blob'; did you mean 'blobs'?"),
+        ({"methods": {"x": {"class": "my_methods.stripes.Strips"}}}, "run.methods: there is no 'random'"),
+        ({"report": {"tables": ["vfc_table33"]}}, "report.tables: there is no 'vfc_table33'"),
+    ],
+)
+def test_a_wrong_configuration_stops_before_any_job(project, change, message):
+    kept = project.config
+    project.config = {**kept, **change}
+    try:
+        output = project.run(code=1)
+    finally:
+        project.config = kept
+    assert message in output
+    assert "Traceback" not in output
+
+
+def test_a_wrong_class_stops_before_any_job(project):
+    kept = project.config
+    methods = {**kept["methods"], "random": {"class": "fairclust.methods.random_labels.Randm"}}
+    project.config = {**kept, "methods": methods}
+    try:
+        output = project.run(code=1)
+    finally:
+        project.config = kept
+    assert "does not define 'Randm'; it defines RandomLabels" in output
+
+
+def test_the_same_command_gives_the_same_scores(tmp_path, project):
+    other = Project(tmp_path)
+    other.run()
+    again = Project(tmp_path / "again") if (tmp_path / "again").mkdir() is None else None
+    again.run()
+    for name in (
+        "scores/scores.csv",
+        "scores/scores.parquet",
+        "tables/overview.md",
+        "figures/front_blobs.png",
+    ):
+        assert (other.folder / "results" / name).read_bytes() == (
+            again.folder / "results" / name
+        ).read_bytes()

@@ -1,0 +1,50 @@
+rule fit_block:
+    input:
+        data=f"{RESULTS}/data/prepared/{{dataset}}",
+        graph=lambda w: PLAN.graph_of(w.dataset, w.method),
+    output:
+        f"{RESULTS}/fits/{{dataset}}/{{method}}/{{block}}.jsonl",
+    log:
+        f"{RESULTS}/logs/fit_block/{{dataset}}/{{method}}/{{block}}.log",
+    conda:
+        "../envs/fairclust.yml"
+    threads: CONFIG.resources.threads
+    resources:
+        mem_mb=scaled(CONFIG.resources.mem_mb),
+        runtime=scaled(CONFIG.resources.runtime),
+    params:
+        block=lambda w: PLAN.block_params(w.dataset, w.method, w.block),
+        score_settings=CONFIG.score.model_dump(),
+        scorer=PLAN.scorer_fingerprint(),
+        again=lambda w: PLAN.retry_errors(w.dataset, w.method, w.block),
+        code=PLAN.job_code("runner", "worker", "scoring"),
+        store=lambda w: PLAN.store(w.dataset, w.method, w.block),
+    message:
+        "Fitting and scoring {wildcards.method} on {wildcards.dataset}, {wildcards.block}"
+    script:
+        "../scripts/fit_block.py"
+
+
+rule gather_scores:
+    input:
+        PLAN.indexes(),
+    output:
+        multiext(f"{RESULTS}/scores/scores", ".parquet", ".csv"),
+        multiext(f"{RESULTS}/scores/runs", ".parquet", ".csv"),
+        f"{RESULTS}/scores/steps.parquet",
+        f"{RESULTS}/summary.json",
+        f"{RESULTS}/provenance.json",
+    log:
+        f"{RESULTS}/logs/gather_scores.log",
+    conda:
+        "../envs/fairclust.yml"
+    resources:
+        mem_mb=scaled(1000),
+        runtime=scaled(10),
+    params:
+        settings=PLAN.settings(),
+        code=PLAN.job_code("gather", "summary"),
+    message:
+        "Gathering scores"
+    script:
+        "../scripts/gather_scores.py"
