@@ -232,30 +232,33 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
 def _hard(lo, hi, a, scale, offset, group, start, count, order, labels, mass, potential):  # type: ignore[no-untyped-def]
     n_clusters = a.shape[1]
     best = np.empty(TILE, a.dtype)
-    paid = np.empty(TILE, a.dtype)
     arg = np.empty(TILE, np.int32)
     for t in range(lo, hi):
         g = group[t]
         for k in range(n_clusters):
             row = a[t, k]
             off = offset[g, k]
+            # One width for all that the loop selects from, no other array in it: or it does not vectorise.
+            narrow = np.int32(k)
             if k == 0:
                 for i in range(TILE):
                     best[i] = scale * row[i] + off
-                    paid[i] = row[i]
                     arg[i] = 0
             else:
                 for i in range(TILE):
                     v = scale * row[i] + off
-                    arg[i] = k if v < best[i] else arg[i]
-                    paid[i] = row[i] if v < best[i] else paid[i]
-                    best[i] = min(best[i], v)
+                    b = best[i]
+                    old = arg[i]
+                    arg[i] = narrow if v < b else old
+                    best[i] = min(b, v)
         mass[t] = 0.0
-        potential[t] = 0.0
+        paid = 0.0
         for i in range(count[t]):
-            labels[order[start[t] + i]] = arg[i]
-            mass[t, arg[i]] += 1.0
-            potential[t] += paid[i]
+            k = arg[i]
+            labels[order[start[t] + i]] = k
+            mass[t, k] += 1.0
+            paid += a[t, k, i]
+        potential[t] = paid
 
 
 @njit(cache=True, nogil=True)
