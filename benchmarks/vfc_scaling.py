@@ -66,7 +66,7 @@ def plot(rows: list[dict[str, Any]], path: str) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, len(AXES), figsize=(13, 3.4), layout="constrained")
+    figure, axes = plt.subplots(1, len(AXES), figsize=(13, 3.4), sharey=True, layout="constrained")
     for ax, axis in zip(axes, AXES, strict=True):
         found = [row for row in rows if row["axis"] == axis]
         for part, marker in zip(PARTS, "os^", strict=True):
@@ -74,6 +74,9 @@ def plot(rows: list[dict[str, Any]], path: str) -> None:
         others = ", ".join(f"{key} = {value:,}" for key, value in BASE.items() if key != axis)
         ax.set(xlabel=axis, title=others)
         ax.title.set_fontsize(9)
+        if axis != "N":
+            ax.set_xticks([row[axis] for row in found], [str(row[axis]) for row in found])
+            ax.minorticks_off()
         ax.grid(alpha=0.3)
     axes[0].set_ylabel("seconds")
     axes[0].legend()

@@ -207,7 +207,13 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
         n = count[t]
         lse = 0.0
         for i in range(n):
-            lse += np.float64(top[i]) + np.log(np.float64(total[i]))
+            lse += np.float64(top[i])
+        # One logarithm for eight points, or logarithms take half of the pass; totals lie in [1, K].
+        for i in range(0, n, 8):
+            product = 1.0
+            for m in range(i, min(i + 8, n)):
+                product *= np.float64(total[m])
+            lse += np.log(product)
         for i in range(TILE):
             total[i] = one / total[i]
         for i in range(n, TILE):
