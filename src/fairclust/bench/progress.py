@@ -10,6 +10,7 @@ from fairclust.bench.fingerprint import class_fingerprint
 from fairclust.bench.grid import Block, block_cells
 from fairclust.bench.runner import input_hash, is_final
 from fairclust.bench.store import CellStore
+from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import read_card
 
 
@@ -78,7 +79,7 @@ def block_progress(config: Config, block: Block) -> Progress:
             from fairclust.datasets.graph import load_graph
 
             W, _ = load_graph(results / "data" / "graphs" / block.dataset)
-    except OSError:
+    except (OSError, DatasetError):
         return Progress(to_go=len(cells))
     store = CellStore(results / "cells" / block.dataset / block.method / f"k{block.n_clusters}")
     data_hash, fingerprint = input_hash(card, W), class_fingerprint(method.class_)
