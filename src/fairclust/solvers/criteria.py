@@ -1,0 +1,146 @@
+"""Fairness bounds as linear rows on the group-by-cluster table, the same rows for every cluster.
+
+Column k of the table is fair if there are helper numbers v_k with
+``rows @ n[:, k] + helpers @ v_k <= limits`` (``=`` where the criterion is one of equalities). All rows are in
+points: a row that is broken by one is mended by moving about one point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """Rows of one cluster, and the violation that readers see.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows, n_groups)
+    limits : ndarray of shape (n_rows,)
+    excess : callable
+        From a table, shape (n_groups, n_clusters), to the points that each cell is off its bounds by, same
+        shape; 0 within.
+    equal : bool
+        The rows are equalities.
+    helpers : ndarray of shape (n_rows, n_helpers)
+    """
+
+    rows: np.ndarray
+    limits: np.ndarray
+    excess: Callable[[np.ndarray], np.ndarray]
+    equal: bool = False
+    helpers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+
+    def __post_init__(self) -> None:
+        if not self.helpers.size:
+            object.__setattr__(self, "helpers", np.empty((len(self.rows), 0)))
+
+    def prices(self, multipliers: np.ndarray) -> np.ndarray:
+        """Prices W = G'y, shape (n_groups, n_clusters), of multipliers, shape (n_rows, n_clusters)."""
+        return self.rows.T @ multipliers
+
+
+def exact_shares(shares: np.ndarray) -> Criterion:
+    """Every cluster has the given shares of the groups.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_groups,)
+        Those of the data: no others can be met.
+    """
+    # The last group's row follows from the others.
+    rows = (np.eye(len(shares)) - shares[:, None])[:-1]
+
+    def excess(table: np.ndarray) -> np.ndarray:
+        return np.abs(table - np.outer(shares, table.sum(axis=0)))
+
+    return Criterion(rows, np.zeros(len(rows)), excess, equal=True)
+
+
+def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
+    """Shares of the groups in every cluster within ``[lower_j, upper_j]``.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n_groups,)
+    """
+    unit = np.eye(len(lower))
+
+    def excess(table: np.ndarray) -> np.ndarray:
+        sizes = table.sum(axis=0)
+        over, under = table - np.outer(upper, sizes), np.outer(lower, sizes) - table
+        return np.maximum(0.0, np.maximum(over, under))
+
+    low, high = lower, upper
+    if len(lower) == 2:
+        # The bounds of one group are bounds of the other: the tighter ones are enough.
+        low, high = np.maximum(lower, 1 - upper[::-1])[:1], np.minimum(upper, 1 - lower[::-1])[:1]
+        unit = unit[:1]
+    over, under = (unit - high[:, None])[high < 1], (low[:, None] - unit)[low > 0]
+    rows = np.vstack([over, under])
+    return Criterion(rows, np.zeros(len(rows)), excess)
+
+
+def ratio_bound(ratio: float, n_groups: int) -> Criterion:
+    """``n_ik >= ratio * n_jk`` for all groups i, j in every cluster k."""
+
+    def excess(table: np.ndarray) -> np.ndarray:
+        return np.maximum(0.0, ratio * table.max(axis=0) - table)
+
+    unit = np.eye(n_groups)
+    if n_groups <= 2:
+        pairs = [ratio * unit[j] - unit[i] for i in range(n_groups) for j in range(n_groups) if i != j]
+        rows = np.array(pairs).reshape(-1, n_groups)
+        return Criterion(rows, np.zeros(len(rows)), excess)
+    # n_jk <= m_k and ratio m_k <= n_jk, m_k free: fewer rows than pairs.
+    ones = np.ones((n_groups, 1))
+    return Criterion(
+        np.vstack([unit, -unit]), np.zeros(2 * n_groups), excess, helpers=np.vstack([-ones, ratio * ones])
+    )
+
+
+def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
+    """Delta, the mean over pairs of groups of ``abs(n_ik / N_i - n_jk / N_j)``: at most `gap` everywhere.
+
+    Parameters
+    ----------
+    gap : float
+    sizes : ndarray of shape (n_groups,)
+        N_j, positive.
+    """
+    n_groups = len(sizes)
+    pairs = list(combinations(range(n_groups), 2))
+
+    def excess(table: np.ndarray) -> np.ndarray:
+        spread = table / sizes[:, None]
+        out = np.zeros_like(spread)
+        if pairs:
+            over = np.mean([np.abs(spread[i] - spread[j]) for i, j in pairs], axis=0) - gap
+            # Points that the less numerous of the two extreme groups has too many, or too few.
+            ends = np.stack([spread.argmin(axis=0), spread.argmax(axis=0)])
+            end = np.take_along_axis(ends, sizes[ends].argmin(axis=0)[None], axis=0)[0]
+            out[end, np.arange(len(end))] = np.maximum(0.0, over) * sizes[end] * n_groups / 2
+        return out
+
+    shares = np.diag(1.0 / sizes)
+    if n_groups <= 2:
+        rows = np.array([s * (shares[i] - shares[j]) * sizes.min() for i, j in pairs for s in (1, -1)])
+        return Criterion(rows.reshape(-1, n_groups), np.full(len(rows), gap * sizes.min()), excess)
+    # A helper above each pair's difference, and a bound on the helpers' mean.
+    rows, helpers = [], []
+    for number, (i, j) in enumerate(pairs):
+        unit = np.eye(len(pairs))[number]
+        for sign in (1, -1):
+            rows.append(sign * (shares[i] - shares[j]) * min(sizes[i], sizes[j]))
+            helpers.append(-unit)
+    scales = np.array([min(sizes[i], sizes[j]) for i, j in pairs])
+    rows.append(np.zeros(n_groups))
+    helpers.append(sizes.min() / (scales * len(pairs)))
+    limits = np.zeros(len(rows))
+    limits[-1] = gap * sizes.min()
+    return Criterion(np.array(rows), limits, excess, helpers=np.array(helpers))
