@@ -6,6 +6,7 @@ from typing import Any
 _HOMES = {
     "BeraFairKMeans": "bera",
     "KMeans": "kmeans",
+    "PriceFairKMeans": "price_kmeans",
     "RandomLabels": "random_labels",
     "VariationalFairKMeans": "variational_kmeans",
     "VariationalFairKMedians": "variational_kmedians",

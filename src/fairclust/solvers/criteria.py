@@ -45,6 +45,66 @@ class Criterion:
         return self.rows.T @ multipliers
 
 
+def make_criterion(
+    names: np.ndarray,
+    sizes: np.ndarray,
+    *,
+    target: np.ndarray | None = None,
+    tolerance: float = 0.0,
+    min_balance: float | None = None,
+    max_gap: float | None = None,
+) -> Criterion:
+    """The criterion that a user asked for, if data with these groups can meet it.
+
+    Parameters
+    ----------
+    names : ndarray of shape (n_groups,)
+        For messages.
+    sizes : ndarray of shape (n_groups,)
+        Points of each group, positive.
+    target, tolerance, min_balance, max_gap
+        As in `fairclust.fair_assignment`.
+
+    Raises
+    ------
+    ValueError
+        More than one criterion, or bounds that no assignment meets: the message says which could be met.
+    """
+    if min_balance is not None or max_gap is not None:
+        named = "min_balance" if max_gap is None else "max_gap"
+        if min_balance is not None and max_gap is not None:
+            raise ValueError("give min_balance or max_gap, not both")
+        if tolerance != 0 or target is not None:
+            raise ValueError(f"tolerance and target bound the shares: give them or {named}, not both")
+    if max_gap is not None:
+        if not max_gap >= 0:
+            raise ValueError(f"max_gap must be at least 0, found {max_gap}")
+        return gap_bound(float(max_gap), sizes.astype(float))
+    if min_balance is not None:
+        largest = sizes.min() / sizes.max()
+        if not 0 <= min_balance <= largest * (1 + 1e-12):
+            raise ValueError(
+                f"min_balance={min_balance} cannot be met: it must be between 0 and the data's own balance, "
+                f"{largest:.6g}"
+            )
+        return ratio_bound(float(min_balance), len(sizes))
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance must be at least 0 and below 1, found {tolerance}")
+    shares = sizes / sizes.sum()
+    wanted = shares if target is None else target
+    ratios = np.minimum(shares / wanted, wanted / shares)
+    least = 1 - float(ratios.min())
+    if tolerance < least - 1e-9:
+        j = int(ratios.argmin())
+        raise ValueError(
+            f"tolerance={tolerance} cannot be met: group {names[j]} has the share {shares[j]:.6g} of the "
+            f"data, its target is {wanted[j]:.6g}; the smallest tolerance for this target is {least:.6g}"
+        )
+    if tolerance < 1e-9:
+        return exact_shares(shares)
+    return share_bounds((1 - tolerance) * wanted, wanted / (1 - tolerance))
+
+
 def exact_shares(shares: np.ndarray) -> Criterion:
     """Every cluster has the given shares of the groups.
 

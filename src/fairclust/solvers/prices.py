@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import lu_factor, lu_solve
 
 from fairclust.kernels.assignment import Potentials
 from fairclust.solvers.criteria import Criterion
@@ -104,22 +105,22 @@ def complementary(M: np.ndarray, q: np.ndarray, B: np.ndarray, y: np.ndarray) ->
     for _ in range(_INTERIOR_STEPS):
         # M y + q + B v - s = 0,  B'y = 0,  y s = 0.
         dual, primal, gap = M @ y + q + B @ v - s, B.T @ y, float(y @ s) / n
-        if gap <= 1e-12 and max(np.abs(dual).max(), np.abs(primal).max(initial=0.0)) <= 1e-10:
+        if gap <= 1e-12 and max(np.abs(dual).max(), np.abs(primal).max(initial=0.0)) <= 1e-9:
             break
         system[:n, :n] = M + np.diag(s / y)
-
-        def move(target: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            # For y ds + s dy = target - y s.
-            right = np.concatenate([-dual - s + target / y, -primal])  # noqa: B023
-            solved = np.linalg.solve(system, right)
-            dy = solved[:n]
-            return dy, solved[n:], (target - s * dy) / y - s  # noqa: B023
-
-        dy, dv, ds = move(np.zeros(n))
-        step = _longest(y, dy, s, ds)
-        after = float((y + step * dy) @ (s + step * ds)) / n
-        dy, dv, ds = move(max((after / gap) ** 3, 1e-3) * gap - dy * ds)
-        step = min(1.0, 0.995 * _longest(y, dy, s, ds))
+        factors = lu_factor(system, check_finite=False)
+        # Steps for y ds + s dy = target - y s: first to zero, to see how far that gets, then to where it may.
+        target = np.zeros(n)
+        for last in (False, True):
+            right = np.concatenate([target / y - s - dual, -primal])
+            solved = lu_solve(factors, right, check_finite=False)
+            dy, dv = solved[:n], solved[n:]
+            ds = (target - s * dy) / y - s
+            step = _longest(y, dy, s, ds)
+            if not last:
+                after = float((y + step * dy) @ (s + step * ds)) / n
+                target = max((after / gap) ** 3, 1e-3) * gap - dy * ds
+        step = min(1.0, 0.995 * step)
         y, v, s = y + step * dy, v + step * dv, s + step * ds
     return y
 
@@ -130,7 +131,8 @@ def _longest(y: np.ndarray, dy: np.ndarray, s: np.ndarray, ds: np.ndarray) -> fl
     for at, by in ((y, dy), (s, ds)):
         down = by < 0
         if down.any():
-            most = min(most, float((-at[down] / by[down]).min()))
+            # Never zero in the division: what falls slower than this reaches nothing.
+            most = min(most, float((at[down] / np.maximum(-by[down], 1e-300)).min()))
     return most
 
 
@@ -160,8 +162,8 @@ def dual_prices(
     max_steps : int
         Steps tried per temperature.
     tol : float
-        A temperature is done when the table is off its bounds by at most this share of all points (or by a
-        hundredth of a point), and rows that are not tight have no price, in the same measure.
+        A temperature is done when the table is off its bounds by at most this share of all points (or by
+        1e-4 of a point), and rows that are not tight have no price, in the same measure.
 
     Returns
     -------
@@ -171,7 +173,7 @@ def dual_prices(
     shape = potentials.n_groups, n_clusters
     y = np.zeros((len(criterion.rows), n_clusters)) if start is None else start
     unit = temperature_unit(potentials)
-    enough = max(tol * n_points, 0.01)
+    enough = max(tol * n_points, 1e-4)
     if not criterion.rows.size:
         _, mass, cost, _ = potentials.priced(np.zeros(shape))
         return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 1, True)
