@@ -7,6 +7,7 @@ _HOMES = {
     "BeraFairKMeans": "bera",
     "KMeans": "kmeans",
     "PriceFairKMeans": "price_kmeans",
+    "PriceFairKMedians": "price_kmedians",
     "RandomLabels": "random_labels",
     "VariationalFairKMeans": "variational_kmeans",
     "VariationalFairKMedians": "variational_kmedians",

@@ -191,16 +191,18 @@ def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
     if n_groups <= 2:
         rows = np.array([s * (shares[i] - shares[j]) * sizes.min() for i, j in pairs for s in (1, -1)])
         return Criterion(rows.reshape(-1, n_groups), np.full(len(rows), gap * sizes.min()), excess)
+    if n_groups == 3:
+        # The differences sum up to twice the largest: all shares within 3/4 of the gap of a free number.
+        scaled, ones = shares * sizes.min(), np.ones((3, 1))
+        limits = np.full(6, 0.75 * gap * sizes.min())
+        return Criterion(np.vstack([scaled, -scaled]), limits, excess, helpers=np.vstack([-ones, ones]))
     # A helper above each pair's difference, and a bound on the helpers' mean.
-    rows, helpers = [], []
-    for number, (i, j) in enumerate(pairs):
-        unit = np.eye(len(pairs))[number]
-        for sign in (1, -1):
-            rows.append(sign * (shares[i] - shares[j]) * min(sizes[i], sizes[j]))
-            helpers.append(-unit)
-    scales = np.array([min(sizes[i], sizes[j]) for i, j in pairs])
-    rows.append(np.zeros(n_groups))
-    helpers.append(sizes.min() / (scales * len(pairs)))
-    limits = np.zeros(len(rows))
-    limits[-1] = gap * sizes.min()
-    return Criterion(np.array(rows), limits, excess, helpers=np.array(helpers))
+    difference = np.array([(shares[i] - shares[j]) * min(sizes[i], sizes[j]) for i, j in pairs])
+    unit = np.eye(len(pairs))
+    mean = sizes.min() / (len(pairs) * np.array([min(sizes[i], sizes[j]) for i, j in pairs]))
+    return Criterion(
+        np.vstack([difference, -difference, np.zeros(n_groups)]),
+        np.r_[np.zeros(2 * len(pairs)), gap * sizes.min()],
+        excess,
+        helpers=np.vstack([-unit, -unit, mean]),
+    )

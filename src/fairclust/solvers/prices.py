@@ -23,6 +23,7 @@ from fairclust.solvers.criteria import Criterion
 START_LEVELS = (0.2, 0.04, 0.02)
 _STEPS_PER_LEVEL = 12
 _DAMPING = 1e-6
+_SHORTEN = 1e-2
 _INTERIOR_STEPS = 60
 
 
@@ -224,10 +225,12 @@ def _newton_step(
     by_group[:, np.arange(n_clusters), np.arange(n_clusters)] += mass
     hessian = np.einsum("rj,sj,jkl->rksl", rows, rows, by_group, optimize=True).reshape(y.size, y.size)
     hessian /= temperature
-    # The unit matrix, too: prices that shift a whole group have no curvature at all.
-    scale = max(float(hessian.diagonal().mean()), 1e-30)
-    hessian[np.diag_indices(y.size)] += damping * scale
     slack = (rows @ mass - criterion.limits[:, None]).ravel()
+    # The unit matrix, too: prices that shift a whole group have no curvature at all, and none have any where
+    # every point is far from level. The second part keeps steps below a hundred units, and it vanishes in the
+    # end, with the slack.
+    ridge = damping * float(hessian.diagonal().mean()) + _SHORTEN * np.abs(slack).max() / unit
+    hessian[np.diag_indices(y.size)] += ridge
     if criterion.equal:
         return y + np.linalg.solve(hessian, slack).reshape(y.shape)
     # Shares of the points and multiples of the unit: all of order one.

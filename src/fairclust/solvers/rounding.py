@@ -54,10 +54,14 @@ def integer_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) ->
     tables = [_round_by_flow(soft, criterion)]
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
-    tables = [table for table in tables if table is not None]
-    if not tables:
+    found = min(
+        (table for table in tables if table is not None),
+        key=lambda table: float(criterion.excess(table.astype(float)).max()),
+        default=None,
+    )
+    if found is None:
         raise RuntimeError("HiGHS found no integer table")
-    return min(tables, key=lambda table: float(criterion.excess(table.astype(float)).max()))
+    return found
 
 
 def _round_by_flow(soft: np.ndarray, criterion: Criterion) -> np.ndarray | None:
