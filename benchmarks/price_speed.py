@@ -2,9 +2,9 @@
 
     python benchmarks/price_speed.py [--mirror DIR] [--rows 2458285] [--threads 2] [--csv FILE]
 
-Every measurement runs in a process of its own, so that its peak memory is its own. Adult and Bank are read from
-the mirror; without it they are left out. The large data are drawn from `census_like` (25 features, two groups,
-K = 20), written to a file and mapped from there. OR-Tools is measured where it is installed.
+Every measurement runs in a process of its own, so that its peak memory is its own. Adult and Bank are read
+from the mirror; without it they are left out. The large data are drawn from `census_like` (25 features, two
+groups, K = 20), written to a file and mapped from there. OR-Tools is measured where it is installed.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from fairclust.solvers.prices import Prices, dual_prices
 # Temperatures of the assignments on the way; the last one is solved to the end.
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
 _NEXT = (0.0016,)
-_STEPS, _TOL = 15, 3e-5
+_STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
 
 
 class _Run(NamedTuple):
@@ -138,14 +138,16 @@ class PricePrototypes(OffsetPredictMixin, FairClusterer):
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             self._measure(points, potentials, prototypes.centers)
-            found = dual_prices(
-                potentials,
-                criterion,
-                start=None if last is None else last.multipliers,
-                levels=_FIRST if last is None else _NEXT,
-                max_steps=_STEPS,
-                tol=_TOL,
-            )
+            start = None if last is None else last.multipliers
+            levels = _FIRST if last is None else _NEXT
+            found = dual_prices(potentials, criterion, start=start, levels=levels, max_steps=_STEPS, tol=_TOL)
+            n_passes = found.n_passes + 1
+            if last is not None and found.violation > max(1.0, _FAR * len(X)):
+                # The centres moved too far for a start at the lowest temperature.
+                found = dual_prices(
+                    potentials, criterion, start=start, levels=_FIRST, max_steps=_STEPS, tol=_TOL
+                )
+                n_passes += found.n_passes
             labels, counts, _, least = potentials.priced(found.prices)
             bound = least - paid_limits(criterion, found)
             if last is not None and bound > last.bound:
@@ -157,7 +159,7 @@ class PricePrototypes(OffsetPredictMixin, FairClusterer):
                     "objective": bound,
                     "clustering": found.cost,
                     "fairness": float(criterion.excess(counts).max()),
-                    "inner_iter": found.n_passes + 1,
+                    "inner_iter": n_passes,
                     "seconds": perf_counter() - begin,
                 }
             )
