@@ -13,6 +13,8 @@ from itertools import combinations
 
 import numpy as np
 
+from fairclust.base import NotSupported
+
 
 @dataclass(frozen=True)
 class Criterion:
@@ -68,7 +70,9 @@ def make_criterion(
     Raises
     ------
     ValueError
-        More than one criterion, or bounds that no assignment meets: the message says which could be met.
+        More than one criterion, or a bound out of range.
+    NotSupported
+        A ValueError: bounds that no assignment meets. The message says which could be met.
     """
     if min_balance is not None or max_gap is not None:
         named = "min_balance" if max_gap is None else "max_gap"
@@ -83,7 +87,7 @@ def make_criterion(
     if min_balance is not None:
         largest = sizes.min() / sizes.max()
         if not 0 <= min_balance <= largest * (1 + 1e-12):
-            raise ValueError(
+            raise NotSupported(
                 f"min_balance={min_balance} cannot be met: it must be between 0 and the data's own balance, "
                 f"{largest:.6g}"
             )
@@ -96,7 +100,7 @@ def make_criterion(
     least = 1 - float(ratios.min())
     if tolerance < least - 1e-9:
         j = int(ratios.argmin())
-        raise ValueError(
+        raise NotSupported(
             f"tolerance={tolerance} cannot be met: group {names[j]} has the share {shares[j]:.6g} of the "
             f"data, its target is {wanted[j]:.6g}; the smallest tolerance for this target is {least:.6g}"
         )

@@ -27,6 +27,7 @@ _TOLERANCE = 0.05
 _WORST, _ALL = 100.0, 10.0
 # Larger tables are rounded by a flow where the rows cannot all be met: within a point, fast.
 _SEARCHED_CELLS = 24
+_PRICED = 0.2
 
 
 def integer_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray:
@@ -51,7 +52,7 @@ def integer_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) ->
         found = _search(soft, prices, criterion, strict=True)
         if found is not None:
             return found
-    tables = [_round_by_flow(soft, criterion)]
+    tables = [_round_by_flow(soft, prices, criterion)]
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
     found = min(
@@ -64,7 +65,7 @@ def integer_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) ->
     return found
 
 
-def _round_by_flow(soft: np.ndarray, criterion: Criterion) -> np.ndarray | None:
+def _round_by_flow(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray | None:
     """Every cell rounded up or down, the sums of the rows kept, those of the columns rounded as well.
 
     A flow has whole solutions, so a linear program will do. For exact shares the cells are first set to the
@@ -80,8 +81,8 @@ def _round_by_flow(soft: np.ndarray, criterion: Criterion) -> np.ndarray | None:
     down = np.floor(soft + 1e-9)
     part = soft - down
     up = (part > 1e-9).astype(float)
-    # High powers: the largest deviation counts most.
-    cost = np.abs(1 - part) ** 4 - np.abs(part) ** 4
+    # High powers: the largest deviation counts most. The prices decide between deviations that are alike.
+    cost = np.abs(1 - part) ** 4 - np.abs(part) ** 4 - _PRICED * prices
     done = linprog(
         cost.ravel(),
         A_eq=sparse.vstack(
