@@ -6,6 +6,8 @@ from typing import Any
 _HOMES = {
     "BeraFairKMeans": "bera",
     "KMeans": "kmeans",
+    "PriceFairKMeans": "price_kmeans",
+    "PriceFairKMedians": "price_kmedians",
     "RandomLabels": "random_labels",
     "VariationalFairKMeans": "variational_kmeans",
     "VariationalFairKMedians": "variational_kmedians",
