@@ -60,7 +60,7 @@ def bfkm_objective(X, codes, centers, labels, rho, lam):
 
 
 def bfkm_sweep(X, codes, centers, labels, rho, lam, own_group=False):
-    """Every point in order to where the objective (or its own group's terms) is least, all terms anew each time."""
+    """Every point in order to where the objective, or its own group's part of it, is least; all anew."""
     n_clusters = len(centers)
     F = np.eye(codes.max() + 1)[codes]
     labels = labels.copy()

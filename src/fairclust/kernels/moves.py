@@ -1,7 +1,8 @@
 """Sweeps that move one point at a time, with the cluster counts kept up to date.
 
-The penalty looks at the counts alone, so what a point pays to enter or to stay in a cluster depends on its group
-and on that cluster only: two tables of shape (n_groups, n_clusters). A move changes two columns of each.
+The penalty looks at the counts alone, so what a point pays to enter or to stay in a cluster depends on its
+group and on that cluster only: two tables of shape
+(n_groups, n_clusters), of which a move changes two columns.
 """
 
 from __future__ import annotations

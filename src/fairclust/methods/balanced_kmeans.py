@@ -33,20 +33,18 @@ class BalancedFairKMeans(FairClusterer):
         sum_p ||x_p - c_k(p)||^2 + rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k
 
     with n_jk points of group j in cluster k, N_j in group j, n_k in cluster k, N in all. ``lam=0`` is the
-    paper's FrKM. Every sweep visits the points in the order of the data, at fixed centres; the centres become the
-    means of their clusters after it. The objective never rises. No cluster is ever empty: a point that is alone
-    in its cluster stays.
+    paper's FrKM. Every sweep visits the points in the order of the data, at fixed centres; the centres become
+    the means of their clusters after it. The objective never rises. No cluster is ever empty: a point that is
+    alone in its cluster stays.
 
     Parameters
     ----------
     n_clusters : int, default=8
     rho : float, default=100.0
-        Weight of fairness. A point changes the term by the order of rho / N: rho grows with the number of rows and
-        the scale of the data. On standardised data with rows of unit length, rho from N to 100 N spans the
-        trade-off.
+        Weight of fairness. It is absolute, as in the paper: it grows with the number of rows N and the scale
+        of the data. On standardised data with rows of unit length, from N to 100 N spans the trade-off.
     lam : float, default=0.0
-        Weight of balance, that is of clusters of equal size. A point changes its term by the order of
-        lam * (K / N)^2.
+        Weight of balance, that is of clusters of equal size; (N / K)^2 is a large one.
     init : "random", "k-means++" or array-like of shape (n_clusters, n_features), default="random"
         Labels to start with: drawn, with clusters of equal size, as in the paper; or those of the nearest
         k-means++ pick or given centre. A cluster that has no point gets half of the largest one.
@@ -57,8 +55,8 @@ class BalancedFairKMeans(FairClusterer):
     tol : float, default=1e-6
         Stops when no point moves, or when a sweep changes the objective by no more than this part of it.
     match_reference : bool, default=False
-        Weigh moves as the authors' program does: by the terms of the point's own group alone. For two groups that
-        gives the smaller one a larger rho; the objective above may then rise.
+        Weigh moves as the authors' program does: by the terms of the point's own group alone. Of two groups
+        the smaller one then has the larger rho, and the objective above may rise.
     random_state : int, RandomState or None
 
     Attributes
