@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,7 +22,7 @@ def rows(
         **base,
         **{"dataset": dataset, "method": method, "n_clusters": k, "lam": lam, "seed": seed, "status": status},
         **{"reason": reason, "objective": objective, "fairness_error": error, "sse": sse, "balance": 0.4},
-        "params": f"lam={lam}",
+        "params": json.dumps({"lam": lam, "solver": "mm"}),
         "key": f"{dataset}-{lam}-{seed}",
     }
 
@@ -56,7 +58,10 @@ def test_choice_when_no_lambda_is_fair_enough(scores):
 def test_choice_without_lambda_takes_the_cheapest_setting_within_the_level():
     grid = [(0.0, 0.001, 12.0), (0.1, 0.02, 11.0), (0.2, 0.07, 10.0)]
     cells = pd.DataFrame(
-        [{**rows(np.nan, 0, cost, error, cost), "params": f"delta={delta}"} for delta, error, cost in grid]
+        [
+            {**rows(np.nan, 0, cost, error, cost), "params": json.dumps({"delta": delta})}
+            for delta, error, cost in grid
+        ]
     )
     assert choose(cells, 0.05).cell.sse == 11.0
     assert choose(cells, None).cell.sse == 10.0
