@@ -129,8 +129,8 @@ _BFKM = PaperTable(
     rule=Rule("fairness_ratio", "sse"),
     by_method=True,
     remarks=(
-        "The paper prints neither rho and lambda of FrKM and BFKM nor lambda of VFC: its numbers are points of "
-        "fronts, of which the configuration's grids show more (figure bfkm_front).",
+        "The paper prints neither rho and lambda of FrKM and BFKM nor lambda of VFC: its numbers are points "
+        "of fronts, of which the configuration's grids show more (figure bfkm_front).",
     ),
 )
 PAPER_TABLES = {

@@ -79,8 +79,8 @@ def _paper_table(spec: PaperTable, scores: pd.DataFrame, names: Names, stem: Pat
     shown: list[dict[str, object]] = []
     notes = [
         "Every cell: reproduced (reported; relative difference of costs).",
-        f"{describe(spec.rule)} The level is what the paper reports for the method, within its printed digits "
-        "(an error of 0.05 admits 0.055).",
+        f"{describe(spec.rule)} The level is what the paper reports for the method, within its printed "
+        "digits (an error of 0.05 admits 0.055).",
         *spec.remarks,
     ]
     for dataset, of_dataset in long.groupby("dataset", sort=False):
