@@ -245,6 +245,7 @@ def plot_clusters(material: Material) -> Figure:
     """The points of a plane: clusters by colour, groups by shape, a panel for each method (BFKM, Figure 6).
 
     The clusterings are those of the table that the kind names; of data that it does not have, the overview's.
+    Points are shown unscaled, though the methods see them scaled.
     """
     spec = PAPER_TABLES[material.kind.table]
     listed = load_reported(spec.paper).query("table == @spec.table").method.unique()
@@ -254,7 +255,7 @@ def plot_clusters(material: Material) -> Figure:
     n_rows = max(1, -(-len(methods) // n_columns))
     size = (3.4 * n_columns, 3.6 * n_rows)
     figure, panels = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained")
-    figure.suptitle(material.title)
+    figure.suptitle(f"{material.title}: colour is the cluster, shape the group")
     data, reason = _plane(material.plane)
     for axes in panels.flat[len(methods) :]:
         axes.set_axis_off()
