@@ -167,7 +167,7 @@ def _beside(item: Any) -> str:
     if metric.needs != "table" and metric.direction == "lower" and not np.isnan(item.difference):
         reported += f"; {percent(item.difference)}"
     ours = (
-        item.remark.partition(":")[0]
+        item.remark.partition(":")[0] or "–"
         if pd.isna(item.reproduced)
         else number(item.reproduced, max(decimals, 2))
     )
