@@ -130,14 +130,14 @@ class Plan:
             return asked
         return {**new, "again": f"{time.time():.0f}"}
 
-    def dataset_params(self, dataset: str) -> dict[str, Any]:
+    def dataset_params(self, dataset: str, **changes: Any) -> dict[str, Any]:
         """A data set with its sources, and the fingerprint of the code that prepares it."""
         spec = self.config.datasets[dataset]
         code = ["fairclust.datasets.prepare"]
         if spec.generator is not None:
             code.append(spec.generator.replace(":", ".").rpartition(".")[0])
         return {
-            "dataset": spec.model_dump(mode="json", exclude_unset=True),
+            "dataset": {**spec.model_dump(mode="json", exclude_unset=True), **changes},
             "sources": {
                 name: source.model_dump(mode="json", exclude_unset=True)
                 for name, source in self.config.sources_of(dataset).items()
@@ -210,6 +210,11 @@ class Plan:
         """Files of all figures."""
         kinds = self.config.report.formats
         return [f"{self.results}/figures/{stem}.{kind}" for stem in self._figures for kind in kinds]
+
+    def planes(self) -> list[str]:
+        """Folders of the unscaled data sets whose points are shown in figures."""
+        shown = {dataset for kind, dataset in self._figures.values() if FIGURES[kind].plane}
+        return [f"{self.results}/data/plane/{dataset}" for dataset in sorted(shown)]
 
     def report_params(self) -> dict[str, Any]:
         """What tables and figures to make, and with which words."""

@@ -22,6 +22,7 @@ rule plot_figures:
     input:
         f"{RESULTS}/scores/scores.parquet",
         f"{RESULTS}/scores/steps.parquet",
+        planes=PLAN.planes(),
     output:
         PLAN.figures(),
     log:
@@ -33,6 +34,7 @@ rule plot_figures:
         runtime=scaled(10),
     params:
         report=PLAN.report_params(),
+        stores=f"{RESULTS}/cells",
     message:
         "Drawing the figures"
     script:

@@ -4,6 +4,7 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "BalancedFairKMeans": "balanced_kmeans",
     "BeraFairKMeans": "bera",
     "KMeans": "kmeans",
     "PriceFairKMeans": "price_kmeans",
