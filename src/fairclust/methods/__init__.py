@@ -5,6 +5,7 @@ from typing import Any
 
 _HOMES = {
     "BeraFairKMeans": "bera",
+    "FairletTreeClustering": "fairlet_tree",
     "KMeans": "kmeans",
     "RandomLabels": "random_labels",
     "VariationalFairKMeans": "variational_kmeans",
