@@ -5,6 +5,7 @@ from typing import Any
 
 _HOMES = {
     "BeraFairKMeans": "bera",
+    "FairAlignmentKMeans": "fair_alignment",
     "FairletTreeClustering": "fairlet_tree",
     "KMeans": "kmeans",
     "RandomLabels": "random_labels",
