@@ -6,6 +6,7 @@ from typing import Any
 _HOMES = {
     "BeraFairKMeans": "bera",
     "FairAlignmentKMeans": "fair_alignment",
+    "FairletClustering": "fairlet_flow",
     "FairletTreeClustering": "fairlet_tree",
     "KMeans": "kmeans",
     "RandomLabels": "random_labels",

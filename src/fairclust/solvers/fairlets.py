@@ -11,6 +11,10 @@ from typing import Any, ClassVar
 
 import kmedoids
 import numpy as np
+from ot import emd
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
@@ -109,6 +113,56 @@ def quadtree_fairlets(
     # The box has twice the spread, so that it holds the data wherever they are shifted.
     cells = grid_cells(X, low - spread * rng.uniform(size=X.shape[1]), 2 * spread)
     return tree_fairlets(cells, codes == 1, p, q)
+
+
+def flow_fairlets(X: np.ndarray, codes: np.ndarray, q: int, *, squared: bool) -> np.ndarray:
+    """Fairlets of least cost of one point of a group and 1 to q of the other, by minimum-cost flow.
+
+    The points of the two groups are joined by edges, of least total length, so that every point has 1 to q of
+    them: what is left after redundant edges are dropped are stars, the fairlets.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        0 or 1; neither group has more than q times the points of the other.
+    q : int
+    squared : bool
+        Whether lengths are squared distances.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int64
+        Number of every point's fairlet.
+
+    Notes
+    -----
+    As a transport problem: every point has one unit that must go to the other group and q - 1 that may, or
+    else go to the slack of the own side.
+    """
+    rows, columns = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
+    lengths = cdist(X[rows], X[columns], "sqeuclidean" if squared else "euclidean")
+    n, m = lengths.shape
+    if q == 1:
+        i, j = linear_sum_assignment(lengths)
+    else:
+        forbidden = 1 + 2 * lengths.max() * (n + m)
+        cost = np.zeros((2 * n + 1, 2 * m + 1))
+        cost[: 2 * n, : 2 * m] = np.tile(lengths, (2, 2))
+        cost[:n, -1] = cost[-1, :m] = forbidden
+        supply = np.concatenate([np.ones(n), np.full(n, q - 1.0), [m * (q - 1.0)]])
+        demand = np.concatenate([np.ones(m), np.full(m, q - 1.0), [q * n - m]])
+        flow = emd(supply, demand, cost, numItermax=100_000_000)[:-1, :-1]
+        i, j = np.nonzero(flow.reshape(2, n, 2, m).sum(axis=(0, 2)) > 0.5)
+    of_row, of_column = np.bincount(i, minlength=n), np.bincount(j, minlength=m)
+    keep = np.ones(len(i), bool)
+    for e in np.argsort(-lengths[i, j], kind="stable"):
+        if of_row[i[e]] > 1 and of_column[j[e]] > 1:
+            keep[e] = False
+            of_row[i[e]] -= 1
+            of_column[j[e]] -= 1
+    edges = coo_array((np.ones(keep.sum()), (rows[i[keep]], columns[j[keep]])), shape=(len(X), len(X)))
+    return connected_components(edges, directed=False)[1].astype(np.int64)
 
 
 def cluster_medoids(
