@@ -63,7 +63,7 @@ class FairAlignmentKMeans(FairClusterer):
     Attributes
     ----------
     labels_, groups_
-        A point whose mass is split between clusters gets the one with most of it.
+        A point whose mass is split between clusters gets the one with most of it, by lot between equals.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Of the round with the lowest objective, as are `labels_`. New points have no match: there is no
         `predict`.
@@ -159,7 +159,8 @@ class FairAlignmentKMeans(FairClusterer):
             if objective < self.objective_:
                 self.objective_, self.shares_ = objective, shares
                 self.cluster_centers_ = centers + shift
-                self.labels_ = table.argmax(axis=1)
+                # Halves are common where a group is twice the other: ties must not favour the first clusters.
+                self.labels_ = (table * (1 + 1e-9 * rng.uniform(size=table.shape))).argmax(axis=1)
             if stale == _PATIENCE:
                 break
         self.n_iter_ = step
@@ -263,7 +264,9 @@ def _pair_costs(
     return costs + least
 
 
-def _record(step: int, objective: float, clustering: float, shares: np.ndarray, begin: float) -> dict[str, float]:
+def _record(
+    step: int, objective: float, clustering: float, shares: np.ndarray, begin: float
+) -> dict[str, float]:
     return {
         "step": step,
         "objective": objective,

@@ -75,9 +75,7 @@ def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tup
         or not all(isinstance(v, Integral) or (isinstance(v, float) and v.is_integer()) for v in numbers)
         or not 1 <= numbers[0] <= numbers[1]
     ):
-        raise ValueError(
-            f"balance must be 'auto' or whole numbers (p, q) with 1 <= p <= q, found {wanted!r}"
-        )
+        raise ValueError(f"balance must be 'auto' or whole numbers (p, q) with 1 <= p <= q, found {wanted!r}")
     ratio = Fraction(int(numbers[0]), int(numbers[1]))
     p, q = ratio.numerator, ratio.denominator
     if one and p != 1:
