@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -65,7 +67,7 @@ def test_in_one_block_the_objective_falls(grouped_blobs, weight):
     model.fit(X, sensitive_features=codes)
     objectives = [r["objective"] for r in model.history_]
     assert len(objectives) > 2
-    assert all(b <= a * (1 + 1e-12) for a, b in zip(objectives, objectives[1:], strict=False))
+    assert all(b <= a * (1 + 1e-12) for a, b in pairwise(objectives))
     assert model.objective_ == min(objectives)
 
 

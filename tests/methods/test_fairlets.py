@@ -56,7 +56,7 @@ def test_every_cluster_is_as_balanced_as_was_asked_for(method, clustering, pair,
 def test_centres_and_costs(method, grouped_blobs):
     X, codes = grouped_blobs()
     medoids = method(4, random_state=0).fit(X, sensitive_features=codes)
-    assert all((X == c).all(axis=1).any() for c in medoids.cluster_centers_)
+    assert all((c == X).all(axis=1).any() for c in medoids.cluster_centers_)
     distances = np.linalg.norm(X - medoids.cluster_centers_[medoids.labels_], axis=1)
     assert medoids.cost_ == pytest.approx(distances.sum())
     assert kmedians_cost(X, medoids.labels_) <= medoids.cost_

@@ -252,8 +252,8 @@ def _pair_costs(
 ) -> np.ndarray:
     """Cost of every pair of rows of `a` and `b`, of shape (len(a), len(b)).
 
-    By the identity ``pi_0 ||a - c||^2 + pi_1 ||b - c||^2 = pi_0 pi_1 ||a - b||^2 + ||pi_0 a + pi_1 b - c||^2``
-    a pair's distances to the centres are sums of its points' distances: no N x N x K table is needed.
+    A pair's two terms, at w = 1, are ``pi_0 ||a - c||^2 + pi_1 ||b - c||^2``, a sum of its points' own
+    distances: no table with a row for every pair and a column for every feature or centre is needed.
     """
     of_a = pi[0] * cdist(a, centers, "sqeuclidean")
     of_b = pi[1] * cdist(b, centers, "sqeuclidean")

@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import COUNT, FairClusterer, NotSupported
-from fairclust.kernels.fairlets import DEPTH, fairlet_medoids, grid_cells, tree_fairlets
+from fairclust.kernels.fairlets import fairlet_medoids, grid_cells, tree_fairlets
 from fairclust.metrics import balance, contingency
 
 # Largest q that "auto" and the proposals of error messages look at: a fairlet has up to p + q points.
