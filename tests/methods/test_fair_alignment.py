@@ -129,4 +129,4 @@ def test_adult(adult):
     model = FairAlignmentKMeans(10, block_size=256, max_iter=2, random_state=0)
     model.fit(X, sensitive_features=codes)
     assert sse(X, model.labels_) < 10_600
-    assert balance(contingency(model.labels_, codes)) > 0.485
+    assert balance(contingency(model.labels_, codes)) > 0.48
