@@ -6,6 +6,9 @@ from typing import Any
 _HOMES = {
     "BalancedFairKMeans": "balanced_kmeans",
     "BeraFairKMeans": "bera",
+    "FairAlignmentKMeans": "fair_alignment",
+    "FairletClustering": "fairlet_flow",
+    "FairletTreeClustering": "fairlet_tree",
     "KMeans": "kmeans",
     "PriceFairKMeans": "price_kmeans",
     "PriceFairKMedians": "price_kmedians",
