@@ -18,7 +18,9 @@ def problem(n_samples, n_numeric, n_categorical, n_clusters, n_groups, shared, s
     sizes = SIZES[:n_categorical]
     n_levels = int(sizes.sum())
     X = rng.normal(size=(n_samples, n_numeric))
-    levels = np.stack([rng.integers(size, size=n_samples) for size in sizes], axis=1) if n_categorical else None
+    levels = (
+        np.stack([rng.integers(size, size=n_samples) for size in sizes], axis=1) if n_categorical else None
+    )
     levels = np.zeros((n_samples, 0), int) if levels is None else levels + np.r_[0, SIZES[0]][:n_categorical]
     levels[rng.random(levels.shape) < 0.1] = n_levels
     groups = np.arange(n_samples) % n_groups
@@ -37,7 +39,9 @@ def twin(X, levels, components):
     """z_ik = log(pi_k f_k(x_i)), in the rows' own order."""
     const, means, precisions, tables = components
     far = ((X[:, None] - means) ** 2 * np.broadcast_to(precisions, means.shape)).sum(axis=2)
-    return const - 0.5 * far + sum((tables[:, column].T for column in levels.T), np.zeros((len(X), len(const))))
+    return (
+        const - 0.5 * far + sum((tables[:, column].T for column in levels.T), np.zeros((len(X), len(const))))
+    )
 
 
 def twin_moments(X, levels, components, w, n_levels):
@@ -104,9 +108,7 @@ def test_sharpness():
 
 def test_points_far_from_all_means_have_finite_sums():
     X = np.array([[1e4], [-1e4], [0.0]])
-    components = Components(
-        np.zeros(2), np.array([[0.0], [1.0]]), np.array([[1e4]]), np.zeros((2, 1))
-    )
+    components = Components(np.zeros(2), np.array([[0.0], [1.0]]), np.array([[1e4]]), np.zeros((2, 1)))
     tiles = MixtureTiles.pack(X, np.zeros((3, 0), np.int32), 0, np.zeros(3, int), 1, np.zeros(1))
     sums, logsum = tiles.table(components)
     assert np.isfinite(logsum)

@@ -9,7 +9,8 @@ With C = 0 the second are the sufficient statistics of an E-step. With C_jk the 
 sum of psi_k over group j, they hold the derivative of that penalty by every parameter of every family, for
 d psi_ik / d z_il = psi_ik (delta_kl - psi_il). So one kernel serves all penalties on the table.
 
-Points lie in tiles (`fairclust.kernels.tiles`), in float32 unless asked otherwise; sums over tiles are float64.
+Points lie in tiles (`fairclust.kernels.tiles`), in float32 unless asked otherwise; sums over tiles are
+float64.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def _log_joint(points, codes, const, means, precisions, tables, z):  # type: ign
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _softmax(z, sharpness, n, with_logsum):  # type: ignore[no-untyped-def]
-    """Turn rows of `z` into softmax(sharpness * z), padding into zeros; sum of logsumexp(z) if sharpness is 1."""
+    """Turn `z` into softmax(sharpness * z), padding into zeros; return the sum of logsumexp(z) at sharpness 1."""
     n_clusters = z.shape[0]
     top = np.empty(TILE, z.dtype)
     total = np.empty(TILE, z.dtype)
@@ -433,7 +434,7 @@ class MixtureTiles:
         return found, sum_by_group(mass, self.layout, self.n_groups), float(logsum.sum())
 
     def log_joint(self, components: Components) -> np.ndarray:
-        """``log(pi_k f_k(x_i))`` of every row, in the order of `layout.order`: shape (n_samples, n_clusters)."""
+        """``log(pi_k f_k(x_i))``, shape (n_samples, n_clusters), rows in the order of `layout.order`."""
         parts = components.astype(self.points.dtype)
         out = np.empty((self.n_samples, len(parts.const)), self.points.dtype)
         layout = self.layout

@@ -5,6 +5,7 @@ from typing import Any
 
 _HOMES = {
     "BeraFairKMeans": "bera",
+    "FairMixture": "fair_mixture",
     "KMeans": "kmeans",
     "RandomLabels": "random_labels",
     "VariationalFairKMeans": "variational_kmeans",

@@ -1,4 +1,4 @@
-"""Penalties on the table of mean responsibilities, M[j, k] = mean of psi_k over group j, and their gradients."""
+"""Penalties on the table of mean responsibilities, M[j, k] = mean of psi_k over group j."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class FairPart:
         return weigh(sums, self.sizes, self.penalty)
 
     def pull(self, mixture: Mixture, gaps: Gaps) -> Moments:
-        """Moments whose `Mixture.gradient` is that of minus the penalty; follows `gaps` of the same mixture."""
+        """Moments whose `Mixture.gradient` is that of minus the penalty; call right after `gaps`."""
         C = -gaps.by_M / self.sizes[:, None]
         return self.tiles.moments(mixture.components(), alpha=0.0, C=C, known=True)[0]
 
@@ -238,12 +238,12 @@ def fair_em(
     """
     trace = Trace()
     adam = Adam(learning_rate, mixture.vector().size)
-    more = {"q_before": np.nan, "q_after": np.nan, "step_length": 1.0}
+    more: dict[str, float] = {}
     for step in range(max_iter + 1):
         moments, loglik = expect(mixture)
         gaps = fair.gaps(mixture)
         trace.add(step, mixture, loglik, gaps, **more)
-        if step == max_iter or (more["step_length"] > 0 and trace.at_rest(tol)):
+        if step == max_iter or (more.get("step_length") != 0.0 and trace.at_rest(tol)):
             break
         if new_optimizer:
             adam = Adam(learning_rate, mixture.vector().size)
