@@ -125,7 +125,7 @@ def _log_joint(points, codes, const, means, precisions, tables, z):  # type: ign
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _softmax(z, sharpness, n, with_logsum):  # type: ignore[no-untyped-def]
-    """Turn `z` into softmax(sharpness * z), padding into zeros; return the sum of logsumexp(z) at sharpness 1."""
+    """Turn `z` into softmax(sharpness * z), padding into zeros; the sum of logsumexp(z) at sharpness 1."""
     n_clusters = z.shape[0]
     top = np.empty(TILE, z.dtype)
     total = np.empty(TILE, z.dtype)
