@@ -41,8 +41,6 @@ _BLOCK_ROWS = 1 << 17
 _START_ROWS = 200_000
 _LEAST_PER_GROUP = 50
 _TEMPERATURES = (0.3, 0.1, 0.03, 0.01)
-# Squared gaps are of the order 1e-6: in this unit a minimiser's own tolerances mean something.
-_GAP_UNIT = 1e4
 _WARM_TOL = 1e-5
 _AMOUNT = [None, Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
 _MOST_CATEGORIES = 65_536
@@ -582,27 +580,29 @@ def _hard_table(tiles: MixtureTiles, mixture: Mixture, offset: np.ndarray | floa
 
 
 def _calibrated(tiles: MixtureTiles, sizes: np.ndarray, mixture: Mixture) -> np.ndarray:
-    """Shifts of the log weights that make hard labels fair: the summed squared gaps at falling temperatures.
+    """Shifts of the log weights that make hard labels fair, found at falling temperatures.
 
-    Kept only if Delta of the hard labels falls and no cluster loses its last point.
+    The sum of squares of ``log(M_jk / mean_j M_jk)``: of plain gaps a component could be rid by dying. Kept
+    only if Delta of the hard labels falls and no cluster loses its last point.
     """
 
-    def squared_gaps(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
+    def squares(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
         components = mixture.components(offset)
         M = tiles.table(components, sharpness=sharpness, with_logsum=False)[0] / sizes[:, None]
-        gaps = M - M.mean(axis=0)
-        C = 2 * _GAP_UNIT * gaps / sizes[:, None]
+        M = np.maximum(M, 1e-9)
+        mean = M.mean(axis=0)
+        logs = np.log(M / mean)
+        by_M = 2 * (logs / M - logs.mean(axis=0) / mean)
+        C = by_M / sizes[:, None]
         moved = tiles.moments(components, alpha=0.0, C=C, sharpness=sharpness, known=True)[0]
-        return _GAP_UNIT * float((gaps**2).sum()), sharpness * moved.weight
+        return float((logs**2).sum()), sharpness * moved.weight
 
     best = np.zeros(mixture.n_clusters)
     table = _hard_table(tiles, mixture, best)
     offset, least, n_nonempty = best, delta(table), (table.sum(axis=0) > 0).sum()
     for temperature in _TEMPERATURES:
-        offset = minimize(
-            squared_gaps, offset, (1 / temperature,), "BFGS", jac=True, options={"maxiter": 50}
-        ).x
-        offset = offset - offset.mean()
+        found = minimize(squares, offset, (1 / temperature,), "BFGS", jac=True, options={"maxiter": 50})
+        offset = found.x - found.x.mean()
         table = _hard_table(tiles, mixture, offset)
         if delta(table) < least and (table.sum(axis=0) > 0).sum() >= n_nonempty:
             best, least = offset, delta(table)
