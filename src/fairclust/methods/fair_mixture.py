@@ -123,7 +123,8 @@ class FairMixture(FairClusterer):
     learning_rate : float, optional
         Of Adam; default 0.01 for EM, 0.001 for gradient ascent.
     tol : float, default=1e-6
-        Stop when the objective changes by no more between two rounds.
+        Stop when the objective changes by no more in a step of plain EM, in each of five rounds of
+        generalised EM, or in 50 gradient steps.
     init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
         Means from k-means, or given, with equal weights and unit variance; or from plain EM after that.
         Probabilities of categories start at random, as in the paper, or, next to numeric features, equal.
@@ -167,8 +168,8 @@ class FairMixture(FairClusterer):
     Notes
     -----
     A category not seen in fit tells nothing: the row is assigned by its other features. A category without
-    rows gets the least probability, 1e-6. A component that dies keeps its parameters and gets no points; a
-    warning counts those that are left.
+    rows gets next to no probability (1e-6 by closed-form steps). A component that dies keeps its parameters
+    and gets no points; a warning counts those that are left.
 
     References
     ----------

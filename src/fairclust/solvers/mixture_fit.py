@@ -21,6 +21,8 @@ from fairclust.solvers.mixture import Mixture
 # Steps between two records of gradient ascent, which makes thousands of them.
 RECORD_EVERY = 50
 _MAX_HALVINGS = 10
+# A round of generalised EM may stand still by chance: where the optimiser turns, or its step was refused.
+_ROUNDS_AT_REST = 5
 
 
 class Adam:
@@ -162,12 +164,10 @@ class Trace:
         if value > self.best_value:
             self.best, self.best_value = mixture, value
 
-    def at_rest(self, tol: float) -> bool:
-        """Whether the last two records differ by at most `tol`."""
-        if len(self.history) < 2:
-            return False
-        last, before = self.history[-1]["objective"], self.history[-2]["objective"]
-        self.converged = abs(last - before) <= tol
+    def at_rest(self, tol: float, times: int = 1) -> bool:
+        """Whether none of the last `times` changes of the objective was above `tol`."""
+        last = [record["objective"] for record in self.history[-times - 1 :]]
+        self.converged = len(last) > times and float(np.abs(np.diff(last)).max()) <= tol
         return self.converged
 
 
@@ -223,7 +223,7 @@ def fair_em(
         Rounds, and steps in each: T and R of the paper.
     learning_rate : float
     tol : float
-        Stop when the objective changes by no more.
+        Stop when the objective has not changed by more in each of five rounds.
     monotone : bool
         Shorten the step of a round by halves until Q_fair does not fall, eq. (11).
     new_optimizer : bool
@@ -243,7 +243,7 @@ def fair_em(
         moments, loglik = expect(mixture)
         gaps = fair.gaps(mixture)
         trace.add(step, mixture, loglik, gaps, **more)
-        if step == max_iter or (more.get("step_length") != 0.0 and trace.at_rest(tol)):
+        if step == max_iter or trace.at_rest(tol, _ROUNDS_AT_REST):
             break
         if new_optimizer:
             adam = Adam(learning_rate, mixture.vector().size)
