@@ -26,7 +26,7 @@ EXPECTED: dict[str, tuple[int, list[int], float | None]] = {
     "bank_2": (6, [24928, 16180], None),
     "credit_2": (4, [14030, 15970], None),
     "credit_3": (4, [14030, 10585, 5385], None),
-    "adult_cat": (7, [21790, 10771], None),
+    "adult_cat": (8, [21790, 10771], None),
     "adult_mixed_k2": (12, [21790, 10771], None),
     "bank_2_cat": (10, [24928, 16180], None),
     "bank_3_cat": (10, [24928, 11568, 4612], None),
