@@ -5,8 +5,8 @@
 Every measurement runs in a process of its own, so that its peak memory is its own. The round of ten
 gradient steps is that of Adult (K = 10) where a mirror holds it, else of as many rows of `census_like`;
 mini-batches and sub-samples are of `census_like` (25 features, two groups, K = 10). A sub-sample is timed
-from the whole matrix to the labels of all rows. Rounds and passes are in seconds of the processor, which other
-programs on the machine disturb less.
+from the whole matrix to the labels of all rows. Rounds and passes are in seconds of the processor, which
+other programs on the machine disturb less.
 """
 
 from __future__ import annotations

@@ -32,6 +32,7 @@ from fairclust.datasets.scaling import standardize, unit_rows
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout, pack_points
 from fairclust.methods import VariationalFairKMeans
+from fairclust.solvers.path import lam_path
 
 CONFIG = Path(__file__).parents[1] / "config" / "config.yaml"
 SEED = 0
@@ -147,6 +148,25 @@ def fit_small(args: argparse.Namespace) -> dict[str, float]:
     return out
 
 
+def hundred(args: argparse.Namespace) -> dict[str, float]:
+    """Twenty lambdas times five seeds."""
+    X, groups = small(args.mirror)
+    out: dict[str, float] = {}
+    for solver in ("accelerated", "mm"):
+        model = VariationalFairKMeans(10, lam=9000, solver=solver)
+        clone(model).set_params(max_iter=1).fit(X, sensitive_features=groups)
+        begin = perf_counter()
+        for seed in range(5):
+            lam_path(
+                clone(model).set_params(random_state=seed),
+                X,
+                np.arange(1, 21) * 500.0,
+                sensitive_features=groups,
+            )
+        out[f"{solver}_seconds"] = perf_counter() - begin
+    return out
+
+
 def child(call: Callable[[argparse.Namespace], dict[str, float]], args: Any, threads: int, out: Any) -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
@@ -171,6 +191,7 @@ def main() -> None:
         ("fit to convergence, accelerated", fit_large, args.threads),
         ("one outer step of at most 200 inner steps, mm", fit_large_mm, args.threads),
         ("Adult" if args.mirror else "size of Adult", fit_small, args.threads),
+        ("20 lambdas, 5 seeds", hundred, args.threads),
     ):
         queue = context.Queue()
         process = context.Process(target=child, args=(call, args, threads, queue))

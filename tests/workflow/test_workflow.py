@@ -118,6 +118,25 @@ def test_nothing_to_do_the_second_time(project):
     assert "Nothing to be done" in project.run()
 
 
+def test_status_counts_what_is_done_and_what_is_not(project):
+    def status(more=""):
+        over = project.write("over.yaml", more)
+        command = [Path(sys.executable).with_name("fairclust"), "status", "--configfile", over]
+        done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    assert status() == ["all: 6 of 6 cells done"]
+    lines = status("run: {seeds: 3, methods: [random, stripes, other]}")
+    assert lines[:3] == [
+        "blobs, random: 2 of 3 cells done, 1 to go",
+        "blobs, stripes: 4 of 6 cells done, 2 to go",
+        "blobs, other: 0 of 3 cells done, 3 to go",
+    ]
+    assert lines[3] == "all: 6 of 12 cells done, 6 to go"
+    assert lines[4].startswith("time left on 1 cores: about 0 seconds")
+
+
 def test_one_more_lambda_fits_only_its_cells(project):
     before = project.cells()
     project.config["methods"]["stripes"]["grid"]["lam"] = [0, 0.5, 1]

@@ -7,6 +7,8 @@ _HOMES = {
     "BeraFairKMeans": "bera",
     "FairMixture": "fair_mixture",
     "KMeans": "kmeans",
+    "PriceFairKMeans": "price_kmeans",
+    "PriceFairKMedians": "price_kmedians",
     "RandomLabels": "random_labels",
     "VariationalFairKMeans": "variational_kmeans",
     "VariationalFairKMedians": "variational_kmedians",

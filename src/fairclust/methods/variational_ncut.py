@@ -32,8 +32,9 @@ from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph
 from fairclust.kernels.tiles import make_layout, pack_points
 from fairclust.solvers.bound import bound_iteration
+from fairclust.solvers.criteria import exact_shares
 from fairclust.solvers.penalty import minimize_penalty, padded_fairness
-from fairclust.solvers.shares import dual_prices, share_rows
+from fairclust.solvers.prices import dual_prices
 
 # In the order in which "best" tries them.
 _BEST = ("fair_spectral", "prices", "spectral")
@@ -394,7 +395,7 @@ def _proportional_labels(points: np.ndarray, centers: np.ndarray, codes: np.ndar
     potentials = Potentials.empty(make_layout(codes, len(sizes)), len(sizes), len(centers))
     shift = np.zeros(points.shape[1])
     potentials.set_distances(pack_points(points, potentials.layout, shift), centers)
-    prices = dual_prices(potentials, share_rows(sizes / len(codes), len(centers))).prices
+    prices = dual_prices(potentials, exact_shares(sizes / len(codes))).prices
     return potentials.hard(1.0, prices)[0]
 
 

@@ -85,7 +85,7 @@ PAPER_TABLES = {
         "3",
         "Fair K-means against Bera et al. 2019",
         "vfc_kmeans",
-        beyond=("vfc_kmeans_accelerated",),
+        beyond=("vfc_kmeans_accelerated", "price_kmeans"),
         stand_ins=_STAND_INS,
     ),
     "vfc_table4": PaperTable(

@@ -18,7 +18,8 @@ import numpy as np
 from fairclust.base import Diverged
 from fairclust.kernels.assignment import Potentials
 from fairclust.solvers.bound import fairness_term
-from fairclust.solvers.shares import curvature, dual_prices, share_rows, temperature_unit
+from fairclust.solvers.criteria import exact_shares
+from fairclust.solvers.prices import curvature, dual_prices, temperature_unit
 
 # Temperatures in units of the mean gap between a point's two smallest potentials.
 _FROM_NEAREST = (1.0, 0.25, 0.06, 0.02, 0.005, 0.002)
@@ -246,7 +247,7 @@ def minimize_penalty(
         return _descend(potentials, start, _FROM_SHARES if heat else _FROM_PRICES, unit, lam, target)
     sizes = np.bincount(potentials.layout.group, potentials.layout.count, len(target))
     # The data's own shares, which can be met: the target's need not be.
-    fair = dual_prices(potentials, share_rows(sizes / sizes.sum(), shape[1]))
+    fair = dual_prices(potentials, exact_shares(sizes / sizes.sum()))
     best = _descend(potentials, fair.prices, _FROM_SHARES, unit, lam, target)
     n_passes = fair.n_passes + best.n_passes
     if not best.converged or (best.counts == 0).any():
