@@ -181,6 +181,12 @@ def test_plain_em_on_batches_agrees_with_all_rows():
     assert model.nll_ == pytest.approx(full.nll_, abs=1e-3)
 
 
+def test_a_sub_sample_smaller_than_the_number_of_clusters():
+    X, codes = make_grouped_blobs()
+    with pytest.raises(ValueError, match="subsample leaves 100 rows for n_clusters=101"):
+        FairMixture(101, subsample=10).fit(X, sensitive_features=codes)
+
+
 def test_small_groups_are_in_every_sample():
     X, codes = make_grouped_blobs(n_samples=5000)
     codes[:] = 0

@@ -306,6 +306,8 @@ class FairMixture(FairClusterer):
             learned, learned_codes = X, codes
         else:
             learned, learned_codes = X[chosen], codes[chosen]
+        if len(learned) < self.n_clusters:
+            raise ValueError(f"subsample leaves {len(learned)} rows for n_clusters={self.n_clusters}")
         self._shift, variance = _mean_and_variance(learned, self._split.numeric)
         rows = _Rows(learned, learned_codes, len(self.groups_), self._split, self._shift, self.precision)
         sample = self.batch_size if self.fairness_sample is None else self.fairness_sample
@@ -409,7 +411,7 @@ class FairMixture(FairClusterer):
             batches = None if in_full else _endless(load, n_batches, rng)
             mixture, trace = ascend(batches, fair, start, max_iter=max_iter, learning_rate=rate, tol=self.tol)
         elif self.lam == 0:
-            mixture, trace = plain_em(expect, start, max_iter=max_iter, tol=self.tol)
+            mixture, trace = plain_em(expect, start, max_iter=max_iter, tol=self.tol, patience=n_batches)
         else:
             mixture, trace = fair_em(
                 expect,

@@ -171,7 +171,9 @@ class Trace:
         return self.converged
 
 
-def plain_em(expect: Expectation, mixture: Mixture, *, max_iter: int, tol: float) -> tuple[Mixture, Trace]:
+def plain_em(
+    expect: Expectation, mixture: Mixture, *, max_iter: int, tol: float, patience: int = 1
+) -> tuple[Mixture, Trace]:
     """EM by closed-form steps.
 
     Parameters
@@ -182,6 +184,8 @@ def plain_em(expect: Expectation, mixture: Mixture, *, max_iter: int, tol: float
     max_iter : int
     tol : float
         Stop when the mean log-likelihood changes by no more.
+    patience : int
+        In so many steps in a row: as many as there are batches.
 
     Returns
     -------
@@ -192,7 +196,7 @@ def plain_em(expect: Expectation, mixture: Mixture, *, max_iter: int, tol: float
     for step in range(max_iter + 1):
         moments, loglik = expect(mixture)
         trace.add(step, mixture, loglik, None)
-        if step == max_iter or trace.at_rest(tol):
+        if step == max_iter or trace.at_rest(tol, patience):
             break
         mixture = mixture.maximum(moments)
     return mixture, trace
