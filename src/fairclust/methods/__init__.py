@@ -9,6 +9,7 @@ _HOMES = {
     "FairAlignmentKMeans": "fair_alignment",
     "FairletClustering": "fairlet_flow",
     "FairletTreeClustering": "fairlet_tree",
+    "FairMixture": "fair_mixture",
     "KMeans": "kmeans",
     "PriceFairKMeans": "price_kmeans",
     "PriceFairKMedians": "price_kmedians",
