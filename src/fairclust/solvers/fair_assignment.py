@@ -163,9 +163,9 @@ def solve(potentials: Potentials, criterion: Criterion, start: np.ndarray | None
         tol=_TOL,
     )
     # A point's worth is rounded away; more may mean that a step went astray, not that it is small numbers.
-    if not found.converged and found.violation > 1:
+    if found.error > max(1.0, 10 * _TOL * len(potentials.layout.order)):
         slow = dual_prices(potentials, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
-        found = min(found, slow, key=lambda prices: prices.violation)
+        found = min(found, slow, key=lambda prices: prices.error)
     if potentials.a.dtype != np.float64 or not criterion.rows.size:
         return found
     least = lower_bound(potentials, criterion, found)

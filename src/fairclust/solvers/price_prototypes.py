@@ -142,12 +142,11 @@ class PricePrototypes(OffsetPredictMixin, FairClusterer):
             levels = _FIRST if last is None else _NEXT
             found = dual_prices(potentials, criterion, start=start, levels=levels, max_steps=_STEPS, tol=_TOL)
             n_passes = found.n_passes + 1
-            if last is not None and found.violation > max(1.0, _FAR * len(X)):
+            if last is not None and found.error > max(1.0, _FAR * len(X)):
                 # The centres moved too far for a start at the lowest temperature.
-                found = dual_prices(
-                    potentials, criterion, start=start, levels=_FIRST, max_steps=_STEPS, tol=_TOL
-                )
-                n_passes += found.n_passes
+                cold = solve(potentials, criterion)
+                n_passes += cold.n_passes
+                found = min(found, cold, key=lambda prices: prices.error)
             labels, counts, _, least = potentials.priced(found.prices)
             bound = least - paid_limits(criterion, found)
             if last is not None and bound > last.bound:

@@ -22,8 +22,10 @@ from fairclust.solvers.criteria import Criterion
 # In units of the mean gap between a point's two smallest potentials.
 START_LEVELS = (0.2, 0.04, 0.02)
 _STEPS_PER_LEVEL = 12
+# Of sums of softmax rows, relative to the sum: terms round either way.
+ROUNDING = {"f": 1e-7, "d": 1e-14}
 _DAMPING = 1e-6
-_SHORTEN = 1e-2
+_SHORTEN = 1e4
 _INTERIOR_STEPS = 60
 
 
@@ -40,6 +42,9 @@ class Prices(NamedTuple):
         Potentials of the soft assignment.
     violation : float
         How far the soft table is from its bounds, in points: the largest entry of the criterion's excess.
+    error : float
+        How far from the optimum, in points: the violation, or what rows that are not tight have for a price,
+        in units, if that is more.
     n_passes : int
     converged : bool
     """
@@ -49,6 +54,7 @@ class Prices(NamedTuple):
     mass: np.ndarray
     cost: float
     violation: float
+    error: float
     n_passes: int
     converged: bool
 
@@ -177,51 +183,67 @@ def dual_prices(
     enough = max(tol * n_points, 1e-4)
     if not criterion.rows.size:
         _, mass, cost, _ = potentials.priced(np.zeros(shape))
-        return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 1, True)
+        return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, 1, True)
     damping, n_passes = _DAMPING, 0
-    limits = criterion.limits[:, None]
     for level in levels:
         temperature = level * unit
 
-        def evaluate(
-            y: np.ndarray, temperature: float = temperature
-        ) -> tuple[float, np.ndarray, float, np.ndarray]:
-            prices = criterion.prices(y) / temperature
-            mass, cost, logsum, moments = potentials.soft_moments(1.0 / temperature, prices)
-            return -temperature * logsum - float((limits * y).sum()), mass, cost, moments
+        def evaluate(y: np.ndarray, temperature: float = temperature) -> _Smoothed:
+            return _evaluate(potentials, criterion, y, temperature, unit)
 
-        value, mass, cost, moments = evaluate(y)
+        at = evaluate(y)
         n_passes += 1
-        for step in range(max_steps + 1):
-            unpaid = abs(float((limits * y).sum() - (criterion.prices(y) * mass).sum()))
-            violation = float(criterion.excess(mass).max())
-            converged = violation <= enough and (criterion.equal or unpaid <= enough * unit)
-            if converged or step == max_steps:
+        for _ in range(max_steps):
+            if at.error <= enough:
                 break
-            new = _newton_step(criterion, y, mass, moments, temperature, damping, unit, n_points)
-            new_value, new_mass, new_cost, new_moments = evaluate(new)
+            new = evaluate(_newton_step(criterion, at, temperature, damping, unit, n_points))
             n_passes += 1
-            if new_value >= value:
-                y, value, mass, cost, moments = new, new_value, new_mass, new_cost, new_moments
+            # Where the dual is level up to rounding, a smaller error decides.
+            if new.value >= at.value or (new.value >= at.value - at.noise and new.error < at.error):
+                at = new
                 damping = max(damping / 10, _DAMPING)
             else:
                 damping *= 10
-    return Prices(criterion.prices(y), y, mass, cost, violation, n_passes, converged)
+        y = at.multipliers
+    return Prices(
+        criterion.prices(y), y, at.mass, at.cost, at.violation, at.error, n_passes, at.error <= enough
+    )
+
+
+class _Smoothed(NamedTuple):
+    """The smoothed dual at some multipliers, and its derivatives."""
+
+    multipliers: np.ndarray
+    value: float
+    noise: float
+    mass: np.ndarray
+    cost: float
+    moments: np.ndarray
+    violation: float
+    error: float
+
+
+def _evaluate(
+    potentials: Potentials, criterion: Criterion, y: np.ndarray, temperature: float, unit: float
+) -> _Smoothed:
+    prices = criterion.prices(y)
+    mass, cost, logsum, moments = potentials.soft_moments(1.0 / temperature, prices / temperature)
+    limits = float((criterion.limits[:, None] * y).sum())
+    violation = float(criterion.excess(mass).max())
+    unpaid = 0.0 if criterion.equal else abs(limits - float((prices * mass).sum()))
+    paid = float((mass * (prices - prices.min(axis=1, keepdims=True))).sum())
+    noise = ROUNDING[potentials.a.dtype.char] * (cost - potentials.row_min_sum + paid)
+    error = max(violation, unpaid / unit)
+    return _Smoothed(y, -temperature * logsum - limits, noise, mass, cost, moments, violation, error)
 
 
 def _newton_step(
-    criterion: Criterion,
-    y: np.ndarray,
-    mass: np.ndarray,
-    moments: np.ndarray,
-    temperature: float,
-    damping: float,
-    unit: float,
-    n_points: int,
+    criterion: Criterion, at: _Smoothed, temperature: float, damping: float, unit: float, n_points: int
 ) -> np.ndarray:
     """Multipliers that maximise the quadratic model of the smoothed dual, less the damping."""
+    y, mass = at.multipliers, at.mass
     rows, n_clusters = criterion.rows, mass.shape[1]
-    by_group = -moments
+    by_group = -at.moments
     by_group[:, np.arange(n_clusters), np.arange(n_clusters)] += mass
     hessian = np.einsum("rj,sj,jkl->rksl", rows, rows, by_group, optimize=True).reshape(y.size, y.size)
     hessian /= temperature
@@ -229,8 +251,8 @@ def _newton_step(
     # The unit matrix, too: prices that shift a whole group have no curvature at all, and none have any where
     # every point is far from level. The second part keeps steps below a hundred units, and it vanishes in the
     # end, with the slack.
-    ridge = damping * float(hessian.diagonal().mean()) + _SHORTEN * np.abs(slack).max() / unit
-    hessian[np.diag_indices(y.size)] += ridge
+    ridge = float(hessian.diagonal().mean()) + _SHORTEN * np.abs(slack).max() / unit
+    hessian[np.diag_indices(y.size)] += damping * ridge
     if criterion.equal:
         return y + np.linalg.solve(hessian, slack).reshape(y.shape)
     # Shares of the points and multiples of the unit: all of order one.
