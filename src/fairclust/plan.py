@@ -194,7 +194,8 @@ class Plan:
         """The configuration in plain types, for the provenance."""
         chosen = self.config.model_dump(mode="json", by_alias=True, exclude_unset=True)
         chosen["datasets"] = {name: chosen["datasets"][name] for name in self.config.run.datasets}
-        chosen["methods"] = {name: chosen["methods"][name] for name in self.config.run.methods}
+        run = {method for name in self.config.run.datasets for method in self.config.methods_run(name)}
+        chosen["methods"] = {name: chosen["methods"][name] for name in sorted(run)}
         chosen.pop("sources", None)
         chosen.pop("mirror", None)
         return chosen
