@@ -67,12 +67,13 @@ class Scorer:
         if known is not None:
             return known[0]
         found = score_labels(
-            self._data.X,
+            self._data.X if self._data.X.shape[1] else None,
             labels,
             self._data.groups,
             n_clusters=n_clusters,
             n_groups=len(self._data.group_names),
             W=self._W,
+            truth=self._data.truth,
             **self._settings,
         )
         metrics = {metric: None if math.isnan(value) else value for metric, value in found.items()}
