@@ -60,9 +60,7 @@ def read_graph(
             fix="list every node once",
         )
     everyone = np.ones(n_read, dtype=bool)
-    groups, group_names = code_groups(
-        name, sensitive, factor, everyone, files[1].name, nodes.names[column]
-    )
+    groups, group_names = code_groups(name, sensitive, factor, everyone, files[1].name, nodes.names[column])
     sizes = np.bincount(groups, minlength=len(group_names))
     large = sizes >= edges.min_group
     dropped: list[dict[str, object]] = [

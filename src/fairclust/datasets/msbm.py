@@ -58,7 +58,7 @@ def make_msbm(
             "n_clusters must be positive, n_groups at least 2, n_rows at least 2 * n_clusters * n_groups"
         )
     probabilities = np.asarray(rates, dtype=float) * (log(n_rows) / n_rows) ** exponent
-    if probabilities.shape != (4,) or not (0 <= probabilities.min() and probabilities.max() <= 1):
+    if probabilities.shape != (4,) or not (probabilities.min() >= 0 and probabilities.max() <= 1):
         raise ValueError(
             f"rates {list(rates)} give the probabilities {probabilities.round(3).tolist()} at "
             f"n_rows={n_rows}; four numbers in [0, 1] are needed"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fairclust.datasets.download import sha256_of
-from fairclust.datasets.errors import SourceCorrupt, problem
 from fairclust.datasets.edges import join_pieces, read_graph
+from fairclust.datasets.errors import SourceCorrupt, problem
 from fairclust.datasets.generate import Generated, run_generator
 from fairclust.datasets.groups import code_groups
 from fairclust.datasets.scaling import MEANING, standardize, unit_rows
@@ -57,7 +57,8 @@ def prepare_dataset(
     """
     if spec.generator is not None:
         made = run_generator(name, spec.generator, spec.params)
-        rows_read, dropped = len(made.X), []
+        rows_read = len(made.X)
+        dropped: list[dict[str, object]] = []
         origin: dict[str, Any] = {"generator": spec.generator, "params": dict(spec.params)}
     else:
         files, origin = _files(name, spec, paths, sources or {})
@@ -140,9 +141,7 @@ def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, 
     }
 
 
-def _read(
-    name: str, spec: DatasetSpec, files: list[Path]
-) -> tuple[Generated, int, list[dict[str, object]]]:
+def _read(name: str, spec: DatasetSpec, files: list[Path]) -> tuple[Generated, int, list[dict[str, object]]]:
     """Features and groups before scaling, the number of rows in the file, and what was dropped."""
     sensitive = spec.sensitive
     assert sensitive is not None  # DatasetSpec: a source comes with a sensitive column

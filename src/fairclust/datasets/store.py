@@ -59,7 +59,7 @@ def data_hash(
     W: sp.csr_array | None = None,
     truth: np.ndarray | None = None,
 ) -> str:
-    """Return the SHA-256 over features, groups, names, graph and truth: the identity of a prepared data set."""
+    """Return the SHA-256 over all of a prepared data set: its identity."""
     digest = hashlib.sha256()
     names = {"features": feature_names, "groups": group_names, "shape": X.shape}
     digest.update(json.dumps(names).encode())

@@ -5,8 +5,10 @@ from typing import Any
 
 _HOMES = {
     "BeraFairKMeans": "bera",
+    "FairSpectralClustering": "fair_spectral",
     "KMeans": "kmeans",
     "RandomLabels": "random_labels",
+    "SpectralClustering": "spectral",
     "VariationalFairKMeans": "variational_kmeans",
     "VariationalFairKMedians": "variational_kmedians",
     "VariationalFairNCut": "variational_ncut",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,8 +13,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from fairclust.base import Diverged, NotSupported
 from fairclust.kernels.graph import AffinityGraph
-
-Laplacian = Literal["normalized", "unnormalized"]
 
 # Below this many nodes all eigenvectors by LAPACK are as fast as a few by Lanczos, and never fail.
 _DENSE_MAX_NODES = 500
@@ -71,13 +68,12 @@ class _Problem:
     Laplacian eigenvalue ``-theta``. `weight` is the square root of the degrees, or ones.
     """
 
-    def __init__(self, graph: AffinityGraph, laplacian: Laplacian, groups: np.ndarray | None) -> None:
+    def __init__(self, graph: AffinityGraph, laplacian: str, groups: np.ndarray | None) -> None:
         self.graph = graph
         self.normalized = laplacian == "normalized"
         n_nodes = len(graph.degrees)
         self.weight = np.sqrt(graph.degrees) if self.normalized else np.ones(n_nodes)
-        # All eigenvalues of A lie in [lowest, top].
-        self.top = 1.0 if self.normalized else 0.0
+        # No eigenvalue of A is below; it is negative.
         self.lowest = -1.0 if self.normalized else -2.0 * float(graph.degrees.max())
         self.basis = np.empty((n_nodes, 0))
         if groups is not None:
@@ -145,7 +141,7 @@ def spectral_embedding(
     graph: AffinityGraph,
     n_components: int,
     *,
-    laplacian: Laplacian = "normalized",
+    laplacian: str = "normalized",
     groups: np.ndarray | None = None,
     tol: float = 1e-9,
     max_iter: int = 1000,
@@ -184,8 +180,8 @@ def spectral_embedding(
     References
     ----------
     Wang, Lu, Davidson, Bai, Scalable spectral clustering with group fairness constraints, AISTATS 2023,
-    Algorithm 3. There the shift is ``||L_n||_1``; here it is the bound 2 of the normalised Laplacian (twice
-    the largest degree for the other one), beyond every eigenvalue all the same, and closer to them.
+    Algorithm 3. There the constraint directions get the eigenvalue ``||L_n||_1``; here 3, the normalised
+    Laplacian having none above 2 (or four times the largest degree, the other having none above twice that).
     """
     problem = _Problem(graph, laplacian, groups)
     n_nodes, n_constraints = problem.basis.shape
@@ -204,12 +200,11 @@ def spectral_embedding(
 
     # One basis for all that Lanczos must not find: the constraints, and what is known already.
     taken = np.hstack([problem.basis, known])
-    shift = problem.top - 2.0 * problem.lowest
 
     def deflated(x: np.ndarray) -> np.ndarray:
         inside = taken.T @ x
         y = problem.apply(x - taken @ inside)
-        return y - taken @ (taken.T @ y + (shift + problem.top) * inside)
+        return y - taken @ (taken.T @ y - 2.0 * problem.lowest * inside)
 
     if n_nodes <= max(_DENSE_MAX_NODES, 4 * n_components):
         U = eigh(deflated(np.eye(n_nodes)), subset_by_index=[n_nodes - n_left, n_nodes - 1])[1]
@@ -241,13 +236,13 @@ def nullspace_embedding(
     n_components: int,
     *,
     groups: np.ndarray,
-    laplacian: Laplacian = "normalized",
+    laplacian: str = "normalized",
     max_memory_mb: float = 8000.0,
 ) -> Embedding:
     """The same fair embedding by a dense basis Z of the null space of F': the first published algorithm.
 
-    ``H = Z Y``, Y the eigenvectors of ``Z'LZ y = eigenvalue Z'DZ y`` (of ``Z'LZ`` if unnormalised). Time grows
-    with the cube of the nodes, memory with their square.
+    ``H = Z Y``, Y the eigenvectors of ``Z'LZ y = eigenvalue Z'DZ y`` (of ``Z'LZ`` if unnormalised). Time
+    grows with the cube of the nodes, memory with their square.
 
     Parameters
     ----------
@@ -280,9 +275,10 @@ def nullspace_embedding(
     # Householder's reflectors give all of Q; its last columns are Z.
     Z = qr(balance, mode="full")[0][:, n_constraints:] if n_constraints else np.eye(n_nodes)
     LZ = graph.degrees[:, None] * Z - graph.W.astype(np.float64, copy=False) @ Z
-    A = Z.T @ LZ
+    # Transposed, which symmetry allows, so that LAPACK works in place.
+    A = (Z.T @ LZ).T
     del LZ
-    B = Z.T @ (graph.degrees[:, None] * Z) if problem.normalized else None
+    B = (Z.T @ (graph.degrees[:, None] * Z)).T if problem.normalized else None
     last = min(n_components, n_nodes - n_constraints) - 1
     Y = eigh(A, B, subset_by_index=[0, last], overwrite_a=True, overwrite_b=True, check_finite=False)[1]
     found = problem.embedding(problem.weight[:, None] * (Z @ Y))
@@ -299,6 +295,6 @@ def check_memory(n_nodes: int, n_matrices: int, max_memory_mb: float, what: str,
     needed = n_matrices * 8.0 * n_nodes**2 / 2**20
     if needed > max_memory_mb:
         raise NotSupported(
-            f"{what} needs about {needed:,.0f} MB for {n_nodes:,} nodes, max_memory_mb is {max_memory_mb:,.0f}: "
-            f"{fix}, or raise the limit"
+            f"{what} needs about {needed:,.0f} MB for {n_nodes:,} rows and max_memory_mb is "
+            f"{max_memory_mb:,.0f}: {fix}, or raise the limit"
         )
