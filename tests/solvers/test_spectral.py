@@ -25,9 +25,7 @@ def blob_graph(n=450, n_groups=3, seed=2):
     """Overlapping blobs, whose graph is in one piece, with groups of different shares."""
     rng = np.random.default_rng(seed)
     X = np.concatenate([rng.normal(m, 1, (n // 3, 2)) for m in (0, 3, 6)])
-    groups = rng.choice(
-        n_groups, p=np.arange(1, n_groups + 1) / np.arange(1, n_groups + 1).sum(), size=len(X)
-    )
+    groups = rng.choice(n_groups, p=rng.dirichlet(np.full(n_groups, 5.0)), size=len(X))
     groups[: 2 * n_groups] = np.repeat(np.arange(n_groups), 2)
     return AffinityGraph.from_matrix(build_knn_graph(X, 12)[0]), groups
 
@@ -87,7 +85,7 @@ def test_lanczos_and_lapack_agree_and_repeat(monkeypatch, laplacian, fair):
 
 def test_plain_embedding_is_scikit_learns():
     graph, _ = blob_graph()
-    theirs = sklearn_embedding(graph.W, n_components=4, drop_first=False, random_state=0)
+    theirs = sklearn_embedding(graph.W.toarray().astype(float), n_components=4, drop_first=False, random_state=0)
     assert angle(spectral_embedding(graph, 4).coordinates, theirs) < 1e-6
 
 
@@ -187,7 +185,7 @@ def test_fair_combinations_of_as_many_pieces_as_wanted(laplacian, n_components):
     assert (found.eigenvalues[3:] > 0.5).all()
     assert found.constraint < 1e-12
     # A piece is as far from either piece of the other group, and farther from the other of its own.
-    corners = found.coordinates[::8, :3] @ np.linalg.qr(np.eye(3))[0]
+    corners = found.coordinates[::8, :3]
     if n_components <= 3:
         gaps = np.linalg.norm(corners[:, None] - corners, axis=2)
         assert gaps[0, 1] == pytest.approx(gaps[0, 3])

@@ -81,7 +81,9 @@ def build_knn_graph(
     own = neighbors == np.arange(n_samples)[:, None]
     own[~own.any(axis=1), -1] = True
     columns = neighbors[~own].astype(np.int32)
+    # 32-bit numbers as long as they do: products with the graph read half as much.
     ends = np.arange(0, columns.size + 1, n_neighbors - 1)
+    ends = ends.astype(sp.get_index_dtype(maxval=2 * columns.size))
     shape = (n_samples, n_samples)
     A = sp.csr_array((np.full(columns.size, 0.5, np.float32), columns, ends), shape=shape)
     W = (A + A.T).tocsr()
