@@ -85,7 +85,9 @@ def test_lanczos_and_lapack_agree_and_repeat(monkeypatch, laplacian, fair):
 
 def test_plain_embedding_is_scikit_learns():
     graph, _ = blob_graph()
-    theirs = sklearn_embedding(graph.W.toarray().astype(float), n_components=4, drop_first=False, random_state=0)
+    theirs = sklearn_embedding(
+        graph.W.toarray().astype(float), n_components=4, drop_first=False, random_state=0
+    )
     assert angle(spectral_embedding(graph, 4).coordinates, theirs) < 1e-6
 
 

@@ -112,7 +112,11 @@ def run_block(
             else:
                 record, labels = found
             if labels is not None:
-                record = {**record, "metrics": scores.score(key, labels, n_clusters)}
+                record = {
+                    **record,
+                    "metrics": scores.score(key, labels, n_clusters),
+                    "counts": scores.counts(labels, n_clusters),
+                }
             lines.append(record)
             left = (time.perf_counter() - begin) / number * (len(cells) - number)
             print(

@@ -72,7 +72,8 @@ class Material:
     ----------
     kind : FigureKind
     cells, steps : DataFrame
-        Scores and outer steps of one data set, of the kind's method if it has one.
+        Scores (with `cpu_seconds`) and outer steps of one data set, or of those that share the figure; of the
+        kind's method if it has one.
     title : str
         The data set's name for readers.
     shown : Names
@@ -225,18 +226,26 @@ def plot_figures(
     requests : mapping
         File stem to kind and data set, from `catalogue.figure_requests`.
     scores : Path
-        The Parquet file of the scores; the outer steps lie beside it.
+        The Parquet file of the scores; the outer steps, and what the cells cost, lie beside it.
     folder : Path
         Output.
     shown : Names
     formats : sequence of str
     """
+    # Here, not above: that module takes what it draws with from this one.
+    from fairclust.report.spectral_figures import PLOTS as SPECTRAL_PLOTS
+
+    plots = PLOTS | SPECTRAL_PLOTS
     frame = pd.read_parquet(scores)
+    runs = scores.with_name("runs.parquet")
+    if runs.is_file():
+        costs = pd.read_parquet(runs, columns=["key", "cpu_seconds"]).dropna().drop_duplicates("key")
+        frame = frame.merge(costs, on="key", how="left")
     steps = pd.read_parquet(scores.with_name("steps.parquet"))
     for stem, (name, dataset) in requests.items():
         kind = FIGURES[name]
-        mine = frame.dataset == dataset
+        mine = frame.dataset.str.startswith(kind.across) if kind.across else frame.dataset == dataset
         if kind.method:
             mine &= frame.method == kind.method
         material = Material(kind, frame[mine], steps, shown.dataset(dataset), shown)
-        _save(PLOTS[kind.plot](material), folder / stem, formats)
+        _save(plots[kind.plot](material), folder / stem, formats)
