@@ -4,8 +4,8 @@
 
 Graphs of the modified stochastic block model (five clusters, two groups). CPU seconds of whole fits, checks
 of the affinity and k-means included: plain (SC), s-FairSC, and FairSC's dense algorithm up to `--dense` nodes
-(once; cubic). SC and s-FairSC start from the same vector, with the same tolerance. Columns: seconds, the ratio
-of s-FairSC to SC, seconds of s-FairSC per million edges, products with the affinity, and the errors; medians
+(once; cubic). SC and s-FairSC start from the same vector, with the same tolerance. Columns: seconds, ratio
+of s-FairSC to SC, seconds of s-FairSC per million edges, products with the affinity, errors; medians
 over `--runs` graphs. The second table has more and more edges at the same number of nodes, the third grows
 with both, up to `--largest` nodes (30,000: 10^7 edges). One thread everywhere.
 """
