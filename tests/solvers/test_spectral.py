@@ -186,6 +186,9 @@ def test_fair_combinations_of_as_many_pieces_as_wanted(laplacian, n_components):
     np.testing.assert_allclose(found.eigenvalues[:3], 0, atol=1e-12)
     assert (found.eigenvalues[3:] > 0.5).all()
     assert found.constraint < 1e-12
+    dense = nullspace_embedding(graph, n_components, groups=groups, laplacian=laplacian)
+    if n_components <= 3:
+        assert angle(found.coordinates, dense.coordinates) < 1e-6
     # A piece is as far from either piece of the other group, and farther from the other of its own.
     corners = found.coordinates[::8, :3]
     if n_components <= 3:

@@ -126,13 +126,17 @@ def plot_lam_tradeoff(material: Material) -> Figure:
 
 
 def plot_front(material: Material) -> Figure:
-    """Cost against balance for every method of a data set; the best start of every setting."""
+    """Cost against balance for every method of a data set; the best start of every setting.
+
+    Of a graph without points the cost is the normalised cut.
+    """
     for figure, axes, at_k in _panels(material):  # noqa: B007
         if at_k.empty:
             continue
-        axes.set_xlabel(METRICS["sse"].label)
+        cost = "ncut" if at_k.sse.isna().all() else "sse"
+        axes.set_xlabel(METRICS[cost].label)
         axes.set_ylabel(METRICS["balance"].label)
-        limit = _cost_limit(at_k)
+        limit = _cost_limit(at_k, cost)
         beyond = []
         for number, (method, cells) in enumerate(at_k.groupby("method")):
             best, name = best_starts(cells), material.shown.method(str(method))
@@ -141,10 +145,10 @@ def plot_front(material: Material) -> Figure:
                 "marker": MARKS[number % len(MARKS)],
             }
             line = ":" if len(best) > 1 else ""
-            if (best.sse > limit).any():
-                beyond.append(f"{name} (up to {best.sse.max():,.0f})")
-                best = best[best.sse <= limit]
-            axes.plot(best.sse, best.balance, linestyle=line, linewidth=1, label=name, **style)
+            if (best[cost] > limit).any():
+                beyond.append(f"{name} (up to {best[cost].max():,.0f})")
+                best = best[best[cost] <= limit]
+            axes.plot(best[cost], best.balance, linestyle=line, linewidth=1, label=name, **style)
         axes.legend(frameon=False, fontsize=9)
         if beyond:
             text = "\n".join(wrap("dearer than shown: " + ", ".join(beyond), 70))
@@ -152,11 +156,11 @@ def plot_front(material: Material) -> Figure:
     return figure
 
 
-def _cost_limit(cells: pd.DataFrame) -> float:
+def _cost_limit(cells: pd.DataFrame, cost: str) -> float:
     """A little above the methods that have several settings: a lone control far off would squeeze them."""
     ok = cells[cells.status == "ok"]
     settings = ok.groupby("method").params.transform("nunique")
-    highest = ok[settings > 1].sse.max()
+    highest = ok[settings > 1][cost].max()
     return np.inf if np.isnan(highest) else 1.25 * float(highest)
 
 

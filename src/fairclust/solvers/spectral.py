@@ -126,15 +126,22 @@ def _balance(groups: np.ndarray) -> np.ndarray:
     return (onehot - onehot.mean(axis=0))[:, :-1]
 
 
-def _pieces(problem: _Problem, n_largest: int) -> np.ndarray:
-    """Orthonormal leading eigenvectors of the largest connected components, one each, largest first."""
+def _of_pieces(problem: _Problem, n_components: int) -> np.ndarray:
+    """Orthonormal eigenvectors of eigenvalue 0 that are known without computation, as columns.
+
+    Without groups one for each of the largest connected components, largest first, as many as wanted; with
+    groups all fair combinations of these, of `_PIECES` times as many components.
+    """
+    n_constraints = problem.basis.shape[1]
+    n_largest = _PIECES * n_components + n_constraints if n_constraints else n_components
     n_pieces, piece = sp.csgraph.connected_components(problem.graph.W, directed=False)
     order = np.argsort(-np.bincount(piece, minlength=n_pieces), kind="stable")[:n_largest]
     vectors = np.zeros((len(piece), len(order)))
     for column, number in enumerate(order):
         inside = piece == number
         vectors[inside, column] = problem.weight[inside]
-    return vectors / np.linalg.norm(vectors, axis=0)
+    vectors /= np.linalg.norm(vectors, axis=0)
+    return vectors @ null_space(problem.basis.T @ vectors) if n_constraints else vectors
 
 
 def spectral_embedding(
@@ -189,11 +196,7 @@ def spectral_embedding(
 
     # A graph in c pieces has c leading eigenvectors of the same eigenvalue, which Lanczos with its one
     # start vector may miss: they are written down, and the others looked for beside them.
-    if n_constraints:
-        known = _pieces(problem, _PIECES * n_components + n_constraints)
-        known = known @ null_space(problem.basis.T @ known)
-    else:
-        known = _pieces(problem, n_components)
+    known = _of_pieces(problem, n_components)
     n_left = n_components - known.shape[1]
     if n_left <= 0:
         return problem.embedding(known)
@@ -279,8 +282,9 @@ def nullspace_embedding(
     A = (Z.T @ LZ).T
     del LZ
     B = (Z.T @ (graph.degrees[:, None] * Z)).T if problem.normalized else None
-    last = min(n_components, n_nodes - n_constraints) - 1
-    Y = eigh(A, B, subset_by_index=[0, last], overwrite_a=True, overwrite_b=True, check_finite=False)[1]
+    # No fewer than belong to eigenvalue 0: a part of them would be an arbitrary one.
+    wanted = max(min(n_components, n_nodes - n_constraints), _of_pieces(problem, n_components).shape[1])
+    Y = eigh(A, B, subset_by_index=[0, wanted - 1], overwrite_a=True, overwrite_b=True, check_finite=False)[1]
     found = problem.embedding(problem.weight[:, None] * (Z @ Y))
     return Embedding(**{**vars(found), "n_products": 0})
 

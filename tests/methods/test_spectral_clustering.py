@@ -88,12 +88,15 @@ def test_solvers_give_the_same_labels(laplacian, affinity, grouped_blobs):
     np.testing.assert_array_equal(*labels)
 
 
-def test_fair_cut_of_four_blobs():
+@pytest.mark.parametrize("solver", ["projected", "nullspace"])
+def test_fair_cut_of_four_blobs(solver):
     # Left blobs are one group, right blobs the other; the graph has a piece for each.
     rng = np.random.default_rng(1)
     corner = np.repeat([0, 1, 2, 3], 50)
     X = rng.normal(size=(200, 2)) + np.array([[0, 0], [40, 0], [0, 60], [40, 60]])[corner]
-    labels = FairSpectralClustering(2, random_state=0).fit_predict(X, sensitive_features=corner % 2)
+    labels = FairSpectralClustering(2, solver=solver, random_state=0).fit_predict(
+        X, sensitive_features=corner % 2
+    )
     assert balance(contingency(labels, (corner % 2).astype(np.int64), 2, 2)) == 1
 
 
