@@ -137,8 +137,8 @@ _BFKM = PaperTable(
         "Here the best of several starts counts: k-means is cheaper than the paper's where that took a worse "
         "optimum, and so are FrKM and BFKM on Diabetic and Bank, where single random starts of one setting "
         "spread over more than the difference, and BFKM on Adult, where they spread over half of it or more.",
-        "K-means on Census1990: the cheaper optimum has a cluster that lacks a group, hence FR 0. FAC: within "
-        "its bounds up to a point or two in every cluster, which moves FR where a group has few points in one.",
+        "K-means on Census1990: the cheaper optimum has a cluster that lacks a group, hence FR 0. FAC: the "
+        "bounds hold up to a point or two in every cluster, which moves FR where groups have few points.",
     ),
 )
 PAPER_TABLES = {
