@@ -74,7 +74,7 @@ def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Gener
             fix="check the dotted path, and that its folder is on PYTHONPATH",
         ) from error
     try:
-        X, groups, feature_names, group_names, W, truth = Generated(*generator(**params))
+        X, groups, feature_names, group_names, W, truth, categories = Generated(*generator(**params))
     except (TypeError, ValueError) as error:
         raise problem(
             f"the generator '{dotted}' failed with params {dict(params)}",
@@ -107,4 +107,6 @@ def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Gener
             found=complaint,
             fix="correct the generator",
         )
-    return Generated(X, groups.astype(np.int32), tuple(feature_names), tuple(group_names), W, truth)
+    return Generated(
+        X, groups.astype(np.int32), tuple(feature_names), tuple(group_names), W, truth, categories
+    )

@@ -129,6 +129,7 @@ _BFKM = PaperTable(
     "III",
     "Clustering fairness",
     "bfkm",
+    beyond=("price_kmeans",),
     rule=Rule("fairness_ratio", "sse"),
     by_method=True,
     remarks=(
