@@ -20,8 +20,8 @@ from pydantic import (
 
 from fairclust.datasets.spec import Catalogue, Name
 
-# Ending of the files that say where a source was found, or why not.
-RECORD_SUFFIX = ".source.json"
+# The file, in a source's folder, that says where the source was found, or why not.
+RECORD = "source.json"
 
 
 class ConfigError(ValueError):
