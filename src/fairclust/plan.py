@@ -18,10 +18,11 @@ from fairclust.bench.fingerprint import (
     ClassNotFound,
     file_fingerprint,
     module_fingerprint,
-    unknown_parameters,
+    own_parameters,
 )
 from fairclust.bench.grid import block_params, blocks
 from fairclust.bench.provenance import installed_version
+from fairclust.datasets.spec import nearest
 from fairclust.report.catalogue import FIGURES, TABLES, figure_requests
 
 # How long a source that was not to be had is left alone.
@@ -94,11 +95,12 @@ class Plan:
             for block in self._blocks.values():
                 self._block_params[block.stem] = block_params(config, block)
                 given = {name for cell in self._block_params[block.stem]["cells"] for name in cell["params"]}
-                strange = unknown_parameters(config.methods[block.method].class_, given)
-                if strange:
+                class_path = config.methods[block.method].class_
+                taken = own_parameters(class_path)
+                for name in sorted(given - taken) if taken is not None else ():
                     raise ConfigError(
-                        f"methods.{block.method}: {config.methods[block.method].class_} takes no parameter "
-                        f"{', '.join(map(repr, strange))}"
+                        f"methods.{block.method}: {class_path} takes no parameter {name!r}; "
+                        f"{nearest(name, sorted(taken or ()))}"
                     )
         except ClassNotFound as error:
             raise ConfigError(f"methods.{block.method}.class: {error}") from None

@@ -265,6 +265,8 @@ def load_config(raw: Mapping[str, Any], *, origin: str = "config/config.yaml") -
     ConfigError
         One line per problem: the key, what was found, what is expected, the nearest valid name.
     """
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"{origin} cannot be used:\n  - expected keys and values; found {_short(raw)}")
     try:
         return Config.model_validate(dict(raw))
     except ValidationError as error:

@@ -24,6 +24,8 @@ def _module_file(module: str) -> Path | None:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return None
+    except Exception as error:  # the code of a package above the module, which may be anybody's
+        raise ClassNotFound(f"{module!r} cannot be imported: {type(error).__name__}: {error}") from None
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
@@ -133,21 +135,20 @@ def file_fingerprint(*modules: str) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
-def unknown_parameters(path: str, names: set[str]) -> list[str]:
-    """Names that the class's own ``__init__`` does not take; empty if that cannot be told from the source."""
+def own_parameters(path: str) -> set[str] | None:
+    """Names that the class's own ``__init__`` takes; None if that cannot be told from the source."""
     module, _, name = path.rpartition(".")
     file = _module_file(module)
     if file is None:
-        return []
+        return None
     for node in ast.iter_child_nodes(_tree(file)):
         if isinstance(node, ast.ClassDef) and node.name == name:
             for item in node.body:
                 if isinstance(item, ast.FunctionDef) and item.name == "__init__":
                     if item.args.kwarg is not None:
-                        return []
-                    taken = {a.arg for a in [*item.args.args, *item.args.kwonlyargs]}
-                    return sorted(names - taken)
-    return []
+                        return None
+                    return {a.arg for a in [*item.args.args, *item.args.kwonlyargs]} - {"self"}
+    return None
 
 
 def class_fingerprint(path: str) -> str:

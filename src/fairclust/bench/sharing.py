@@ -25,19 +25,18 @@ def forget_failures(results: str | Path) -> None:
         return
     cache = Path(place).resolve()
     for folder in Path(results).glob("data/*/*"):
-        for name in ("source.json", "card.json"):
-            card = folder / name
-            entry = Path(os.path.realpath(card)).parent
-            if cache not in entry.parents:
-                continue
-            if not card.is_file():
-                _remove(folder)  # Another workflow has taken it out already: the job runs again.
-            elif json.loads(card.read_text())["status"] != "ok":
-                copy = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.new")
-                shutil.copytree(folder, copy)
-                _remove(folder)
-                copy.rename(folder)
-                shutil.rmtree(entry, ignore_errors=True)
+        card = folder / ("source.json" if folder.parent.name == "raw" else "card.json")
+        entry = Path(os.path.realpath(card)).parent
+        if cache not in entry.parents:
+            continue
+        if not entry.exists():
+            _remove(folder)  # Another workflow has taken it out already: the job runs again.
+        elif card.is_file() and json.loads(card.read_text())["status"] != "ok":
+            copy = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.new")
+            shutil.copytree(folder, copy)
+            _remove(folder)
+            copy.rename(folder)
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 def _remove(folder: Path) -> None:
