@@ -16,9 +16,9 @@ from typing import Any
 from fairclust.bench.config import RECORD, Config, ConfigError
 from fairclust.bench.fingerprint import (
     ClassNotFound,
+    class_parameters,
     file_fingerprint,
     module_fingerprint,
-    own_parameters,
 )
 from fairclust.bench.grid import block_params, blocks
 from fairclust.bench.provenance import installed_version
@@ -96,7 +96,7 @@ class Plan:
                 self._block_params[block.stem] = block_params(config, block)
                 given = {name for cell in self._block_params[block.stem]["cells"] for name in cell["params"]}
                 class_path = config.methods[block.method].class_
-                taken = own_parameters(class_path)
+                taken = class_parameters(class_path)
                 for name in sorted(given - taken) if taken is not None else ():
                     raise ConfigError(
                         f"methods.{block.method}: {class_path} takes no parameter {name!r}; "
@@ -267,6 +267,8 @@ class Plan:
         runs = results / "scores" / "runs.parquet"
         lines = describe(results / "summary.json")
         lines += describe_times(runs, results.glob("logs/**/*.log.json"), began)
+        damaged = sorted(map(str, results.glob("cells/**/*.corrupt")))
+        lines += [f"damaged, set aside, its cells computed again: {path}" for path in damaged]
         lines.append(f"scores:  {results}/scores/scores.csv (and .parquet; costs of the cells in runs.csv)")
         if self.config.report.tables:
             tables = ", ".join(f"{name}.md" for name in self.config.report.tables)

@@ -17,8 +17,11 @@ from pathlib import Path
 import psutil
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmdbd", "mariadbd", "mariadb-install-db", "sbatch", "sacct")
+# Where commands look inside a job: the executor plugin takes SLURM_CONF out of the environment of its steps.
+SYSTEM_WIDE = Path("/etc/slurm/slurm.conf")
 NODES = ("node1", "node2", "node3")
 ACCOUNT, PARTITION = "bench", "main"
+MARK = "FAIRCLUST_TEST_CLUSTER"
 # The jobs' memory is watched by polling, so sudden ends of jobs are noticed within a second or two.
 CONFIGURATION = """
 ClusterName=fairclust
@@ -57,7 +60,7 @@ AccountingStoragePort={ports[1]}
 AccountingStoragePass={folder}/munge.socket
 AccountingStorageEnforce=associations
 {nodes}
-PartitionName={partition} Nodes=ALL Default=YES MaxTime=60 DefMemPerCPU=200 State=UP
+PartitionName={partition} Nodes=ALL Default=YES MaxTime=UNLIMITED DefMemPerCPU=200 State=UP
 """
 ACCOUNTING = """
 AuthType=auth/munge
@@ -82,7 +85,9 @@ def missing():
     absent = [name for name in PROGRAMS if shutil.which(name) is None]
     if absent:
         return f"not installed: {', '.join(absent)} (`make test-slurm` installs Debian's packages)"
-    return "" if os.geteuid() == 0 else "SLURM's daemons need root here"
+    if os.geteuid() != 0:
+        return "SLURM's daemons need root here"
+    return f"this machine has a SLURM of its own, see {SYSTEM_WIDE}" if SYSTEM_WIDE.exists() else ""
 
 
 def wait_until(condition, seconds, what):
@@ -110,7 +115,9 @@ class Cluster:
     def __init__(self, folder, cpus=2, memory_mb=8000):
         self.folder = Path(folder)
         self.processes = {}
-        self.env = {"SLURM_CONF": str(self.folder / "slurm.conf")}
+        self.configuration = self.folder / "slurm.conf"
+        # The second marks the jobs' processes.
+        self.env = {"SLURM_CONF": str(self.configuration), MARK: str(self.folder)}
         host, self.ports = socket.gethostname().partition(".")[0], _free_ports(3 + len(NODES))
         values = {"folder": self.folder, "host": host, "ports": self.ports, "partition": PARTITION}
         nodes = "\n".join(
@@ -121,16 +128,19 @@ class Cluster:
         for name in NODES:
             (self.folder / "spool" / name).mkdir(parents=True)
         (self.folder / "state").mkdir()
-        (self.folder / "slurm.conf").write_text(CONFIGURATION.format(**values, nodes=nodes))
+        self.configuration.write_text(CONFIGURATION.format(**values, nodes=nodes))
         accounting = self.folder / "slurmdbd.conf"
         accounting.write_text(ACCOUNTING.format(**values))
         accounting.chmod(0o600)
 
     def __enter__(self):
         try:
+            SYSTEM_WIDE.parent.mkdir(exist_ok=True)
+            SYSTEM_WIDE.unlink(missing_ok=True)  # at most a link that leads nowhere, see `missing`
+            SYSTEM_WIDE.symlink_to(self.configuration)
             self._start_munge()
             self._start_accounting()
-            self._start("slurmctld", "slurmctld", "-D", "-f", self.env["SLURM_CONF"])
+            self._start("slurmctld", "slurmctld", "-D", "-f", str(self.configuration))
             wait_until(lambda: "UP" in self.ask("scontrol", "ping"), 60, "slurmctld")
             for name in NODES:
                 self.start_node(name)
@@ -154,7 +164,7 @@ class Cluster:
         return set(self.ask("sinfo", "-h", "-N", "-t", "idle,mix,alloc", "-o", "%N").split())
 
     def start_node(self, name):
-        self._start(name, "slurmd", "-D", "-N", name, "-f", self.env["SLURM_CONF"])
+        self._start(name, "slurmd", "-D", "-N", name, "-f", str(self.configuration))
 
     def lose_node(self, name):
         """End a node and all that runs on it, as a power cut would: by the ids of its processes."""
@@ -180,13 +190,15 @@ class Cluster:
         for process in self._job_processes():
             with contextlib.suppress(psutil.Error):
                 process.kill()
+        if SYSTEM_WIDE.is_symlink() and SYSTEM_WIDE.readlink() == self.configuration:
+            SYSTEM_WIDE.unlink()
 
     def _job_processes(self):
         """Processes that this cluster started for jobs."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 environ = process.environ()
-                if environ.get("SLURM_CONF") == self.env["SLURM_CONF"] and "SLURM_JOB_ID" in environ:
+                if environ.get(MARK) == self.env[MARK] and "SLURM_JOB_ID" in environ:
                     yield process
 
     def _start(self, name, *command):

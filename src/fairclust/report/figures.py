@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fairclust.bench.store import atomic_write
+from fairclust.bench.store import atomic_write, read_table
 from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import FIGURES, FigureKind, Names
 from fairclust.report.selection import best_starts, choose
@@ -231,8 +231,8 @@ def plot_figures(
     shown : Names
     formats : sequence of str
     """
-    frame = pd.read_parquet(scores)
-    steps = pd.read_parquet(scores.with_name("steps.parquet"))
+    frame = read_table(scores)
+    steps = read_table(scores.with_name("steps.parquet"))
     for stem, (name, dataset) in requests.items():
         kind = FIGURES[name]
         mine = frame.dataset == dataset

@@ -2,7 +2,9 @@
 
 import json
 import random
+import shutil
 import signal
+import subprocess
 import time
 from collections import Counter
 
@@ -40,7 +42,7 @@ def undisturbed(tmp_path_factory):
     project = new_project(tmp_path_factory.mktemp("undisturbed"))
     begin = time.monotonic()
     project.run()
-    return project.scores(), time.monotonic() - begin
+    return project.scores(), time.monotonic() - begin, project
 
 
 def finished_cells(project):
@@ -95,6 +97,98 @@ def test_a_kill_in_the_middle_of_the_fits(tmp_path, undisturbed, whom):
     fits = continue_and_compare(project, undisturbed[0], process)
     # Two data sets, two values of lambda; at most a cell in flight in each of two jobs is fitted twice.
     assert sum(fits.values()) <= 2 * 2 * SEEDS + 2
+
+
+def mount(*options, at):
+    """Mount something, or skip the test where that is not allowed."""
+    at.mkdir(exist_ok=True)
+    done = subprocess.run(["mount", *options, str(at)], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+
+
+@pytest.mark.skipif(shutil.which("mount") is None, reason="needs mount")
+def test_a_full_disk_says_so_and_the_same_command_goes_on_when_there_is_room(tmp_path, undisturbed):
+    project = new_project(tmp_path / "project")
+    results = project.folder / "results"
+    mount("-t", "tmpfs", "-o", "size=150k", "none", at=results)
+    try:
+        output = project.run("--retries", "0", code=1)
+        assert "The disk is full. What is finished is kept" in output
+        assert "Traceback" not in output
+        kept = finished_cells(project)
+        assert kept
+        mount("-o", "remount,size=50m", at=results)
+        project.run()
+        assert project.scores() == undisturbed[0]
+        now = finished_cells(project)
+        assert {cell: now[cell] for cell in kept} == kept
+    finally:
+        subprocess.run(["umount", str(results)], check=True)
+
+
+@pytest.mark.skipif(shutil.which("mount") is None, reason="needs mount")
+def test_results_that_cannot_be_written_say_so_and_stay_as_they_are(tmp_path, finished):
+    project = copy_of(finished, tmp_path / "project")
+    results = project.folder / "results"
+    before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
+    mount("--bind", str(results), at=results)
+    try:
+        mount("-o", "remount,ro,bind", at=results)
+        assert "Nothing to be done" in project.run()
+        project.config["run"]["seeds"] = SEEDS + 1
+        output = project.run("--retries", "0", code=1)
+        assert "Read-only file system" in output
+    finally:
+        subprocess.run(["umount", str(results)], check=True)
+    assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
+
+
+@pytest.fixture(scope="module")
+def finished(undisturbed):
+    return undisturbed[2]
+
+
+def copy_of(project, folder):
+    shutil.copytree(project.folder, folder, symlinks=True)
+    return new_project(folder)
+
+
+def test_damaged_cells_and_tables_are_named_and_made_again(tmp_path, finished):
+    project = copy_of(finished, tmp_path / "project")
+    packs = sorted(project.folder.glob("results/cells/*/*/*/pack.parquet"))
+    assert len(packs) == 2
+    packs[0].write_bytes(packs[0].read_bytes()[:-30])
+    for name in ("fits/others/stripes/k3.jsonl", "scores/scores.parquet"):
+        path = project.folder / "results" / name
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    # A damaged pack is set aside and its cells are fitted again. What is only derived from cells is named.
+    project.config["run"]["seeds"] = SEEDS + 1
+    project.config["run"]["datasets"] = ["blobs"]
+    output = project.run()
+    assert "pack.parquet.corrupt" in output
+    project.config["run"]["datasets"] = ["blobs", "others"]
+    project.config["run"]["seeds"] = SEEDS
+    (project.folder / "results/fits/others/stripes/k3.jsonl").touch()
+    output = project.run(code=1)
+    assert "k3.jsonl is damaged" in output
+    assert "Fix: delete it and run again; finished cells are kept" in output
+    (project.folder / "results/fits/others/stripes/k3.jsonl").unlink()
+    project.run()
+    assert project.scores() == finished.scores()
+
+
+def test_a_second_run_in_the_same_folder_is_refused_and_disturbs_nothing(tmp_path, undisturbed):
+    project = new_project(tmp_path / "project")
+    first = project.start("--cores", "2")
+    while not list(project.folder.glob("results/cells/*/*/*/*.npz")):
+        assert first.poll() is None
+        time.sleep(0.05)
+    output = project.run(code=1)
+    assert "cannot be locked" in output
+    output, _ = first.communicate()
+    assert first.returncode == 0, output
+    assert project.scores() == undisturbed[0]
 
 
 @pytest.mark.slow
