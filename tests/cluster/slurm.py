@@ -43,7 +43,7 @@ SelectTypeParameters=CR_CPU_Memory
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0
 ReturnToService=2
-SlurmdTimeout=15
+SlurmdTimeout=8
 KillWait=5
 OverTimeLimit=0
 MinJobAge=600

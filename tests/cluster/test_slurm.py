@@ -43,7 +43,7 @@ class Faulty(FairClusterer):
                 ballast = np.ones(1100 * 2**17)
                 time.sleep(4)
             elif self.how == "slow":
-                time.sleep(15)
+                time.sleep(20)
             elif self.how == "lost":
                 while not Path("go").exists():
                     time.sleep(0.2)
@@ -62,7 +62,7 @@ def on_the_cluster(cluster, project, *arguments):
 
 
 def submissions(cluster, began):
-    """Allocations since a moment: state by id."""
+    """Allocations since a moment: id, state, memory, minutes."""
     since = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(began))
     lines = cluster.ask("sacct", "-X", "-n", "-P", "-S", since, "-o", "JobID,State,ReqMem,TimelimitRaw")
     return [line.split("|") for line in lines.splitlines()]
@@ -84,7 +84,7 @@ def faults(cluster, tmp_path_factory):
         "methods": ["random", "hungry", "slow", "lost"],
         "seeds": 1,
     }
-    project.config["resources"] = {"mem_mb": 900, "runtime": 1}
+    project.config["resources"] = {"mem_mb": 1500, "runtime": 1}
     local = Project(tmp_path_factory.mktemp("local"))
     local.write("my_methods/faulty.py", FAULTY)
     local.config = project.config
@@ -123,16 +123,17 @@ def test_after_all_faults_the_scores_are_those_of_a_local_run(faults):
 
 
 def test_a_job_over_its_memory_is_tried_again_with_more(faults):
-    assert "OUT_OF_MEMORY" in faults.output or any("OUT_OF_ME" in job[1] for job in faults.jobs), faults.jobs
-    assert faults.fits["hungry", "0"] >= 2
-    assert {job[2] for job in faults.jobs} >= {"900M", "1800M"}
+    logs = "".join(log.read_text() for log in (faults.folder / ".snakemake/slurm_logs").rglob("*.log"))
+    assert "Exceeded job memory limit" in logs
+    assert faults.fits["hungry", "0"] == 2
+    assert {job[2] for job in faults.jobs} >= {"1500M", "3000M"}
 
 
 def test_a_job_over_its_time_is_tried_again_with_more_and_keeps_its_finished_cells(faults):
     assert any(job[1].startswith("TIMEOUT") for job in faults.jobs), faults.jobs
     assert {job[3] for job in faults.jobs} >= {"1", "2"}
     again = [step for (how, step), times in faults.fits.items() if how == "slow" and times > 1]
-    assert len(again) <= 2, "only a cell in flight is fitted again, once for each attempt that was ended"
+    assert len(again) <= 1, "only the cell in flight is fitted again"
     assert {step for how, step in faults.fits if how == "slow"} == set("01234")
 
 
