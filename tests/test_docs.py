@@ -12,14 +12,8 @@ from fairclust.bench.config import load_config
 from fairclust.bench.fingerprint import class_fingerprint
 
 ROOT = Path(__file__).parents[1]
-PAGES = [
-    "README.md",
-    *(
-        f"docs/{page.name}"
-        for page in sorted((ROOT / "docs").glob("*.md"))
-        if "```python" in page.read_text()
-    ),
-]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = ["README.md", *(f"docs/{page.name}" for page in DOCS if "```python" in page.read_text())]
 
 
 def blocks(root, page, language):

@@ -142,13 +142,14 @@ def test_a_node_that_dies_under_a_job_costs_only_that_attempt(faults):
     assert faults.fits["lost", "0"] == 2
 
 
-def test_the_quickstart_in_batches_has_the_scores_of_a_local_run(cluster, tmp_path, root):
+def test_batches_of_the_quickstart_have_the_scores_of_a_local_run(cluster, tmp_path, root):
     project, local = Project(tmp_path / "cluster"), Project(tmp_path / "local")
-    quick = (root / "config/quickstart.yaml").read_text()
     for one in (project, local):
         one.config = yaml.safe_load((root / "config/config.yaml").read_text())
-        one.write("quick.yaml", quick)
-    arguments = ("--configfile", "quick.yaml", "--config", "run={seeds: 1}")
+        one.write("quick.yaml", (root / "config/quickstart.yaml").read_text())
+    methods = "[kmeans, random_labels, vfc_kmeans, vfc_ncut, bera]"
+    run = f"run={{datasets: [synthetic, toy_blobs], methods: {methods}, seeds: 1}}"
+    arguments = ("--configfile", "quick.yaml", "--config", run)
     began = time.time()
     process = on_the_cluster(cluster, project, *arguments)
     output, _ = process.communicate()
@@ -157,6 +158,8 @@ def test_the_quickstart_in_batches_has_the_scores_of_a_local_run(cluster, tmp_pa
     local.run(*arguments)
     name = "results/quickstart/scores/scores.csv"
     assert (project.folder / name).read_bytes() == (local.folder / name).read_bytes()
-    blocks = len(list((project.folder / "results/quickstart/fits").rglob("*.jsonl")))
-    assert blocks > len(jobs), f"{blocks} blocks in {len(jobs)} submissions"
     assert (project.folder / "results/quickstart/tables/overview.md").is_file()
+    blocks = len(list((project.folder / "results/quickstart/fits").rglob("*.jsonl")))
+    assert blocks == 10
+    # Of each data set preparation, graph and fits, and once scores, tables and figures.
+    assert len(jobs) == 7, jobs
