@@ -31,12 +31,8 @@ def new_project(folder):
     project.write("my_methods/stripes.py", text)
     stripes = {"class": "my_methods.stripes.Stripes", "grid": {"lam": [0, 1]}}
     project.config["methods"]["stripes"] = stripes
-    project.config["run"] = {
-        "datasets": ["blobs"],
-        "methods": ["stripes"],
-        "seeds": SEEDS,
-        "parts": {"blobs": 2},
-    }
+    run = {"datasets": ["blobs"], "methods": ["stripes"], "seeds": SEEDS, "parts": {"blobs": 2}}
+    project.config["run"] = run
     project.config["report"] = {}
     return project
 
