@@ -39,7 +39,7 @@ JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=task=1
 JobAcctGatherParams=OverMemoryKill
 SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU_Memory
+SelectTypeParameters=CR_CPU_Memory,CR_LLN
 SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0
 ReturnToService=2
@@ -168,12 +168,19 @@ class Cluster:
 
     def lose_node(self, name):
         """End a node and all that runs on it, as a power cut would: by the ids of its processes."""
-        jobs = set(self.ask("squeue", "-h", "-t", "running", "-w", name, "-o", "%A").split())
-        self.processes.pop(name).kill()
-        for process in self._job_processes():
+        # The processes that look after jobs are told by their sockets, which lie in the node's folder.
+        keepers = []
+        for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                if process.environ().get("SLURM_JOB_ID") in jobs:
-                    process.kill()
+                places = (str(one.laddr) for one in process.net_connections("unix"))
+                mine = any(place.startswith(f"{self.folder}/spool/{name}/") for place in places)
+                if process.name() == "slurmstepd" and mine:
+                    keepers.append(process)
+        jobs = [child for keeper in keepers for child in keeper.children(recursive=True)]
+        self.processes.pop(name).kill()
+        for process in [*keepers, *jobs]:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
 
     def stop(self):
         """End the jobs, then the daemons, the last started first."""
