@@ -114,8 +114,12 @@ class ResourceSpec(_Strict):
     """What one job asks for."""
 
     threads: int = Field(default=1, ge=1, description="Threads of a fit job (BLAS and numba alike).")
-    mem_mb: int = Field(default=2000, ge=300, description="Memory of a fit job; doubled at every retry.")
-    runtime: int = Field(default=120, ge=1, description="Minutes of a fit job; doubled at every retry.")
+    mem_mb: int = Field(
+        default=2000, ge=300, description="Memory of a fit job of small data; doubled at every retry."
+    )
+    runtime: int = Field(
+        default=120, ge=1, description="Minutes of a fit job of small data; doubled at every retry."
+    )
 
 
 class GridSpec(_Strict):
