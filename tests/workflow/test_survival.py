@@ -53,7 +53,9 @@ def finished_cells(project):
             records.append(json.loads(cell["record"].tobytes()))
     for file in project.folder.glob("results/cells/*/*/*/*.parquet"):
         records += map(json.loads, pq.read_table(file)["record"].to_pylist())
-    return {(r["dataset"], r["params"]["lam"], r["seed"]): r["finished"] for r in records}
+    # A fit whose process is killed is finished as well, as an error, and is tried again.
+    good = [record for record in records if record["status"] == "ok"]
+    return {(r["dataset"], r["params"]["lam"], r["seed"]): r["finished"] for r in good}
 
 
 def kill(process, whom, chance):
