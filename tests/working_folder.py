@@ -57,7 +57,7 @@ class Project:
             },
             "report": {"tables": ["overview"], "figures": ["front"], "formats": ["png"]},
         }
-        (folder / "my_methods").mkdir()
+        (folder / "my_methods").mkdir(exist_ok=True)
         self.write("my_methods/stripes.py", METHOD.format(name="Stripes", factor=1))
         self.write("my_methods/other.py", METHOD.format(name="Other", factor=-1))
 

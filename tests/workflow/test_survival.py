@@ -17,10 +17,12 @@ from working_folder import METHOD, Project
 
 SEEDS = 6
 COUNTING = """
-        import time
+        import os, time
         with open("fits.txt", "a") as file:
             file.write(f"{self.lam} {self.random_state} {len(X)}\\n")
         time.sleep(0.2)
+        while os.path.exists("hold"):
+            time.sleep(0.05)
 """
 
 
@@ -179,11 +181,13 @@ def test_damaged_cells_and_tables_are_named_and_made_again(tmp_path, finished):
 
 def test_a_second_run_in_the_same_folder_is_refused_and_disturbs_nothing(tmp_path, undisturbed):
     project = new_project(tmp_path / "project")
+    hold = project.write("hold", "")
     first = project.start("--cores", "2")
-    while not list(project.folder.glob("results/cells/*/*/*/*.npz")):
+    while not (project.folder / "fits.txt").exists():
         assert first.poll() is None
         time.sleep(0.05)
     output = project.run(code=1)
+    hold.unlink()
     assert "cannot be locked" in output
     output, _ = first.communicate()
     assert first.returncode == 0, output
