@@ -141,7 +141,7 @@ def test_results_that_cannot_be_written_say_so_and_stay_as_they_are(tmp_path, fi
         mount("-o", "remount,ro,bind", at=results)
         project.config["run"]["seeds"] = SEEDS + 1
         output = project.run("--retries", "0", code=1)
-        assert "Read-only file system" in output
+        assert "Write-protected output files for rule fit_block" in output
     finally:
         subprocess.run(["umount", str(results)], check=True)
     assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before

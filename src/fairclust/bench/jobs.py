@@ -25,12 +25,6 @@ _THREAD_VARIABLES = (
 )
 
 _FULL = "\nThe disk is full. What is finished is kept: make room, then the same command again."
-_HINTS = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EROFS: "\nThe folder of results cannot be written. Nothing is lost: give `results` another place, "
-    "or make it writable.",
-}
 
 
 class JobFailed(SystemExit):
@@ -86,7 +80,8 @@ def job(snakemake: Any) -> Iterator[None]:
                     traceback.print_exc(file=file)
                 raise
     except Exception as error:
-        hint = _HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = _FULL if full else ""
         raise JobFailed(
             f"{snakemake.rule}: {type(error).__name__}: {error}{hint}\n(full trace: {log})"
         ) from None
