@@ -111,6 +111,7 @@ def mount(*options, at):
         pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("mount") is None, reason="needs mount")
 def test_a_full_disk_says_so_and_the_same_command_goes_on_when_there_is_room(tmp_path, undisturbed):
     project = new_project(tmp_path / "project")
@@ -131,6 +132,7 @@ def test_a_full_disk_says_so_and_the_same_command_goes_on_when_there_is_room(tmp
         subprocess.run(["umount", str(results)], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("mount") is None, reason="needs mount")
 def test_results_that_cannot_be_written_say_so_and_stay_as_they_are(tmp_path, finished):
     project = copy_of(finished, tmp_path / "project")
