@@ -54,7 +54,15 @@ def test_two_folders_share_download_preparation_and_graph(tmp_path, shared):
     for kind in ("raw", "prepared", "graphs"):
         entry = next((second.folder / "results/data" / kind / "far").glob("[a-z]*"))
         assert shared in entry.resolve().parents, kind
-    # A job that has to run again leaves the cache alone, with or without --cache.
+    assert "Nothing to be done" in second.run("--cache", "--config", f"mirror={mirror}")
+
+
+@pytest.mark.slow
+def test_a_job_that_runs_again_leaves_the_cache_alone(tmp_path, shared):
+    first, second = reader_of(tmp_path / "first"), reader_of(tmp_path / "second")
+    mirror = first.write("mirror/far/data.csv", TABLE).parents[1]
+    for project in (first, second):
+        project.run("--cache", "--config", f"mirror={mirror}")
     before = {path: path.read_bytes() for path in shared.rglob("*.npy")}
     first.config["datasets"]["far"]["scale"] = "none"
     first.run("--config", f"mirror={mirror}")
