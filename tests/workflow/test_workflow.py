@@ -37,6 +37,25 @@ def test_nothing_to_do_the_second_time(project):
     assert "Nothing to be done" in project.run()
 
 
+def test_status_counts_what_is_done_and_what_is_not(project):
+    def status(more=""):
+        over = project.write("over.yaml", more)
+        command = [Path(sys.executable).with_name("fairclust"), "status", "--configfile", over]
+        done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
+    assert status() == ["all: 6 of 6 cells done"]
+    lines = status("run: {seeds: 3, methods: [random, stripes, other]}")
+    assert lines[:3] == [
+        "blobs, random: 2 of 3 cells done, 1 to go",
+        "blobs, stripes: 4 of 6 cells done, 2 to go",
+        "blobs, other: 0 of 3 cells done, 3 to go",
+    ]
+    assert lines[3] == "all: 6 of 12 cells done, 6 to go"
+    assert lines[4].startswith("time left on 1 cores: about 0 seconds")
+
+
 def test_one_more_lambda_fits_only_its_cells(project):
     before = project.cells()
     project.config["methods"]["stripes"]["grid"]["lam"] = [0, 0.5, 1]
@@ -218,6 +237,33 @@ def test_a_method_that_asks_for_the_graph_gets_it(project):
     assert rows.loc[("blobs", "random")].ncut.isna().all()
     assert set(rows.loc[("bad", "cutter")].status) == {"skipped"}
     project.config["run"] |= {"datasets": ["blobs"], "methods": ["random", "stripes"]}
+
+
+def test_a_figure_of_points_takes_stored_labels_and_unscaled_data(project):
+    kept = project.config
+    generator = "fairclust.datasets.synthetic.make_synthetic"
+    project.config = {
+        **kept,
+        "run": {"datasets": ["synthetic"], "methods": ["frkm"], "seeds": 1},
+        "datasets": {"synthetic": {"title": "Synthetic", "generator": generator, "n_clusters": 2}},
+        "methods": {"frkm": {"class": "fairclust.methods.balanced_kmeans.BalancedFairKMeans"}},
+    }
+    try:
+        project.run()
+        before = project.cells()
+        project.config["report"] = {**kept["report"], "figures": ["bfkm_fig6"]}
+        project.run()
+    finally:
+        project.config = kept
+    assert project.newly_fitted(before).empty
+    results = project.folder / "results"
+    assert (results / "figures/bfkm_fig6_synthetic.png").stat().st_size > 0
+    scaled, plane = (np.load(results / f"data/{kind}/synthetic/X.npy") for kind in ("prepared", "plane"))
+    np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1)
+    standardized = (plane - plane.mean(axis=0)) / plane.std(axis=0)
+    unit = standardized / np.linalg.norm(standardized, axis=1, keepdims=True)
+    np.testing.assert_allclose(unit, scaled)
+    project.run()
 
 
 def test_a_mistyped_parameter_stops_before_any_job(project):

@@ -24,6 +24,8 @@ rule plot_figures:
     input:
         f"{RESULTS}/scores/scores.parquet",
         f"{RESULTS}/scores/steps.parquet",
+        f"{RESULTS}/scores/runs.parquet",
+        planes=PLAN.planes(),
     output:
         PLAN.figures(),
     log:
@@ -37,6 +39,7 @@ rule plot_figures:
         runtime=scaled(10),
     params:
         report=PLAN.report_params(),
+        stores=f"{RESULTS}/cells",
     message:
         "Drawing the figures"
     script:

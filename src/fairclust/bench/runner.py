@@ -57,8 +57,11 @@ def run_block(
     card = read_card(data_folder)
     identity = {name: block[name] for name in ("dataset", "method", "n_clusters", "class", "fingerprint")}
     cells = [Cell(**cell) for cell in block["cells"]]
-    if card["status"] != "ok":
-        skipped = {**identity, "key": None, "status": "skipped", "reason": card["reason"]}
+    reason = card.get("reason")
+    if reason is None and not card["columns"] and graph_folder is None:
+        reason = "the data set is a graph, without points for a method of `input: points`"
+    if reason is not None:
+        skipped = {**identity, "key": None, "status": "skipped", "reason": reason}
         _write_index(index, [{**skipped, **vars(cell)} for cell in cells])
         return
 
@@ -67,14 +70,12 @@ def run_block(
     from fairclust.bench.worker import Worker
 
     identity |= {"n_rows": card["rows"], "n_features": len(card["columns"]), "n_groups": len(card["groups"])}
-    identity["data_hash"] = card["data_hash"]
     W: Any = None
     if graph_folder is not None:
         from fairclust.datasets.graph import load_graph
 
         W, _ = load_graph(graph_folder)
-        digest = hashlib.sha256(b"".join(np.ascontiguousarray(a).data for a in (W.indptr, W.indices, W.data)))
-        identity["data_hash"] += f"+{digest.hexdigest()[:16]}"
+    identity["data_hash"] = input_hash(card, W)
     store, score_store = CellStore(folder), CellStore(folder / "scores")
     limits, n_clusters = block["limits"], block["n_clusters"]
     # Also the first look at the data: what is wrong with it is said here and not by a process that ends.
@@ -91,7 +92,7 @@ def run_block(
                 n_clusters=n_clusters,
             )
             found = store.get(key)
-            if found is None or not _is_final(found[0], limits):
+            if found is None or not is_final(found[0], limits):
                 result, labels = worker.fit(vars(cell))
                 record = {
                     **identity,
@@ -109,7 +110,11 @@ def run_block(
             else:
                 record, labels = found
             if labels is not None:
-                record = {**record, "metrics": scores.score(key, labels, n_clusters)}
+                record = {
+                    **record,
+                    "metrics": scores.score(key, labels, n_clusters),
+                    "counts": scores.counts(labels, n_clusters),
+                }
             lines.append(record)
             left = (time.perf_counter() - begin) / number * (len(cells) - number)
             print(
@@ -124,7 +129,16 @@ def run_block(
     _write_index(index, lines)
 
 
-def _is_final(record: Mapping[str, Any], limits: Mapping[str, float]) -> bool:
+def input_hash(card: Mapping[str, Any], W: Any = None) -> str:
+    """Hash of what a fit reads: the data set, and the graph if there is one."""
+    if W is None:
+        return card["data_hash"]
+    digest = hashlib.sha256(b"".join(np.ascontiguousarray(a).data for a in (W.indptr, W.indices, W.data)))
+    return f"{card['data_hash']}+{digest.hexdigest()[:16]}"
+
+
+def is_final(record: Mapping[str, Any], limits: Mapping[str, float]) -> bool:
+    """Whether a repeated run takes the record as it is."""
     if record["status"] == "timeout":
         return record["cell_seconds"] >= limits["cell_seconds"]
     return record["status"] in _FINAL

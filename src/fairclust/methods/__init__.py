@@ -4,9 +4,18 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "BalancedFairKMeans": "balanced_kmeans",
     "BeraFairKMeans": "bera",
+    "FairAlignmentKMeans": "fair_alignment",
+    "FairletClustering": "fairlet_flow",
+    "FairletTreeClustering": "fairlet_tree",
+    "FairMixture": "fair_mixture",
+    "FairSpectralClustering": "fair_spectral",
     "KMeans": "kmeans",
+    "PriceFairKMeans": "price_kmeans",
+    "PriceFairKMedians": "price_kmedians",
     "RandomLabels": "random_labels",
+    "SpectralClustering": "spectral",
     "VariationalFairKMeans": "variational_kmeans",
     "VariationalFairKMedians": "variational_kmedians",
     "VariationalFairNCut": "variational_ncut",

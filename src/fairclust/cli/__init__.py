@@ -1,0 +1,85 @@
+"""The command `fairclust`: a CSV in, labels and metrics out; the methods; how far a run is; scaffolds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairclust import __version__
+
+
+class CommandError(ValueError):
+    """What the user asked for cannot be done; the message says why and what to do."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="fairclust", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"fairclust {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    fit = commands.add_parser("fit", help="cluster the rows of a CSV, print metrics, write labels")
+    fit.add_argument("csv", type=Path, help="a table with a header line")
+    fit.add_argument("--sensitive", required=True, metavar="COLUMN", help="the column of the groups")
+    fit.add_argument("--method", default="price", help="see `fairclust methods` (default: %(default)s)")
+    fit.add_argument("--n-clusters", type=int, required=True, metavar="K")
+    fit.add_argument(
+        "--features",
+        metavar="A,B,...",
+        help="columns to cluster by (default: all that hold numbers, without the sensitive one)",
+    )
+    fit.add_argument(
+        "--scale",
+        choices=("standardize", "l2", "none"),
+        default="standardize",
+        help="l2: standardised, then rows of unit length, as in most papers (default: %(default)s)",
+    )
+    fit.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the method, such as lam=100 or tolerance=0.1; may be repeated",
+    )
+    fit.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
+    fit.add_argument("--delimiter", default=",", help="default: a comma")
+    fit.add_argument("--out", type=Path, metavar="FILE", help="write row and cluster here, as CSV")
+
+    commands.add_parser("methods", help="list the methods")
+
+    new = commands.add_parser("new-method", help="write the skeleton of a method, and its test")
+    new.add_argument("name", help="in snake_case, such as my_method")
+    new.add_argument("--folder", type=Path, default=Path("my_methods"), help="default: %(default)s")
+
+    status = commands.add_parser("status", help="how far a run is: cells done, failed, to go, time left")
+    status.add_argument(
+        "--configfile",
+        type=Path,
+        action="append",
+        default=[],
+        help="laid over config/config.yaml; may be repeated",
+    )
+    status.add_argument("--cores", type=int, default=1, help="for the estimate (default: %(default)s)")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    from fairclust.cli import fit, scaffold, status
+
+    args = _parser().parse_args(arguments)
+    try:
+        if args.command == "fit":
+            lines = fit.run(args)
+        elif args.command == "methods":
+            lines = fit.list_methods()
+        elif args.command == "new-method":
+            lines = scaffold.run(args)
+        else:
+            lines = status.run(args)
+    except (CommandError, OSError) as error:
+        print(f"fairclust {args.command}: {error}", file=sys.stderr)
+        return 2
+    print("\n".join(lines))
+    return 0

@@ -1,0 +1,130 @@
+"""The command line, as a user types it."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust.cli import main
+
+
+@pytest.fixture
+def people(tmp_path, grouped_blobs):
+    X, codes = grouped_blobs()
+    frame = pd.DataFrame({"age": X[:, 0], "income": X[:, 1], "name": "x", "sex": np.array(["f", "m"])[codes]})
+    path = tmp_path / "people.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def run(capsys, *arguments):
+    status = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_fit_writes_labels_and_prints_metrics(people, tmp_path, capsys):
+    out = tmp_path / "labels.csv"
+    options = ["--sensitive", "sex", "--method", "vfc", "--n-clusters", 3, "--set", "lam=20", "--out", out]
+    status, text, _ = run(capsys, "fit", people, *options)
+    assert status == 0
+    labels = pd.read_csv(out)
+    rows = len(pd.read_csv(people))
+    np.testing.assert_array_equal(labels.row, np.arange(1, rows + 1))
+    assert set(labels.cluster) == {0, 1, 2}
+    assert "left out: name" in text
+    assert "Balance" in text
+    # The last line of the table is the whole data.
+    assert f"{rows:,}" in next(line for line in text.splitlines() if line.strip().startswith("all"))
+
+
+def test_fit_is_that_of_the_class(people, tmp_path, capsys):
+    from fairclust.methods import VariationalFairKMeans
+
+    out = tmp_path / "labels.csv"
+    options = ["--sensitive", "sex", "--method", "VariationalFairKMeans", "--n-clusters", 3, "--seed", 4]
+    options += ["--set", "lam=20", "--scale", "none", "--features", "age,income", "--out", out]
+    run(capsys, "fit", people, *options)
+    frame = pd.read_csv(people)
+    model = VariationalFairKMeans(3, lam=20, random_state=4)
+    expected = model.fit_predict(frame[["age", "income"]].to_numpy(), sensitive_features=frame.sex)
+    np.testing.assert_array_equal(pd.read_csv(out).cluster, expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"--sensitive": "sexx"}, "did you mean 'sex'"),
+        ({"--method": "vcf"}, "did you mean 'vfc'"),
+        ({"--set": "lamm=3"}, "did you mean 'lam'"),
+        ({"--set": "lam"}, "expected NAME=VALUE"),
+        ({"--set": "lam=-1"}, "lam"),
+        ({"--n-clusters": "100000"}, "more than n_samples"),
+        ({"--features": "age,incme"}, "incme"),
+        ({"--features": "age,name"}, "name"),
+        ({"--delimiter": ";"}, "--delimiter"),
+    ],
+)
+def test_fit_says_what_is_wrong(people, capsys, change, message):
+    options = {"--sensitive": "sex", "--method": "vfc", "--n-clusters": "3"} | change
+    status, _, err = run(capsys, "fit", people, *(part for item in options.items() for part in item))
+    assert status == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "cannot be read"),
+        (b"sex,a\n", "no column"),
+        (b"sex,a\nf,1\nm,\nf,2\nm,3\n", "a"),
+        (b"sex,a\nf,1\n,2\nf,3\nm,4\n", "sex"),
+        (b"\xff\xfe\x00sex", "cannot be read"),
+    ],
+)
+def test_bad_files(tmp_path, capsys, content, message):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(content)
+    options = ["--sensitive", "sex", "--method", "vfc", "--n-clusters", 2]
+    status, _, err = run(capsys, "fit", path, *options)
+    assert status == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_missing_file(tmp_path, capsys):
+    status, _, err = run(capsys, "fit", tmp_path / "no.csv", "--sensitive", "s", "--n-clusters", 2)
+    assert status == 2
+    assert "no file" in err or "no method" in err
+
+
+def test_methods_lists_every_class(capsys):
+    from fairclust import methods
+
+    _, text, _ = run(capsys, "methods")
+    for name in methods.__all__:
+        assert name in text
+
+
+def test_new_method_passes_its_own_test(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, text, _ = run(capsys, "new-method", "two_step")
+    assert status == 0
+    assert "class: my_methods.two_step.TwoStep" in text
+    command = [sys.executable, "-m", "pytest", "-q", "my_methods/test_two_step.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout
+    again, _, err = run(capsys, "new-method", "two_step")
+    assert again == 2
+    assert "there already" in err
+
+
+@pytest.mark.parametrize("name", ["Two-Step", "class", "2step", "../x"])
+def test_new_method_refuses_names(tmp_path, capsys, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys, "new-method", name)[0] == 2
+    assert list(tmp_path.iterdir()) == []
