@@ -1,6 +1,9 @@
 """The whole pipeline through Snakemake, in a folder of its own, on small data."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from textwrap import dedent
 
 import numpy as np
