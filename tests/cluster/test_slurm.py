@@ -163,5 +163,5 @@ def test_batches_of_the_quickstart_have_the_scores_of_a_local_run(cluster, tmp_p
     assert (project.folder / "results/quickstart/tables/overview.md").is_file()
     blocks = len(list((project.folder / "results/quickstart/fits").rglob("*.jsonl")))
     assert blocks == 10
-    # Fits of a data set are one submission, scores, tables and figures another; then there are data and graphs.
+    # Fits of a data set are one submission, scores, tables and figures another; besides data and graphs.
     assert len(jobs) < blocks, jobs
