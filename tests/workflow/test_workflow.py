@@ -1,7 +1,6 @@
 """The whole pipeline through Snakemake, in a folder of its own, on small data."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,84 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
-METHOD = '''
-"""A method outside the package."""
-
-import numpy as np
-
-from fairclust.base import FairClusterer
-
-
-class {name}(FairClusterer):
-    _parameter_constraints = {{}}
-
-    def __init__(self, n_clusters=2, *, lam=0.0, random_state=None):
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.random_state = random_state
-
-    def _fit(self, X, codes):
-        # A comment.
-        order = np.argsort(X[:, 0] * {factor})
-        self.labels_ = np.empty(len(X), int)
-        self.labels_[order] = np.arange(len(X)) * self.n_clusters // len(X)
-        self.n_iter_ = 1
-        self.history_ = []
-'''
-
-
-class Project:
-    """A working folder with a configuration of its own, run by the repository's Snakefile."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.config = {
-            "run": {"datasets": ["blobs"], "methods": ["random", "stripes"], "seeds": 2},
-            "datasets": {
-                "blobs": {
-                    "title": "Blobs",
-                    "generator": "fairclust.datasets.blobs.make_group_blobs",
-                    "n_clusters": 3,
-                }
-            },
-            "methods": {
-                "random": {"class": "fairclust.methods.random_labels.RandomLabels"},
-                "stripes": {"class": "my_methods.stripes.Stripes", "grid": {"lam": [0, 1]}},
-                "other": {"class": "my_methods.other.Other"},
-            },
-            "report": {"tables": ["overview"], "figures": ["front"], "formats": ["png"]},
-        }
-        (folder / "my_methods").mkdir()
-        self.write("my_methods/stripes.py", METHOD.format(name="Stripes", factor=1))
-        self.write("my_methods/other.py", METHOD.format(name="Other", factor=-1))
-
-    def write(self, name, text):
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-    def run(self, *arguments, code=0):
-        self.write("config/config.yaml", yaml.safe_dump(self.config))
-        command = [
-            *(Path(sys.executable).with_name("snakemake"), "--snakefile", ROOT / "Snakefile"),
-            *("--workflow-profile", ROOT / "profiles/default", "--cores", "2", *arguments),
-        ]
-        done = subprocess.run(
-            command, cwd=self.folder, capture_output=True, text=True, env={**os.environ, "FORCE_COLOR": ""}
-        )
-        output = done.stdout + done.stderr
-        assert done.returncode == code, output
-        return output
-
-    def cells(self):
-        return pd.read_parquet(self.folder / "results/scores/runs.parquet")
-
-    def newly_fitted(self, before):
-        """Rows of cells whose fit is not one of `before`."""
-        now = self.cells()
-        return now[~now.finished.isin(before.finished)]
+from working_folder import METHOD, Project
 
 
 @pytest.fixture(scope="module")
@@ -410,7 +332,7 @@ def test_a_wrong_class_stops_before_any_job(project):
 def test_the_same_command_gives_the_same_scores(tmp_path, project):
     other = Project(tmp_path)
     other.run()
-    again = Project(tmp_path / "again") if (tmp_path / "again").mkdir() is None else None
+    again = Project(tmp_path / "again")
     again.run()
     for name in (
         "scores/scores.csv",

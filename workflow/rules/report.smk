@@ -5,6 +5,8 @@ rule make_tables:
         PLAN.tables(),
     log:
         f"{RESULTS}/logs/make_tables.log",
+    group:
+        "report"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -28,6 +30,8 @@ rule plot_figures:
         PLAN.figures(),
     log:
         f"{RESULTS}/logs/plot_figures.log",
+    group:
+        "report"
     conda:
         "../envs/fairclust.yml"
     resources:

@@ -20,8 +20,8 @@ from pydantic import (
 
 from fairclust.datasets.spec import Catalogue, Name
 
-# Ending of the files that say where a source was found, or why not.
-RECORD_SUFFIX = ".source.json"
+# The file, in a source's folder, that says where the source was found, or why not.
+RECORD = "source.json"
 
 
 class ConfigError(ValueError):
@@ -117,8 +117,12 @@ class ResourceSpec(_Strict):
     """What one job asks for."""
 
     threads: int = Field(default=1, ge=1, description="Threads of a fit job (BLAS and numba alike).")
-    mem_mb: int = Field(default=2000, ge=300, description="Memory of a fit job; doubled at every retry.")
-    runtime: int = Field(default=120, ge=1, description="Minutes of a fit job; doubled at every retry.")
+    mem_mb: int = Field(
+        default=2000, ge=300, description="Memory of a fit job of small data; doubled at every retry."
+    )
+    runtime: int = Field(
+        default=120, ge=1, description="Minutes of a fit job of small data; doubled at every retry."
+    )
 
 
 class GridSpec(_Strict):
@@ -275,6 +279,8 @@ def load_config(raw: Mapping[str, Any], *, origin: str = "config/config.yaml") -
     ConfigError
         One line per problem: the key, what was found, what is expected, the nearest valid name.
     """
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"{origin} cannot be used:\n  - expected keys and values; found {_short(raw)}")
     try:
         return Config.model_validate(dict(raw))
     except ValidationError as error:

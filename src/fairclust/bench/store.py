@@ -52,6 +52,22 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def read_table(path: Path) -> Any:
+    """A table of the results, written as Parquet.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged.
+    """
+    try:
+        return pq.read_table(io.BytesIO(path.read_bytes())).to_pandas()
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}). Fix: delete it and run again; finished cells are kept"
+        ) from None
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

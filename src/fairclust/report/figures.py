@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fairclust.bench.store import CellStore, atomic_write
+from fairclust.bench.store import CellStore, atomic_write, read_table
 from fairclust.datasets.errors import DatasetSkipped
 from fairclust.datasets.store import PreparedDataset, load_prepared
 from fairclust.metrics.table import METRICS
@@ -365,12 +365,12 @@ def plot_figures(
     from fairclust.report.spectral_figures import PLOTS as SPECTRAL_PLOTS
 
     plots = PLOTS | SPECTRAL_PLOTS
-    frame = pd.read_parquet(scores)
+    frame = read_table(scores)
     runs = scores.with_name("runs.parquet")
     if runs.is_file():
-        costs = pd.read_parquet(runs, columns=["key", "cpu_seconds"]).dropna().drop_duplicates("key")
+        costs = read_table(runs)[["key", "cpu_seconds"]].dropna().drop_duplicates("key")
         frame = frame.merge(costs, on="key", how="left")
-    steps = pd.read_parquet(scores.with_name("steps.parquet"))
+    steps = read_table(scores.with_name("steps.parquet"))
     for stem, (name, dataset) in requests.items():
         kind = FIGURES[name]
         mine = frame.dataset.str.startswith(kind.across) if kind.across else frame.dataset == dataset

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairclust.bench.store import read_table
 from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import BY_LAM, PAPER_TABLES, Names, PaperTable
 from fairclust.report.render import lam, number, percent, write_table
@@ -218,7 +219,7 @@ def make_tables(names: Iterable[str], scores: Path, folder: Path, shown: Names) 
         Output.
     shown : Names
     """
-    frame = pd.read_parquet(scores)
+    frame = read_table(scores)
     for name in names:
         if name == "overview":
             _overview(frame, shown, folder / name)
