@@ -89,7 +89,8 @@ class Plan:
     def targets(self) -> list[str]:
         """Everything that `rule all` wants."""
         strict = [f"{self.results}/.strict-ok"] if self.config.strict else []
-        return [f"{self.results}/scores/scores.parquet", *self.tables(), *self.figures(), *strict]
+        made = [*self.tables(), *self.figures(), *self.page()]
+        return [f"{self.results}/scores/scores.parquet", *made, *strict]
 
     # Sources and data sets
 
@@ -211,6 +212,14 @@ class Plan:
         kinds = self.config.report.formats
         return [f"{self.results}/figures/{stem}.{kind}" for stem in self._figures for kind in kinds]
 
+    def page(self) -> list[str]:
+        """The page for readers, and the archive to hand on."""
+        return [f"{self.results}/report/index.html", f"{self.results}/report.zip"] if self.config.report.html else []
+
+    def label(self, file: str) -> dict[str, str]:
+        """How Snakemake's own report names a table or figure."""
+        return {"name": Path(file).stem, "format": Path(file).suffix[1:]}
+
     def report_params(self) -> dict[str, Any]:
         """What tables and figures to make, and with which words."""
         return {
@@ -223,8 +232,19 @@ class Plan:
                     for name, spec in self.config.datasets.items()
                 },
                 "methods": {name: spec.label or name for name, spec in self.config.methods.items()},
+                "families": {name: spec.family for name, spec in self.config.methods.items()},
             },
             "code": [module_fingerprint(f"fairclust.report.{name}") for name in ("tables", "figures")],
+            "reported": _content_hash(Path(__file__).parent / "reported"),
+        }
+
+    def page_params(self) -> dict[str, Any]:
+        """With which words the page is written, and from what code."""
+        page = Path(__file__).parent / "report" / "page"
+        texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
+        return {
+            "names": self.report_params()["names"],
+            "code": [module_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()[:16]],
             "reported": _content_hash(Path(__file__).parent / "reported"),
         }
 
@@ -244,4 +264,6 @@ class Plan:
             lines.append(f"tables:  {results}/tables/ ({tables}; also .csv, .tex)")
         if self._figures:
             lines.append(f"figures: {results}/figures/ ({len(self._figures)} figures)")
+        if self.config.report.html:
+            lines.append(f"report:  {results}/report/index.html (to hand on: {results}/report.zip)")
         return lines

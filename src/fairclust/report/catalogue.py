@@ -58,6 +58,7 @@ class Names:
 
     datasets: Mapping[str, str]
     methods: Mapping[str, str]
+    families: Mapping[str, str] = field(default_factory=dict)
 
     def dataset(self, name: str) -> str:
         return self.datasets.get(name, name)
@@ -92,7 +93,7 @@ PAPER_TABLES = {
         "vfc", "4", "Fair Ncut against Kleindessner et al. 2019", "vfc_ncut", stand_ins=_STAND_INS
     ),
 }
-TABLES = ("overview", *PAPER_TABLES)
+TABLES = ("overview", "reproduction", *PAPER_TABLES)
 _VFC = (("kmeans", "sse"), ("kmedians", "kmedians_cost"), ("ncut", "ncut"))
 FIGURES = {
     "front": FigureKind("front_{dataset}", "front"),
