@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from fairclust.bench.fingerprint import (
     unknown_parameters,
 )
 from fairclust.bench.grid import block_params, blocks
-from fairclust.report.catalogue import FIGURES, TABLES, figure_requests
+from fairclust.report.catalogue import FIGURES, TABLES, Names, figure_requests
 
 # How long a source that was not to be had is left alone.
 RETRY_SECONDS = 3600
@@ -212,9 +213,17 @@ class Plan:
         kinds = self.config.report.formats
         return [f"{self.results}/figures/{stem}.{kind}" for stem in self._figures for kind in kinds]
 
+    def names(self) -> dict[str, Any]:
+        """What readers see instead of the names in the configuration."""
+        return asdict(Names.of_config(self.config.model_dump(mode="json", by_alias=True)))
+
     def page(self) -> list[str]:
         """The page for readers, and the archive to hand on."""
-        return [f"{self.results}/report/index.html", f"{self.results}/report.zip"] if self.config.report.html else []
+        return (
+            [f"{self.results}/report/index.html", f"{self.results}/report.zip"]
+            if self.config.report.html
+            else []
+        )
 
     def label(self, file: str) -> dict[str, str]:
         """How Snakemake's own report names a table or figure."""
@@ -226,14 +235,7 @@ class Plan:
             "tables": self.config.report.tables,
             "figures": {stem: list(request) for stem, request in self._figures.items()},
             "formats": self.config.report.formats,
-            "names": {
-                "datasets": {
-                    name: spec.title + (f" ({spec.shown})" if spec.shown else "")
-                    for name, spec in self.config.datasets.items()
-                },
-                "methods": {name: spec.label or name for name, spec in self.config.methods.items()},
-                "families": {name: spec.family for name, spec in self.config.methods.items()},
-            },
+            "names": self.names(),
             "code": [module_fingerprint(f"fairclust.report.{name}") for name in ("tables", "figures")],
             "reported": _content_hash(Path(__file__).parent / "reported"),
         }
@@ -243,7 +245,7 @@ class Plan:
         page = Path(__file__).parent / "report" / "page"
         texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
         return {
-            "names": self.report_params()["names"],
+            "names": self.names(),
             "code": [module_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()[:16]],
             "reported": _content_hash(Path(__file__).parent / "reported"),
         }

@@ -130,7 +130,9 @@ class MethodSpec(GridSpec):
 
     class_: str = Field(alias="class", pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")
     label: str | None = Field(default=None, description="Name in tables and figures.")
-    family: str = Field(default="other", min_length=1, description="Kind of method, to filter by in the report.")
+    family: str = Field(
+        default="other", min_length=1, description="Kind of method, to filter by in the report."
+    )
     input: Literal["points", "graph"] = Field(
         default="points", description="What `fit` gets: the points, or their sparse neighbour graph."
     )

@@ -1,4 +1,4 @@
-"""Fronts as inline SVG. What is drawn here, `page/page.js` draws again for other metrics, by the same rules."""
+"""Fronts as inline SVG; `page/page.js` draws them again for other metrics, by the same rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairclust.report.leaderboard import COSTS, FAIRNESS, pareto
 
 SHOWN = (*COSTS, *FAIRNESS)
 WIDTH, HEIGHT = 400, 270
-LEFT, RIGHT, TOP, BOTTOM = 50, 388, 12, 226
+LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
 # Okabe and Ito's eight colours (in style.css) and eight shapes: 64 pairs before one repeats.
 SHAPES = (
     "M4.2 0A4.2 4.2 0 1 1-4.2 0A4.2 4.2 0 1 1 4.2 0Z",
@@ -105,7 +105,9 @@ def _domain(
     return low - x_pad, x1 + x_pad, y0 - y_pad, y1 + y_pad
 
 
-def front_chart(points: pd.DataFrame, methods: Sequence[str], labels: Mapping[str, str], title: str) -> dict[str, Any]:
+def front_chart(
+    points: pd.DataFrame, methods: Sequence[str], labels: Mapping[str, str], title: str
+) -> dict[str, Any]:
     """The front of one data set and K, at the first cost and the first fairness metric that it has.
 
     Parameters
@@ -127,6 +129,8 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], labels: Mapping[st
     cost_name = next((name for name in COSTS if np.isfinite(points[name]).any()), COSTS[0])
     fair_name = FAIRNESS[0]
     number = {name: i for i, name in enumerate(methods)}
+    # To the digits that the page holds, so that the browser comes to the same fronts.
+    points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
     points = points.sort_values([cost_name, "method", "params"], ignore_index=True)
     cost, fair = points[cost_name].to_numpy(float), points[fair_name].to_numpy(float)
     finite = np.isfinite(cost) & np.isfinite(fair)
@@ -149,13 +153,17 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], labels: Mapping[st
     for method in pd.unique(of_method):
         mine = of_method == method
         own[mine] = pareto(cost[mine], fair[mine], higher)
-    axes = [_x_tick(at(v, y0)[0], v) for v in ticks(x0, x1)] + [_y_tick(at(x0, v)[1], v) for v in ticks(y0, y1)]
+    axes = [_x_tick(at(v, y0)[0], v) for v in ticks(x0, x1)] + [
+        _y_tick(at(x0, v)[1], v) for v in ticks(y0, y1)
+    ]
     lines, uses = [], []
     for method in pd.unique(of_method):
         mine = np.flatnonzero(own & inside & (of_method == method))
         if len(mine) > 1:
             path = " ".join(f"{x:g},{y:g}" for x, y in (at(cost[i], fair[i]) for i in mine))
-            lines.append(f'<polyline class="l c{look(number[method])[0]}" data-m="{number[method]}" points="{path}"/>')
+            lines.append(
+                f'<polyline class="l c{look(number[method])[0]}" data-m="{number[method]}" points="{path}"/>'
+            )
     # Faint marks first, so that the front lies on top.
     for i in sorted(range(len(points)), key=lambda i: (on[i], own[i])):
         m = number[of_method[i]]
@@ -177,8 +185,9 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], labels: Mapping[st
         f'aria-label="{escape(title)}: cost and fairness of {int(inside.sum())} settings" '
         f'data-plot="{LEFT},{RIGHT},{TOP},{BOTTOM}">'
         f'<path class="stairs" d="{stairs}"/><g class="axes">{"".join(axes)}</g>'
-        f'<text class="xl" x="{(LEFT + RIGHT) / 2:g}" y="{HEIGHT - 8}">{METRICS[cost_name].label} (lower is better)</text>'
-        f'<text class="yl" transform="translate(12 {(TOP + BOTTOM) / 2:g}) rotate(-90)">{words}</text>'
+        f'<text class="xl" x="{(LEFT + RIGHT) / 2:g}" y="{HEIGHT - 8}">'
+        f"{METRICS[cost_name].label} (lower is better)</text>"
+        f'<text class="yl" transform="translate(11 {(TOP + BOTTOM) / 2:g}) rotate(-90)">{words}</text>'
         f'<g class="lines">{"".join(lines)}</g><g class="points">{"".join(uses)}</g></svg>'
     )
     front = [
@@ -193,7 +202,7 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], labels: Mapping[st
     ]
     return {
         "title": title,
-        "svg": Markup(svg),  # noqa: S704 -- every text in it is escaped above
+        "svg": Markup(svg),  # every text in it is escaped above
         "front": front,
         "head": [METRICS[cost_name].label, METRICS[fair_name].label],
         "note": _left_out(of_method, inside, labels),
@@ -221,11 +230,13 @@ def describe(point: pd.Series, cost: str, fairness: str) -> str:
 
 
 def _x_tick(x: float, value: float) -> str:
-    return f'<path d="M{x:g} {TOP}V{BOTTOM}"/><text x="{x:g}" y="{BOTTOM + 15}" class="x">{tick_text(value)}</text>'
+    line = f'<path d="M{x:g} {TOP}V{BOTTOM}"/>'
+    return f'{line}<text x="{x:g}" y="{BOTTOM + 15}" class="x">{tick_text(value)}</text>'
 
 
 def _y_tick(y: float, value: float) -> str:
-    return f'<path d="M{LEFT} {y:g}H{RIGHT}"/><text x="{LEFT - 6}" y="{y + 4:g}" class="y">{tick_text(value)}</text>'
+    line = f'<path d="M{LEFT} {y:g}H{RIGHT}"/>'
+    return f'{line}<text x="{LEFT - 6}" y="{y + 4:g}" class="y">{tick_text(value)}</text>'
 
 
 def _stairs(front: list[tuple[float, float]], higher: bool) -> str:

@@ -92,9 +92,14 @@ def make_page(scores: Path, runs: Path, provenance: Path, shown: Names) -> str:
     methods = _in_order(frame.method.unique(), shown.methods)
     labels = {name: shown.method(name) for name in methods}
     points = with_settings(settings(frame))
-    boards, default_board = _leaderboards(points, frame, costs, methods, shown)
+    boards = _leaderboards(points, frame, costs, methods, shown)
     marks = [
-        {"label": labels[m], "family": shown.families.get(m, "other"), "colour": look(i)[0], "shape": look(i)[1]}
+        {
+            "label": labels[m],
+            "family": shown.families.get(m, "other"),
+            "colour": look(i)[0],
+            "shape": look(i)[1],
+        }
         for i, m in enumerate(methods)
     ]
     data = {
@@ -104,10 +109,10 @@ def make_page(scores: Path, runs: Path, provenance: Path, shown: Names) -> str:
     }
     page = _environment().get_template("index.html.j2")
     return page.render(
-        css=Markup(_text("style.css")),  # noqa: S704 -- files of this package
-        js=Markup(_text("page.js")),  # noqa: S704
+        css=Markup(_text("style.css")),  # files of this package
+        js=Markup(_text("page.js")),
         # No '<' may end the script element early.
-        data=Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")),  # noqa: S704
+        data=Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")),
         shapes=SHAPES,
         methods=marks,
         families=sorted({mark["family"] for mark in marks}),
@@ -126,18 +131,25 @@ def make_page(scores: Path, runs: Path, provenance: Path, shown: Names) -> str:
         fairness=_choices(points, FAIRNESS),
         leaderboard_rule=LEADERBOARD_RULE,
         boards=boards,
-        default_board=default_board,
         times=_times(costs, shown),
         missing=_missing(frame, shown),
         datasets=_datasets(frame, shown),
         origin={key: origin.get(key, "unknown") for key in ("git_commit", "python", "platform", "cpu_count")},
         versions=origin.get("versions", {}),
-        config=yaml.safe_dump(_without_folders(origin.get("config", {})), sort_keys=False, allow_unicode=True),
+        config=yaml.safe_dump(
+            _without_folders(origin.get("config", {})), sort_keys=False, allow_unicode=True
+        ),
     )
 
 
 def write_page(
-    scores: Path, runs: Path, provenance: Path, tables: Iterable[Path], shown: Names, page: Path, archive: Path
+    scores: Path,
+    runs: Path,
+    provenance: Path,
+    tables: Iterable[Path],
+    shown: Names,
+    page: Path,
+    archive: Path,
 ) -> None:
     """Write the page, and an archive of it with the tables and the tidy scores.
 
@@ -244,26 +256,26 @@ def _beyond(long: pd.DataFrame) -> pd.DataFrame:
 def _compared(caption: str, rows: pd.DataFrame, shown: Names) -> Table:
     columns = [
         Column("Data set", filters=True),
-        Column("K", is_number=True),
         Column("Method", filters=True),
         Column("Metric", filters=True),
         Column("Reported", is_number=True),
         Column("Reproduced", is_number=True),
         Column("Difference", is_number=True),
         Column("Verdict", filters=True),
+        Column("K", is_number=True),
         Column("λ: ours (paper's)", is_number=True),
         Column("Remark"),
     ]
     body = [
         [
             shown.dataset(row.dataset),
-            "–" if pd.isna(row.n_clusters) else str(row.n_clusters),
             shown.method(row.method),
             metric_label(row.metric),
             reported_text(row),
             reproduced_text(row),
             percent(row.difference),
             Verdict(row.verdict),
+            "–" if pd.isna(row.n_clusters) else str(row.n_clusters),
             _lams(row),
             _first_line(row.remark),
         ]
@@ -301,7 +313,7 @@ def _others(rows: pd.DataFrame, shown: Names) -> Table | None:
 
 def _leaderboards(
     points: pd.DataFrame, scores: pd.DataFrame, runs: pd.DataFrame, methods: list[str], shown: Names
-) -> tuple[list[dict[str, Any]], int]:
+) -> list[dict[str, Any]]:
     """A leaderboard for every cost and fairness metric for which an instance counts; the first is shown."""
     ok = scores[scores.status == "ok"].groupby("method").size()
     every = scores.groupby("method").size()
@@ -345,7 +357,7 @@ def _leaderboards(
                     "table": Table(caption, columns, rows),
                 }
             )
-    return found, 0
+    return found
 
 
 def _times(runs: pd.DataFrame, shown: Names) -> dict[str, Table]:
@@ -379,7 +391,12 @@ def _times(runs: pd.DataFrame, shown: Names) -> dict[str, Table]:
         "methods": Table("Run times by method", [Column("Method"), *numbers], by_method),
         "all": Table(
             "Run times by data set and method",
-            [Column("Data set", filters=True), Column("K", is_number=True), Column("Method", filters=True), *numbers],
+            [
+                Column("Data set", filters=True),
+                Column("K", is_number=True),
+                Column("Method", filters=True),
+                *numbers,
+            ],
             both,
         ),
     }

@@ -10,27 +10,34 @@ from fairclust.report.selection import best_starts
 
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")
-# Costs beyond this multiple of the cheapest one count for nothing.
-COST_LIMIT = 2.0
+# What counts as full fairness: this share of the way from the cheapest clustering's to the best one seen.
+FAIR_ENOUGH = 0.95
 LEADERBOARD_RULE = (
-    "An instance is a data set with a K. On each instance a method's front is the set of its settings (best start of "
-    "each) that no other setting of it beats in both cost and fairness. Its score is the area that the front "
-    "dominates in the box from the cheapest clustering of any method to twice its cost, and from the fairness of "
-    "that cheapest clustering to the best fairness that any method reaches within twice the cost: 0 for plain "
-    "k-means, 100 for full fairness at no extra cost. The mean runs over all instances; a method without a result on one "
-    "scores 0 there and gets the last rank. Ranks are among all methods of the run, ties share the mean rank, and the list is sorted "
-    "by mean rank. Instances with fewer than two methods, or where fairness costs nothing, do not count."
+    "An instance is a data set with a K. On each instance a method's front is the set of its settings (the "
+    "best start of each) that no other setting of it beats in both cost and fairness.",
+    "Its score is the area (hypervolume) that this front dominates in a box. The box begins at the cost and "
+    "fairness of the cheapest clustering of any method. It ends at the best fairness of any method, and at "
+    "twice the least extra cost for which any method comes 95% of the way there. 0 is plain clustering, 100 "
+    "would be full fairness at no extra cost.",
+    "The mean score runs over all instances; a method without a result on one scores 0 there and takes the "
+    "last rank. Ranks are among all methods of the run, ties share the mean of their ranks, and the list is "
+    "sorted by mean rank. Instances where fairness costs nothing, or with fewer than two methods, do not "
+    "count.",
 )
 
 
 def settings(scores: pd.DataFrame) -> pd.DataFrame:
     """Cells that ended well, the best start of every setting of every method, data set and K."""
-    parts = [best_starts(cells) for _, cells in scores.groupby(["dataset", "n_clusters", "method"], sort=False)]
+    parts = [
+        best_starts(cells) for _, cells in scores.groupby(["dataset", "n_clusters", "method"], sort=False)
+    ]
     return pd.concat(parts, ignore_index=True) if parts else scores[:0]
 
 
 def pareto(cost: np.ndarray, fairness: np.ndarray, higher: bool) -> np.ndarray:
-    """Which points no other point beats in both; of equal points the first.
+    """Which points no other beats, by being better in one and no worse in the other.
+
+    Equal points stand together.
 
     Parameters
     ----------
@@ -44,11 +51,10 @@ def pareto(cost: np.ndarray, fairness: np.ndarray, higher: bool) -> np.ndarray:
     array of bool, shape (n,)
     """
     gain = np.where(np.isfinite(cost) & np.isfinite(fairness), fairness if higher else -fairness, -np.inf)
-    order = np.lexsort((-gain, cost))
-    best, on = -np.inf, np.zeros(len(cost), bool)
-    for i in order:
-        if gain[i] > best:
-            on[i], best = True, gain[i]
+    best, at, on = -np.inf, np.inf, np.zeros(len(cost), bool)
+    for i in np.lexsort((-gain, cost)):
+        if gain[i] > best or (gain[i] == best and cost[i] == at and np.isfinite(best)):
+            on[i], best, at = True, gain[i], cost[i]
     return on
 
 
@@ -86,17 +92,17 @@ def instance_scores(points: pd.DataFrame, cost: str, fairness: str) -> dict[str,
         return None
     gain = at[fairness].to_numpy(float) * (1 if higher else -1)
     c = at[cost].to_numpy(float)
-    cheapest = c.min()
-    usable = c <= COST_LIMIT * cheapest
-    finite = gain[usable & np.isfinite(gain)]
-    if cheapest <= 0 or not len(finite):
+    finite = gain[np.isfinite(gain)]
+    if not len(finite):
         return None
+    cheapest = c.min()
     # Of equally cheap clusterings the fairest; an infinite error stands for the worst finite one.
     start = max(gain[c <= cheapest * (1 + 1e-9)].max(), finite.min())
     span = finite.max() - start
-    if span <= 1e-12:
+    extra = c[gain >= start + FAIR_ENOUGH * span].min() - cheapest
+    if span <= 1e-12 or extra <= 1e-9 * cheapest:
         return None
-    x, y = (c / cheapest - 1) / (COST_LIMIT - 1), (gain - start) / span
+    x, y = (c - cheapest) / (2 * extra), (gain - start) / span
     methods = at.method.to_numpy()
     return {str(m): dominated_area(x[methods == m], y[methods == m]) for m in pd.unique(methods)}
 

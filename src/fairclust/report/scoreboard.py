@@ -29,9 +29,9 @@ VERDICTS = {
 
 COMPARED = ("reproduced", "better", "worse", "less fair")
 RULE = (
-    f"A number is reproduced if it is within {TOLERANCE:.0%} of the reported one or equal to it in its printed "
-    "digits; otherwise it is better or worse, by the direction of its metric. Where no setting reaches the "
-    "reported fairness the fairest one stands, and its cost is not called reproduced or better."
+    f"A number is reproduced if it is within {TOLERANCE:.0%} of the reported one, or equal to it in its "
+    "printed digits; otherwise it is better or worse, by the direction of its metric. Where no setting "
+    "reaches the reported fairness the fairest one stands, and its cost is not called reproduced or better."
 )
 # How `selection.choose` begins the remark of a cell that is less fair than reported.
 _LEVEL_MISSED = "no setting of the grid meets the level"
@@ -44,9 +44,9 @@ _LOWER_ELSEWHERE = {"nll", *_TIMES}
 
 
 def load_reasons() -> pd.DataFrame:
-    """Known reasons for deviations, and what is not published: paper, table, dataset, method, metric, kind, reason.
+    """Known reasons: why cells deviate (kind 'deviation'), and what is not published ('unpublished').
 
-    ``*`` stands for all; ``kind`` is 'deviation' or 'unpublished'.
+    The other columns say for which cells: paper, table, dataset, method, metric; ``*`` stands for all.
     """
     with resources.files("fairclust.reported").joinpath("reasons.csv").open(encoding="utf-8") as stream:
         return pd.read_csv(stream, dtype=str, keep_default_na=False)
@@ -188,9 +188,7 @@ def totals(board: pd.DataFrame) -> pd.DataFrame:
         of = board if key is None else board[board.paper == key]
         counts = of.verdict.value_counts()
         name = "all" if key is None else PAPERS[key].short_name
-        rows.append(
-            {"paper": name, "cells": len(of), **{v: int(counts.get(v, 0)) for v in VERDICTS}}
-        )
+        rows.append({"paper": name, "cells": len(of), **{v: int(counts.get(v, 0)) for v in VERDICTS}})
     return pd.DataFrame(rows)
 
 
@@ -225,8 +223,9 @@ def write_scoreboard(scores: pd.DataFrame, names: Names, stem: Path) -> None:
         + ", ".join(f"{row[verdict]} {verdict}" for verdict in VERDICTS if row[verdict])
         for row in totals(board).to_dict("records")
     ]
-    notes = [*counts, RULE, *(f"{verdict}: {meaning}" for verdict, meaning in VERDICTS.items())]
-    write_table(stem, board, shown, title="Every number of the papers, and ours", notes=notes)
+    notes = [RULE, *(f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items())]
+    title = "Every number of the papers, and ours"
+    write_table(stem, board, shown, title=title, notes=notes, lead=counts)
 
 
 def metric_label(name: str) -> str:

@@ -128,9 +128,10 @@
   const pareto = (points, higher) => {
     const gain = (p) => (Number.isFinite(p.cost) && Number.isFinite(p.fair) ? (higher ? p.fair : -p.fair) : -Infinity);
     const on = new Set();
-    let best = -Infinity;
+    let best = -Infinity, at = Infinity;
     for (const p of [...points].sort((a, b) => a.cost - b.cost || gain(b) - gain(a))) {
-      if (gain(p) > best) { on.add(p); best = gain(p); }
+      const mine = gain(p);
+      if (mine > best || (mine === best && p.cost === at && mine > -Infinity)) { on.add(p); best = mine; at = p.cost; }
     }
     return on;
   };
