@@ -7,9 +7,20 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+# The browser reads from file 3 and writes to file 4.
+_PLACE = """
+import fcntl, os, sys
+pipes = [fcntl.fcntl(int(file), fcntl.F_DUPFD, 10) for file in sys.argv[1:3]]
+for place, file in enumerate(pipes, 3):
+    os.dup2(file, place)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class BrowserError(RuntimeError):
@@ -40,7 +51,7 @@ class Page:
             *("--remote-debugging-pipe", f"--user-data-dir={folder}", "about:blank"),
         ]
         self._process = subprocess.Popen(
-            ["sh", "-c", f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}', *command],
+            [sys.executable, "-c", _PLACE, str(to_browser), str(from_browser), *command],
             pass_fds=(to_browser, from_browser),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -129,6 +140,10 @@ class Page:
         self.call("Input.dispatchKeyEvent", **down, **more)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=codes[key], **more)
 
+    def settle(self):
+        """Wait until scrolling and drawing are over."""
+        self.js("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
     def hover(self, selector):
         """Move the mouse to the middle of an element."""
         place = self.js(
@@ -136,7 +151,7 @@ class Page:
             "e.scrollIntoView({block: 'center', behavior: 'instant'});"
             "const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()"
         )
-        self.js("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.settle()
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
 
     def screenshot(self, path, selector=None):

@@ -67,7 +67,7 @@ def _params(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def ticks(low: float, high: float, about: int = 4) -> list[float]:
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Round numbers between `low` and `high`."""
     raw = (high - low) / about
     power = 10.0 ** math.floor(math.log10(raw))

@@ -76,9 +76,8 @@ def scoreboard(scores: pd.DataFrame) -> pd.DataFrame:
     laid_out = {(spec.paper, spec.table) for spec in PAPER_TABLES.values()}
     judged = [_judge(row, scores, reasons, laid_out) for row in frame.to_dict("records")]
     columns = ["reproduced", "difference", "verdict", "remark"]
-    return frame.drop(columns=["reproduced", "difference", "remark"]).join(
-        pd.DataFrame(judged, columns=columns, index=frame.index)
-    )
+    verdicts = pd.DataFrame(judged, columns=columns, index=frame.index)
+    return pd.concat([reported, frame[["chosen_lam", "seed", "n_ok", "n_all"]], verdicts], axis=1)
 
 
 def _judge(

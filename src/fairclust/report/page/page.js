@@ -110,7 +110,7 @@
     const digits = data.metrics[metric].decimals;
     return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   };
-  const ticks = (low, high, about = 4) => {
+  const ticks = (low, high, about = 5) => {
     const raw = (high - low) / about;
     const power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 2.5, 5].map((m) => m * power).find((s) => s >= raw * 0.9999) ?? 10 * power;
