@@ -70,11 +70,11 @@ def merge_results(folders: Sequence[Path], out: Path) -> Merged:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise MergeError(f"{out} is there already: give a folder that is not, or is empty")
     _check_data(folders)
+    config = _lay_over([_config(folder) for folder in folders])
     for folder in folders:
         _link_tree(folder / "data", out / "data")
     _merge_stores(folders, out)
     indexes, conflicts = _merge_indexes(folders, out)
-    config = _lay_over([_config(folder) for folder in folders])
     scores = out / "scores"
     frame = gather_scores(indexes, scores / "scores", scores / "runs", scores / "steps.parquet")
     write_summary(frame, config, out / "summary.json", out / "provenance.json")

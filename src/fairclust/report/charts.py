@@ -138,7 +138,7 @@ def front_chart(
         return {"title": title, "svg": None, "front": [], "note": "no cell ended well", "keys": []}
     higher = METRICS[fair_name].direction == "higher"
     on = pareto(cost, fair, higher)
-    of_method = points.method.to_numpy()
+    of_method, rows = points.method.to_numpy(), points.to_dict("records")
     count = points.groupby("method").params.transform("nunique").to_numpy()
     x0, x1, y0, y1 = _domain(cost[finite], fair[finite], fair_name, on[finite], (count > 1)[finite])
     inside = finite & (cost <= x1) & (fair <= y1)
@@ -170,12 +170,12 @@ def front_chart(
         colour, shape = look(m)
         level = "on" if on[i] else "own" if own[i] else "off"
         x, y = at(cost[i], fair[i]) if inside[i] else (0, 0)
-        values = ",".join(_short(points[name].iloc[i]) for name in SHOWN)
+        values = ",".join(_short(rows[i][name]) for name in SHOWN)
         hidden = "" if inside[i] else ' display="none"'
-        tip = f"{labels[of_method[i]]}: {describe(points.iloc[i], cost_name, fair_name)}"
+        tip = f"{labels[of_method[i]]}: {describe(rows[i], cost_name, fair_name)}"
         uses.append(
             f'<use href="#m{shape}" class="p c{colour} {level}" transform="translate({x:g} {y:g})"{hidden} '
-            f'data-m="{m}" data-s="{escape(points.setting.iloc[i])}" data-r="{points.seed.iloc[i]}" '
+            f'data-m="{m}" data-s="{escape(rows[i]["setting"])}" data-r="{rows[i]["seed"]}" '
             f'data-v="{values}"><title>{escape(tip)}</title></use>'
         )
     stairs = _stairs([at(cost[i], fair[i]) for i in np.flatnonzero(on & inside)], higher)
@@ -193,8 +193,8 @@ def front_chart(
     front = [
         [
             labels[of_method[i]],
-            points.setting.iloc[i] or "–",
-            str(points.seed.iloc[i]),
+            rows[i]["setting"] or "–",
+            str(rows[i]["seed"]),
             value_text(cost_name, cost[i]),
             value_text(fair_name, fair[i]),
         ]
@@ -221,10 +221,9 @@ def value_text(metric: str, value: float) -> str:
     return "∞" if math.isinf(value) else f"{value:,.{METRICS[metric].decimals}f}"
 
 
-def describe(point: pd.Series, cost: str, fairness: str) -> str:
+def describe(point: Mapping[str, Any], cost: str, fairness: str) -> str:
     """A point in words: setting, seed, cost, fairness."""
-    parts = [point.setting] if point.setting else []
-    parts += [f"seed {point.seed}"]
+    parts = [*filter(None, [point["setting"]]), f"seed {point['seed']}"]
     parts += [f"{METRICS[name].label} {value_text(name, point[name])}" for name in (cost, fairness)]
     return ", ".join(parts)
 

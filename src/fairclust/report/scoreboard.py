@@ -72,7 +72,7 @@ def scoreboard(scores: pd.DataFrame) -> pd.DataFrame:
     # A stand-in or a method beyond the paper never has the key of a reported cell.
     found = pd.concat(compared, ignore_index=True)[[*KEY, *ours]].drop_duplicates(list(KEY))
     frame = reported.merge(found, how="left", on=list(KEY), validate="one_to_one")
-    reasons = load_reasons()
+    reasons = load_reasons().to_dict("records")
     laid_out = {(spec.paper, spec.table) for spec in PAPER_TABLES.values()}
     judged = [_judge(row, scores, reasons, laid_out) for row in frame.to_dict("records")]
     columns = ["reproduced", "difference", "verdict", "remark"]
@@ -81,7 +81,7 @@ def scoreboard(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _judge(
-    row: dict, scores: pd.DataFrame, reasons: pd.DataFrame, laid_out: set[tuple[str, str]]
+    row: dict, scores: pd.DataFrame, reasons: list[dict], laid_out: set[tuple[str, str]]
 ) -> tuple[float, float, str, str]:
     """Reproduced, difference, verdict, remark."""
     reported, value = float(row["value"]), row["reproduced"]
@@ -142,11 +142,10 @@ def _of_data(row: dict, scores: pd.DataFrame) -> float:
     return math.nan if counts.dropna().empty else float(counts.dropna().iloc[0])
 
 
-def _reason(row: dict, reasons: pd.DataFrame, kind: str) -> str:
-    at = reasons[reasons.kind == kind]
-    for name in ("paper", "table", "dataset", "method", "metric"):
-        at = at[at[name].isin(["*", str(row[name])])]
-    return "" if at.empty else str(at.reason.iloc[0])
+def _reason(row: dict, reasons: list[dict], kind: str) -> str:
+    names = ("paper", "table", "dataset", "method", "metric")
+    fitting = (r for r in reasons if r["kind"] == kind and all(r[n] in ("*", row[n]) for n in names))
+    return next((str(reason["reason"]) for reason in fitting), "")
 
 
 def _why_not(row: dict, note: str, scores: pd.DataFrame, laid_out: set[tuple[str, str]]) -> str:
