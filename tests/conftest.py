@@ -3,6 +3,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from fairclust.datasets import Catalogue, prepare_dataset
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -22,6 +25,17 @@ def mirror():
     if not (folder / "SHA256SUMS").is_file():
         pytest.skip(f"no data mirror at {folder} (set FAIRCLUST_MIRROR)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def adult(mirror):
+    """Features and groups of Adult, prepared as the papers do."""
+    stated = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    catalogue = Catalogue.model_validate({key: stated[key] for key in ("sources", "datasets")})
+    sources = catalogue.sources_of("adult")
+    paths = {name: mirror / str(source.file) for name, source in sources.items()}
+    data = prepare_dataset("adult", catalogue.datasets["adult"], paths, sources)
+    return data.X, data.groups
 
 
 @pytest.fixture

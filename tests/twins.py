@@ -50,3 +50,32 @@ def vfc_kmeans(X, codes, centers, lam, *, target, lipschitz=2.0, max_iter=100, t
         old = energy
         centers = np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
     return labels, np.array(energies), inner
+
+
+def bfkm_objective(X, codes, centers, labels, rho, lam):
+    """Squared distances to `centers` plus both penalties, from the labels alone."""
+    Y, F = np.eye(len(centers))[labels], np.eye(codes.max() + 1)[codes]
+    gaps = (F / F.sum(axis=0)).T @ Y - Y.mean(axis=0)
+    return ((X - centers[labels]) ** 2).sum() + rho * (gaps**2).sum() + lam * (1 / Y.sum(axis=0)).sum()
+
+
+def bfkm_sweep(X, codes, centers, labels, rho, lam, own_group=False):
+    """Every point in order to where the objective, or its own group's part of it, is least; all anew."""
+    n_clusters = len(centers)
+    F = np.eye(codes.max() + 1)[codes]
+    labels = labels.copy()
+    for p, x in enumerate(X):
+        if (labels == labels[p]).sum() == 1:
+            continue
+        costs = []
+        for k in range(n_clusters):
+            tried = labels.copy()
+            tried[p] = k
+            Y = np.eye(n_clusters)[tried]
+            gaps = (F / F.sum(axis=0)).T @ Y - Y.mean(axis=0)
+            if own_group:
+                gaps = gaps[codes[p]]
+            penalty = rho * (gaps**2).sum() + lam * (1 / Y.sum(axis=0)).sum()
+            costs.append(((x - centers[k]) ** 2).sum() + penalty)
+        labels[p] = int(np.argmin(costs))
+    return labels

@@ -170,6 +170,30 @@ def initial_centers(X: np.ndarray, n_clusters: int, init: Any, rng: np.random.Ra
     return centers
 
 
+def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Labels as int32 in which each empty cluster has got half of the then largest, half of every group.
+
+    Parameters
+    ----------
+    labels, codes : ndarray of int, shape (n_samples,)
+        Clusters and groups; at least `n_clusters` points.
+    n_clusters : int
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int32
+        A copy.
+    """
+    labels = labels.astype(np.int32)
+    sizes = np.bincount(labels, minlength=n_clusters)
+    for k in np.flatnonzero(sizes == 0):
+        members = np.flatnonzero(labels == sizes.argmax())
+        moved = members[np.argsort(codes[members], kind="stable")][1::2]
+        labels[moved] = k
+        sizes = np.bincount(labels, minlength=n_clusters)
+    return labels
+
+
 class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     """Base of all methods: validation, groups, `fit`, `fit_predict`.
 

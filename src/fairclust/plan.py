@@ -132,14 +132,14 @@ class Plan:
             return asked
         return {**new, "again": f"{time.time():.0f}"}
 
-    def dataset_params(self, dataset: str) -> dict[str, Any]:
+    def dataset_params(self, dataset: str, **changes: Any) -> dict[str, Any]:
         """A data set with its sources, and the fingerprint of the code that prepares it."""
         spec = self.config.datasets[dataset]
         code = ["fairclust.datasets.prepare"]
         if spec.generator is not None:
             code.append(spec.generator.replace(":", ".").rpartition(".")[0])
         return {
-            "dataset": spec.model_dump(mode="json", exclude_unset=True),
+            "dataset": {**spec.model_dump(mode="json", exclude_unset=True), **changes},
             "sources": {
                 name: source.model_dump(mode="json", exclude_unset=True)
                 for name, source in self.config.sources_of(dataset).items()
@@ -196,7 +196,8 @@ class Plan:
         """The configuration in plain types, for the provenance."""
         chosen = self.config.model_dump(mode="json", by_alias=True, exclude_unset=True)
         chosen["datasets"] = {name: chosen["datasets"][name] for name in self.config.run.datasets}
-        chosen["methods"] = {name: chosen["methods"][name] for name in self.config.run.methods}
+        run = {method for name in self.config.run.datasets for method in self.config.methods_run(name)}
+        chosen["methods"] = {name: chosen["methods"][name] for name in sorted(run)}
         chosen.pop("sources", None)
         chosen.pop("mirror", None)
         return chosen
@@ -228,6 +229,11 @@ class Plan:
     def label(self, file: str) -> dict[str, str]:
         """How Snakemake's own report names a table or figure."""
         return {"name": Path(file).stem, "format": Path(file).suffix[1:]}
+
+    def planes(self) -> list[str]:
+        """Folders of the unscaled data sets whose points are shown in figures."""
+        shown = {dataset for kind, dataset in self._figures.values() if FIGURES[kind].plane}
+        return [f"{self.results}/data/plane/{dataset}" for dataset in sorted(shown)]
 
     def report_params(self) -> dict[str, Any]:
         """What tables and figures to make, and with which words."""

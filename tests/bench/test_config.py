@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairclust.bench.config import Config, ConfigError, json_schema, load_config
+from fairclust.methods import _HOMES
 
 BASE = {
     "run": {"datasets": ["a"], "methods": ["m"]},
@@ -117,7 +118,10 @@ def test_shipped_configurations_are_valid(root):
     }
     quick_config = load_config(merged)
     assert not any(quick_config.sources_of(name) for name in quick_config.run.datasets)
-    assert set(quick_config.run.methods) == set(full.methods), "the quickstart runs every registered method"
+    in_quickstart = {full.methods[name].class_ for name in quick_config.run.methods}
+    registered = {f"fairclust.methods.{home}.{name}" for name, home in _HOMES.items()}
+    assert in_quickstart == registered, "the quickstart runs every registered class"
+    assert registered == {method.class_ for method in full.methods.values()}
 
 
 def test_the_schema_in_the_folder_is_the_models(root):

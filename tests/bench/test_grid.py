@@ -1,6 +1,6 @@
 import pytest
 
-from fairclust.bench.config import canonical_json, load_config
+from fairclust.bench.config import ConfigError, canonical_json, load_config
 from fairclust.bench.grid import Block, block_cells, block_params, blocks, derive_random_state
 
 GENERATED = {"title": "Blobs", "generator": "fairclust.datasets.synthetic:make_synthetic", "n_clusters": 3}
@@ -67,6 +67,14 @@ def test_n_clusters_of_the_run_win():
         b.n_clusters
         for b in blocks(config(run={"datasets": ["a", "b"], "methods": ["vfc"], "n_clusters": {"a": [2, 5]}}))
     ] == [2, 5, 3]
+
+
+def test_data_sets_may_have_methods_of_their_own():
+    both = {"vfc": {"class": CLASS}, "other": {"class": CLASS}}
+    run = {"datasets": ["a", "b"], "methods": ["vfc"], "methods_of": {"b": ["other"]}}
+    assert [b.stem for b in blocks(config(run=run, methods=both))] == ["a/vfc/k3", "b/other/k3"]
+    with pytest.raises(ConfigError, match=r"run.methods_of.b: there is no 'othr'; did you mean 'other'"):
+        config(run={**run, "methods_of": {"b": ["othr"]}}, methods=both)
 
 
 def test_random_state_depends_on_names_only():

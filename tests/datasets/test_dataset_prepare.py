@@ -138,6 +138,33 @@ def test_groups_from_another_file_with_its_own_reader(tmp_path: Path) -> None:
     assert_array_equal(ds.groups, [1, 0])
 
 
+def test_categorical_columns_are_codes_and_not_scaled(tmp_path: Path) -> None:
+    text = "age,sex,rate,city\n30,f,10,x\n40,m,9, y \n50,f,10,x\n60,o,-1,z\n70,?,5,a\n"
+    ds = prepare(
+        tmp_path, text, features=["age"], categorical=["city", "rate", "sex"], drop_rows={"sex": ["?"]}
+    )
+    assert_allclose(ds.X[:, 0], [-1, -1, 1, 1])
+    # Numbers in order of size; values of dropped rows leave no gap.
+    assert_array_equal(ds.X[:, 1:], [[0, 2, 0], [1, 1, 1], [0, 2, 0], [2, 0, 2]])
+    assert ds.feature_names == ("age", "city", "rate", "sex")
+    categories = {"city": ["x", "y", "z"], "rate": ["-1", "9", "10"], "sex": ["f", "m", "o"]}
+    assert ds.card["categories"] == categories
+    assert json.loads(json.dumps(ds.card)) == ds.card
+
+
+def test_categorical_columns_alone(tmp_path: Path) -> None:
+    ds = prepare(tmp_path, features=[], categorical=["city"])
+    assert_array_equal(ds.X, [[0], [1], [0], [2]])
+    assert ds.card["scaling"] == []
+
+
+def test_all_features_leave_out_the_categorical_ones(tmp_path: Path) -> None:
+    ds = prepare(tmp_path, features="all", categorical=["city"])
+    assert ds.feature_names == ("age", "hours", "city")
+    with pytest.raises(DatasetError, match="lists a column twice"):
+        prepare(tmp_path, categorical=["hours"])
+
+
 def test_scale_none_keeps_values(tmp_path: Path) -> None:
     ds = prepare(tmp_path, scale="none")
     assert_array_equal(ds.X, [[30, 10], [40, 20], [50, 60], [60, 30]])

@@ -99,7 +99,7 @@ def test_groups_refuse(groups: dict[str, Any], message: str) -> None:
         ({"scale": ["l2", "l2"]}, "holds a step twice"),
         ({"scale": "minmax"}, "scale"),
         ({"n_clusters": 1}, "greater than or equal to 2"),
-        ({"features": []}, "at least 1 item"),
+        ({"features": []}, "in 'features' or in 'categorical'"),
         ({"features": [-1]}, "greater than or equal to 0"),
         ({"reader": {"sep": ",,"}}, "at most 1 character"),
         ({"reader": {"encoding": "utf-99"}}, "unknown encoding"),

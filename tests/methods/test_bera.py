@@ -41,6 +41,22 @@ def test_attributes_agree(grouped_blobs):
     assert not hasattr(model, "predict")
 
 
+@pytest.mark.parametrize("n_groups", [2, 3, 4])
+@pytest.mark.parametrize("delta", [0.0, 0.05, 0.3])
+def test_prices_find_the_optimum_of_the_linear_program(grouped_blobs, n_groups, delta):
+    X, codes = grouped_blobs(n_samples=1500, n_groups=n_groups)
+    lp, prices = (
+        BeraFairKMeans(5, delta=delta, solver=solver, random_state=0).fit(X, sensitive_features=codes)
+        for solver in ("lp", "prices")
+    )
+    assert prices.lp_cost_ == pytest.approx(lp.lp_cost_, rel=1e-5)
+    assert prices.lp_cost_ <= lp.lp_cost_ * (1 + 1e-9)
+    assert prices.violation_ < (1 if delta == 0 else 1e-9)
+    # The rounding of "lp" breaks the bounds by up to two points, which may save a little.
+    assert prices.cost_ == pytest.approx(lp.cost_, rel=0.02)
+    assert len(prices.history_) == 2
+
+
 def test_weak_bounds_leave_k_means_alone(grouped_blobs):
     X, codes = grouped_blobs()
     model = BeraFairKMeans(4, delta=0.999, random_state=0).fit(X, sensitive_features=codes)

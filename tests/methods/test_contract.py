@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fairclust.methods as methods
-from fairclust.base import FairClusterer
+from fairclust.base import FairClusterer, NotSupported
 
 CLASSES = [getattr(methods, name) for name in methods.__all__]
 
@@ -81,12 +81,23 @@ def test_predict_on_training_rows_returns_labels(model, grouped_blobs):
         pytest.skip("no map for new points")
     X, codes = grouped_blobs()
     model.fit(X, sensitive_features=codes)
-    np.testing.assert_array_equal(model.predict(X, codes), model.labels_)
+    # Methods that round to whole points say how many the map gives another label.
+    assert (model.predict(X, codes) != model.labels_).sum() == getattr(model, "n_rounded_", 0)
 
 
-def test_same_random_state_same_labels(model, grouped_blobs):
-    X, codes = grouped_blobs(n_groups=3)
-    first = clone(model).fit_predict(X, sensitive_features=codes)
+def labels_of(model, X, codes):
+    try:
+        return model.fit_predict(X, sensitive_features=codes)
+    except NotSupported as reason:
+        assert "two groups" in str(reason)
+        assert len(np.unique(codes)) > 2
+        pytest.skip(str(reason))
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_same_random_state_same_labels(model, grouped_blobs, n_groups):
+    X, codes = grouped_blobs(n_groups=n_groups)
+    first = labels_of(clone(model), X, codes)
     np.testing.assert_array_equal(clone(model).fit_predict(X, sensitive_features=codes), first)
 
 
@@ -146,7 +157,7 @@ def test_more_clusters_than_rows(model):
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_odd_data(model, name, X, groups):
-    labels = model.fit_predict(X, sensitive_features=groups)
+    labels = labels_of(model, X, groups)
     assert labels.min() >= 0
     assert labels.max() < 3
 

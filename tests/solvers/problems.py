@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
 
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
@@ -40,3 +42,27 @@ def from_matrix(a, codes):
     assert potentials.a.shape[2] == TILE
     potentials.row_min_sum = float(least.sum())
     return Problem(a, codes, potentials, np.bincount(codes) / len(codes))
+
+
+def optimum(a, codes, criterion):
+    """Least cost of the linear program over all N x K shares, by HiGHS."""
+    n_samples, n_clusters = a.shape
+    members = (codes == np.arange(codes.max() + 1)[:, None]).astype(float)
+    n_helpers = criterion.helpers.shape[1] * n_clusters
+    each = sparse.eye_array(n_clusters)
+    one_each = sparse.kron(sparse.eye_array(n_samples), np.ones((1, n_clusters)))
+    whole = sparse.hstack([one_each, sparse.csr_array((n_samples, n_helpers))])
+    fair = sparse.hstack([sparse.kron(criterion.rows @ members, each), sparse.kron(criterion.helpers, each)])
+    limits = np.repeat(criterion.limits, n_clusters)
+    if criterion.equal:
+        rows = {"A_eq": sparse.vstack([whole, fair]), "b_eq": np.r_[np.ones(n_samples), limits]}
+    else:
+        rows = {"A_eq": whole, "b_eq": np.ones(n_samples), "A_ub": fair, "b_ub": limits}
+    done = linprog(
+        np.r_[a.ravel(), np.zeros(n_helpers)],
+        bounds=[(0, None)] * a.size + [(None, None)] * n_helpers,
+        method="highs",
+        **rows,
+    )
+    assert done.status == 0
+    return done.fun

@@ -324,6 +324,33 @@ def test_a_method_that_asks_for_the_graph_gets_it(project):
     project.config["run"] |= {"datasets": ["blobs"], "methods": ["random", "stripes"]}
 
 
+def test_a_figure_of_points_takes_stored_labels_and_unscaled_data(project):
+    kept = project.config
+    generator = "fairclust.datasets.synthetic.make_synthetic"
+    project.config = {
+        **kept,
+        "run": {"datasets": ["synthetic"], "methods": ["frkm"], "seeds": 1},
+        "datasets": {"synthetic": {"title": "Synthetic", "generator": generator, "n_clusters": 2}},
+        "methods": {"frkm": {"class": "fairclust.methods.balanced_kmeans.BalancedFairKMeans"}},
+    }
+    try:
+        project.run()
+        before = project.cells()
+        project.config["report"] = {**kept["report"], "figures": ["bfkm_fig6"]}
+        project.run()
+    finally:
+        project.config = kept
+    assert project.newly_fitted(before).empty
+    results = project.folder / "results"
+    assert (results / "figures/bfkm_fig6_synthetic.png").stat().st_size > 0
+    scaled, plane = (np.load(results / f"data/{kind}/synthetic/X.npy") for kind in ("prepared", "plane"))
+    np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1)
+    standardized = (plane - plane.mean(axis=0)) / plane.std(axis=0)
+    unit = standardized / np.linalg.norm(standardized, axis=1, keepdims=True)
+    np.testing.assert_allclose(unit, scaled)
+    project.run()
+
+
 def test_a_mistyped_parameter_stops_before_any_job(project):
     kept = project.config
     stripes = {**kept["methods"]["stripes"], "params": {"lamm": 3}}

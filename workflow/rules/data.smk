@@ -37,6 +37,18 @@ rule prepare_dataset:
         "../scripts/prepare_dataset.py"
 
 
+# The same without scaling, for figures that show points.
+use rule prepare_dataset as prepare_plane with:
+    output:
+        directory(f"{RESULTS}/data/plane/{{dataset}}"),
+    log:
+        f"{RESULTS}/logs/prepare_plane/{{dataset}}.log",
+    params:
+        spec=lambda w: PLAN.dataset_params(w.dataset, scale="none"),
+    message:
+        "Preparing {wildcards.dataset}, unscaled"
+
+
 rule build_graph:
     input:
         f"{RESULTS}/data/prepared/{{dataset}}",

@@ -30,6 +30,7 @@ rule plot_figures:
     input:
         f"{RESULTS}/scores/scores.parquet",
         f"{RESULTS}/scores/steps.parquet",
+        planes=PLAN.planes(),
     output:
         [
             report(
@@ -49,6 +50,7 @@ rule plot_figures:
         runtime=scaled(10),
     params:
         report=PLAN.report_params(),
+        stores=f"{RESULTS}/cells",
     message:
         "Drawing the figures"
     script:

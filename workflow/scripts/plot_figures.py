@@ -15,4 +15,6 @@ with job(snakemake):
         Path(snakemake.output[0]).parent,
         Names(**report["names"]),
         report["formats"],
+        planes=list(map(Path, snakemake.input.get("planes", []))),
+        stores=Path(snakemake.params.stores),
     )

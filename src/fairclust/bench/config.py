@@ -86,6 +86,9 @@ class RunSpec(_Strict):
 
     datasets: Names = Field(min_length=1, description="Names out of `datasets`.")
     methods: Names = Field(min_length=1, description="Names out of `methods`.")
+    methods_of: dict[str, Names] = Field(
+        default_factory=dict, description="Methods of single data sets, instead of `methods`."
+    )
     seeds: Seeds = Field(default=5, description="How many seeds (0, 1, ...), or which.")
     n_clusters: dict[str, Clusters] = Field(
         default_factory=dict, description="K per data set, instead of the data set's own."
@@ -207,14 +210,21 @@ class Config(Catalogue):
         problems = [
             *_unknown("run.datasets", self.run.datasets, self.datasets),
             *_unknown("run.methods", self.run.methods, self.methods),
+            *_unknown("run.methods_of", self.run.methods_of, self.datasets),
             *_unknown("run.n_clusters", self.run.n_clusters, self.datasets),
             *_unknown("run.parts", self.run.parts, self.datasets),
         ]
+        for dataset, names in self.run.methods_of.items():
+            problems += _unknown(f"run.methods_of.{dataset}", names, self.methods)
         for name, method in self.methods.items():
             problems += _unknown(f"methods.{name}.per_dataset", method.per_dataset, self.datasets)
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    def methods_run(self, dataset: str) -> list[str]:
+        """The methods that are run on a data set."""
+        return self.run.methods_of.get(dataset, self.run.methods)
 
     def clusters(self, dataset: str) -> list[int]:
         """The values of K for a data set."""

@@ -67,7 +67,7 @@ def blocks(config: Config) -> list[Block]:
     return [
         Block(dataset, method, k, part, config.run.parts.get(dataset, 1))
         for dataset in config.run.datasets
-        for method in config.run.methods
+        for method in config.methods_run(dataset)
         for k in config.clusters(dataset)
         for part in range(1, config.run.parts.get(dataset, 1) + 1)
     ]

@@ -14,7 +14,7 @@ from fairclust.datasets.generate import run_generator
 from fairclust.datasets.scaling import MEANING, standardize, unit_rows
 from fairclust.datasets.spec import DatasetSpec, SensitiveSpec, SourceSpec, source_names, stated_sources
 from fairclust.datasets.store import PreparedDataset, data_hash
-from fairclust.datasets.table import Factor, TableFile
+from fairclust.datasets.table import Factor, TableFile, natural
 
 LARGEST = 1e140
 
@@ -28,6 +28,7 @@ class _Raw(NamedTuple):
     group_names: tuple[str, ...]
     rows_read: int
     dropped: list[dict[str, object]]
+    categories: tuple[tuple[str, ...], ...] = ()
 
 
 def prepare_dataset(
@@ -90,6 +91,7 @@ def prepare_dataset(
         "shown": spec.shown,
         "rows": rows,
         "columns": list(raw.feature_names),
+        **_categories_card(raw),
         "groups": [
             {"name": group, "size": int(size), "share": float(size) / rows}
             for group, size in zip(raw.group_names, sizes, strict=True)
@@ -151,20 +153,21 @@ def _read(name: str, spec: DatasetSpec, files: list[Path]) -> _Raw:
     assert sensitive is not None  # DatasetSpec: a source comes with a sensitive column
     table = TableFile(files[0], spec.reader, name)
     inside = table.position(sensitive.column) if len(files) == 1 else None
+    categorical = [table.position(column) for column in spec.categorical]
     if spec.features == "all":
-        features = [i for i in range(len(table.names)) if i != inside]
+        features = [i for i in range(len(table.names)) if i != inside and i not in categorical]
     else:
         features = [table.position(column) for column in spec.features]
-    if inside in features or len(set(features)) < len(features):
+    if inside in features or len({*features, *categorical}) < len(features) + len(categorical):
         raise problem(
             "'features' lists a column twice, or the sensitive column",
             dataset=name,
             file=files[0].name,
-            found=[table.names[i] for i in features],
-            fix="list each feature once; the groups must not be a feature",
+            found=[table.names[i] for i in (*features, *categorical)],
+            fix="list each feature once, as numeric or as categorical; the groups must not be a feature",
         )
     drops = {table.position(column): listed for column, listed in spec.drop_rows.items()}
-    read = table.read(features, inside, drops)
+    read = table.read(features, inside, drops, categorical)
     if read.factor is not None:
         factor, group_file, column = read.factor, table, inside or 0
     else:
@@ -185,7 +188,9 @@ def _read(name: str, spec: DatasetSpec, files: list[Path]) -> _Raw:
     groups, group_names = _code_groups(
         name, sensitive, factor, read.kept, group_file.path.name, group_file.names[column]
     )
-    return _Raw(read.X, groups, read.feature_names, group_names, len(read.kept), read.dropped)
+    return _Raw(
+        read.X, groups, read.feature_names, group_names, len(read.kept), read.dropped, read.categories
+    )
 
 
 def _code_groups(
@@ -195,7 +200,7 @@ def _code_groups(
     counts = np.bincount(codes, minlength=len(factor.values))
     used = [value for value, count in zip(factor.values, counts, strict=True) if count]
     if sensitive.groups is None:
-        names = sorted(used, key=_natural)
+        names = sorted(used, key=natural)
         owner = {value: code for code, value in enumerate(names) if value}
         rest = None
     else:
@@ -226,13 +231,6 @@ def _code_groups(
     return group_of[codes], tuple(names)
 
 
-def _natural(value: str) -> tuple[bool, float, str]:
-    try:
-        return (False, float(value), value)
-    except ValueError:
-        return (True, 0.0, value)
-
-
 def _check_sizes(name: str, raw: _Raw, sizes: np.ndarray) -> None:
     if len(sizes) < 2 or not sizes.all():
         empty = [group for group, size in zip(raw.group_names, sizes, strict=True) if not size]
@@ -245,8 +243,18 @@ def _check_sizes(name: str, raw: _Raw, sizes: np.ndarray) -> None:
         )
 
 
+def _categories_card(raw: _Raw) -> dict[str, Any]:
+    if not raw.categories:
+        return {}
+    names = raw.feature_names[-len(raw.categories) :]
+    return {"categories": {name: list(values) for name, values in zip(names, raw.categories, strict=True)}}
+
+
 def _scale(name: str, raw: _Raw, steps: tuple[str, ...]) -> list[dict[str, Any]]:
-    largest = np.maximum(raw.X.max(axis=0), -raw.X.min(axis=0))
+    X = raw.X[:, : raw.X.shape[1] - len(raw.categories)]
+    if not X.shape[1]:
+        return []
+    largest = np.maximum(X.max(axis=0), -X.min(axis=0))
     if largest.max() > LARGEST:
         raise problem(
             "values whose squares overflow",
@@ -260,10 +268,10 @@ def _scale(name: str, raw: _Raw, steps: tuple[str, ...]) -> list[dict[str, Any]]
     for step in steps:
         card: dict[str, Any] = {"step": step, "meaning": MEANING[step]}
         if step == "standardize":
-            mean, std, constant = standardize(raw.X)
+            mean, std, constant = standardize(X)
             card |= {"mean": mean.tolist(), "std": std.tolist()}
             card["constant_columns"] = [raw.feature_names[i] for i in np.flatnonzero(constant)]
         else:
-            card["zero_rows"] = unit_rows(raw.X)
+            card["zero_rows"] = unit_rows(X)
         cards.append(card)
     return cards

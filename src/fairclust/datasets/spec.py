@@ -235,8 +235,13 @@ class DatasetSpec(_Spec):
     """Keyword arguments of the generator."""
     reader: ReaderSpec = ReaderSpec()
     """How the table is read."""
-    features: Literal["all"] | Annotated[tuple[ColumnRef, ...], Field(min_length=1)] = "all"
-    """Columns by name or number; 'all' is every column but the sensitive one."""
+    features: Literal["all"] | tuple[ColumnRef, ...] = "all"
+    """Numeric columns by name or number; 'all' is every column but the sensitive and the categorical ones."""
+    categorical: tuple[ColumnRef, ...] = ()
+    """Columns of categories: after the numeric ones, as codes 0, 1, ... of the sorted values, not scaled.
+
+    The sensitive column may be one of them, where a paper has it among the features.
+    """
     sensitive: SensitiveSpec | None = None
     """Where the groups come from; a generator makes its own."""
     drop_rows: dict[ColumnRef, tuple[CellValue, ...]] = Field(default_factory=dict)
@@ -257,9 +262,11 @@ class DatasetSpec(_Spec):
         if self.source is not None and self.params:
             raise ValueError("'params' belongs to a generator")
         if self.generator is not None:
-            foreign = {"reader", "features", "sensitive", "drop_rows"} & self.model_fields_set
+            foreign = {"reader", "features", "categorical", "sensitive", "drop_rows"} & self.model_fields_set
             if foreign:
                 raise ValueError(f"a generated data set has no {', '.join(sorted(foreign))}")
+        if not self.features and not self.categorical:
+            raise ValueError("a data set needs a column in 'features' or in 'categorical'")
         if len(set(self.scale)) < len(self.scale):
             raise ValueError("'scale' holds a step twice")
         return self

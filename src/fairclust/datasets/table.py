@@ -48,6 +48,8 @@ class Table:
         Which rows of the file are in `X`.
     dropped : list of dict
         Column, value and number of rows for each reason to drop a row.
+    categories : tuple of tuple of str
+        Values behind the codes of each categorical column, in order; these columns are the last of `X`.
     """
 
     X: np.ndarray
@@ -55,6 +57,7 @@ class Table:
     factor: Factor | None
     kept: np.ndarray
     dropped: list[dict[str, object]]
+    categories: tuple[tuple[str, ...], ...] = ()
 
 
 class TableFile:
@@ -133,8 +136,9 @@ class TableFile:
         features: Sequence[int],
         text: int | None = None,
         drop_rows: Mapping[int, Sequence[str]] | None = None,
+        categorical: Sequence[int] = (),
     ) -> Table:
-        """Read features as numbers and one column as text.
+        """Read features as numbers, categorical ones as codes, and one column as text.
 
         Parameters
         ----------
@@ -144,6 +148,8 @@ class TableFile:
             Position of the column to be read as text.
         drop_rows : mapping of int to sequence of str, optional
             Rows whose cell in that column has one of the values are left out.
+        categorical : sequence of int
+            Positions of categorical columns: codes of the sorted values of the kept rows.
 
         Returns
         -------
@@ -156,14 +162,15 @@ class TableFile:
             A row has too many or too few cells, or a feature of a kept row is not a finite number.
         """
         drops = dict(drop_rows or {})
-        X = np.empty((self._max_rows(), len(features)))
+        X = np.empty((self._max_rows(), len(features) + len(categorical)))
+        levels: list[dict[str, int]] = [{} for _ in categorical]
         kept: list[np.ndarray] = []
         codes: list[np.ndarray] = []
         values: dict[str, int] = {}
         dropped = {(column, value): 0 for column, listed in drops.items() for value in listed}
         row = 0
         try:
-            for batch in self._batches(features, text, drops):
+            for batch in self._batches(features, {*categorical, *(() if text is None else (text,))}, drops):
                 keep = np.ones(batch.num_rows, dtype=bool)
                 for column, value in dropped:
                     hit = pc.equal(_trimmed(batch, column), value).to_numpy(zero_copy_only=False) & keep
@@ -172,32 +179,37 @@ class TableFile:
                 end = row + int(keep.sum())
                 for j, column in enumerate(features):
                     X[row:end, j] = self._numbers(batch, column, keep)
+                for j, (column, seen) in enumerate(zip(categorical, levels, strict=True), len(features)):
+                    X[row:end, j] = _encoded(batch, column, seen)[keep]
                 if not np.isfinite(X[row:end]).all():
                     raise self._diagnose(features, drops, "NaN or infinity")
                 row = end
                 kept.append(keep)
                 if text is not None:
-                    encoded = pc.dictionary_encode(_trimmed(batch, text))
-                    lookup = [values.setdefault(v, len(values)) for v in encoded.dictionary.to_pylist()]
-                    codes.append(np.array(lookup, dtype=np.int32)[encoded.indices.to_numpy()])
+                    codes.append(_encoded(batch, text, values))
         except (pa.ArrowInvalid, UnicodeError) as error:
             raise self._diagnose(features, drops, error) from error
+        X = X[:row]
+        categories = [
+            _sorted_codes(X[:, j], tuple(seen)) for j, seen in enumerate(levels, len(features)) if row
+        ]
         return Table(
-            X=X[:row],
-            feature_names=tuple(self.names[i] for i in features),
+            X=X,
+            feature_names=tuple(self.names[i] for i in (*features, *categorical)),
             factor=None if text is None else Factor(_joined(codes, np.int32), tuple(values)),
             kept=_joined(kept, np.bool_),
             dropped=[
                 {"column": self.names[column], "value": value, "rows": rows}
                 for (column, value), rows in dropped.items()
             ],
+            categories=tuple(categories),
         )
 
     def _batches(
-        self, features: Sequence[int], text: int | None, drops: Mapping[int, Sequence[str]]
+        self, features: Sequence[int], texts: set[int], drops: Mapping[int, Sequence[str]]
     ) -> Iterator[pa.RecordBatch]:
         reader = self.reader
-        as_text = set(drops) | (set() if text is None else {text})
+        as_text = set(drops) | texts
         types = {str(i): pa.float64() for i in features} | {str(i): pa.string() for i in as_text}
         source: object = self.path
         if reader.skipinitialspace:
@@ -299,6 +311,29 @@ class TableFile:
 
 def _trimmed(batch: pa.RecordBatch, column: int) -> pa.Array:
     return pc.utf8_trim_whitespace(batch.column(str(column)))
+
+
+def _encoded(batch: pa.RecordBatch, column: int, values: dict[str, int]) -> np.ndarray:
+    """Codes of a text column; values not met before are added to `values`."""
+    encoded = pc.dictionary_encode(_trimmed(batch, column))
+    lookup = [values.setdefault(v, len(values)) for v in encoded.dictionary.to_pylist()]
+    return np.array(lookup, dtype=np.int32)[encoded.indices.to_numpy()]
+
+
+def _sorted_codes(codes: np.ndarray, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Change codes in place to those of the sorted values that occur; return these."""
+    used = sorted({values[int(code)] for code in np.unique(codes)}, key=natural)
+    place = {value: code for code, value in enumerate(used)}
+    codes[:] = np.array([place.get(value, -1) for value in values], float)[codes.astype(int)]
+    return tuple(used)
+
+
+def natural(value: str) -> tuple[bool, float, str]:
+    """Key that sorts numbers by size, before other text."""
+    try:
+        return (False, float(value), value)
+    except ValueError:
+        return (True, 0.0, value)
 
 
 def _is_number(cell: str, decimal: str) -> bool:

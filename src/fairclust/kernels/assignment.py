@@ -268,6 +268,47 @@ def _hard(lo, hi, a, scale, offset, group, start, count, order, labels, mass, po
 
 
 @njit(cache=True, nogil=True)
+def _priced(lo, hi, a, prices, group, start, count, order, labels, mass, potential, least):  # type: ignore[no-untyped-def]
+    """`_hard` in double precision, whatever the tiles hold, and the sums of the least reduced costs."""
+    n_clusters = a.shape[1]
+    for t in range(lo, hi):
+        g = group[t]
+        mass[t] = 0.0
+        potential[t] = 0.0
+        least[t] = 0.0
+        for i in range(count[t]):
+            best = np.float64(a[t, 0, i]) + prices[g, 0]
+            arg = 0
+            for k in range(1, n_clusters):
+                v = np.float64(a[t, k, i]) + prices[g, k]
+                if v < best:
+                    best = v
+                    arg = k
+            labels[order[start[t] + i]] = arg
+            mass[t, arg] += 1.0
+            potential[t] += np.float64(a[t, arg, i])
+            least[t] += best
+
+
+@njit(cache=True, nogil=True)
+def _set_costs(lo, hi, costs, order, start, count, a, row_min):  # type: ignore[no-untyped-def]
+    n_clusters = a.shape[1]
+    for t in range(lo, hi):
+        for i in range(TILE):
+            row_min[t, i] = 0.0
+            for k in range(n_clusters):
+                a[t, k, i] = 0.0
+        for i in range(count[t]):
+            p = order[start[t] + i]
+            low = np.float64(costs[p, 0])
+            for k in range(1, n_clusters):
+                low = min(low, np.float64(costs[p, k]))
+            row_min[t, i] = low
+            for k in range(n_clusters):
+                a[t, k, i] = np.float64(costs[p, k]) - low
+
+
+@njit(cache=True, nogil=True)
 def _moments(X, labels, counts, sums):  # type: ignore[no-untyped-def]
     for p in range(X.shape[0]):
         k = labels[p]
@@ -335,6 +376,32 @@ class Potentials:
         )
         real = np.arange(TILE) < self.layout.count[:, None]
         self.row_min_sum = float(self.row_min.sum(axis=1, where=real, dtype=np.float64).sum())
+
+    def set_costs(self, costs: np.ndarray) -> None:
+        """Fill in potentials of any kind.
+
+        Parameters
+        ----------
+        costs : ndarray of shape (n_samples, n_clusters)
+            In the points' own order; may be mapped from a file, and is never copied as a whole.
+        """
+        layout = self.layout
+        run_over_tiles(
+            _set_costs,
+            layout.n_tiles,
+            self.entries,
+            costs,
+            layout.order,
+            layout.start,
+            layout.count,
+            self.a,
+            self.row_min,
+        )
+        self.row_min_sum = float(self.row_min.sum(dtype=np.float64))
+
+    def excess(self, tiles: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """Rows of `a` by tile and place in it, shape (n_rows, n_clusters), float64."""
+        return self.a[tiles, :, slots].astype(np.float64)
 
     def mean_gap(self) -> float:
         """Mean over points of the second smallest less the smallest potential: the scale of temperatures.
@@ -447,6 +514,48 @@ class Potentials:
         )
         counts = sum_by_group(mass, layout, self.n_groups)
         return labels, counts, float(potential.sum()) + self.row_min_sum
+
+    def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """`hard` at scale 1 in double precision, and the dual function of the group prices.
+
+        Parameters
+        ----------
+        prices : ndarray of shape (n_groups, n_clusters), float64
+
+        Returns
+        -------
+        labels, counts, potential
+            As `hard`.
+        least : float
+            ``sum_p min_k (a_pk + prices[group of p, k])``.
+        """
+        layout = self.layout
+        labels = np.empty(len(layout.order), np.int32)
+        mass = np.empty((layout.n_tiles, self.a.shape[1]))
+        potential = np.empty(layout.n_tiles)
+        least = np.empty(layout.n_tiles)
+        run_over_tiles(
+            _priced,
+            layout.n_tiles,
+            self.entries,
+            self.a,
+            prices,
+            layout.group,
+            layout.start,
+            layout.count,
+            layout.order,
+            labels,
+            mass,
+            potential,
+            least,
+        )
+        counts = sum_by_group(mass, layout, self.n_groups)
+        return (
+            labels,
+            counts,
+            float(potential.sum()) + self.row_min_sum,
+            float(least.sum()) + self.row_min_sum,
+        )
 
 
 def cluster_moments(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:

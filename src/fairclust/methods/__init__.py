@@ -4,8 +4,15 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "BalancedFairKMeans": "balanced_kmeans",
     "BeraFairKMeans": "bera",
+    "FairAlignmentKMeans": "fair_alignment",
+    "FairletClustering": "fairlet_flow",
+    "FairletTreeClustering": "fairlet_tree",
+    "FairMixture": "fair_mixture",
     "KMeans": "kmeans",
+    "PriceFairKMeans": "price_kmeans",
+    "PriceFairKMedians": "price_kmedians",
     "RandomLabels": "random_labels",
     "VariationalFairKMeans": "variational_kmeans",
     "VariationalFairKMedians": "variational_kmedians",

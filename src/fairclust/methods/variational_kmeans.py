@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairclust.kernels.assignment import cluster_moments
-from fairclust.solvers.prototypes import Prototypes, VariationalPrototypes
+from fairclust.solvers.centers import Prototypes, mean_centers
+from fairclust.solvers.prototypes import VariationalPrototypes
 
 
 class VariationalFairKMeans(VariationalPrototypes):
@@ -71,5 +71,4 @@ class VariationalFairKMeans(VariationalPrototypes):
     """
 
     def _update(self, X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Prototypes:
-        sizes, sums = cluster_moments(X, labels, self.n_clusters)
-        return Prototypes(np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], old.centers))
+        return mean_centers(X, labels, old)

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fairclust.base import COUNT, at_least
-from fairclust.kernels.medoid import medoid
-from fairclust.solvers.prototypes import Prototypes, VariationalPrototypes
+from fairclust.solvers.centers import Prototypes, medoid_centers
+from fairclust.solvers.prototypes import VariationalPrototypes
 
 
 class VariationalFairKMedians(VariationalPrototypes):
@@ -93,22 +93,9 @@ class VariationalFairKMedians(VariationalPrototypes):
         self.max_evaluations = max_evaluations
 
     def _update(self, X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Prototypes:
-        centers = old.centers.copy()
-        rows = np.full(len(centers), -1) if old.rows is None else old.rows.copy()
-        order = np.argsort(labels, kind="stable")
-        ends = np.searchsorted(labels[order], np.arange(len(centers) + 1))
-        cost = bound = 0.0
-        for k in range(len(centers)):
-            members = order[ends[k] : ends[k + 1]]
-            if not len(members):
-                continue
-            budget = None if len(members) <= self.exact_size else self.max_evaluations
-            found = medoid(X[members], max_evaluations=budget)
-            rows[k] = members[found.row]
-            centers[k] = X[rows[k]]
-            cost += found.cost
-            bound += found.lower_bound
-        return Prototypes(centers, rows, cost / bound - 1 if bound else 0.0)
+        return medoid_centers(
+            X, labels, old, exact_size=self.exact_size, max_evaluations=self.max_evaluations
+        )
 
     def _keep(self, prototypes: Prototypes) -> None:
         super()._keep(prototypes)

@@ -27,13 +27,15 @@ from fairclust.base import (
     encode_groups,
     initial_centers,
     resolve_target,
+    without_empty,
 )
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph
 from fairclust.kernels.tiles import make_layout, pack_points
 from fairclust.solvers.bound import bound_iteration
+from fairclust.solvers.criteria import exact_shares
 from fairclust.solvers.penalty import minimize_penalty, padded_fairness
-from fairclust.solvers.shares import dual_prices, share_rows
+from fairclust.solvers.prices import dual_prices
 
 # In the order in which "best" tries them.
 _BEST = ("fair_spectral", "prices", "spectral")
@@ -228,7 +230,7 @@ class VariationalFairNCut(FairClusterer):
         descend = self._descend if self.solver == "accelerated" else self._iterate
         runs = []
         for name, labels in self._starts(graph, points, codes, rng):
-            labels = _without_empty(labels, codes, self.n_clusters)
+            labels = without_empty(labels, codes, self.n_clusters)
             counts = _table(labels, codes, n_groups, self.n_clusters)
             runs.append(_Run(name, labels, *self._terms(graph, potentials, labels, counts)))
             descend(graph, potentials, runs[-1])
@@ -394,17 +396,5 @@ def _proportional_labels(points: np.ndarray, centers: np.ndarray, codes: np.ndar
     potentials = Potentials.empty(make_layout(codes, len(sizes)), len(sizes), len(centers))
     shift = np.zeros(points.shape[1])
     potentials.set_distances(pack_points(points, potentials.layout, shift), centers)
-    prices = dual_prices(potentials, share_rows(sizes / len(codes), len(centers))).prices
+    prices = dual_prices(potentials, exact_shares(sizes / len(codes))).prices
     return potentials.hard(1.0, prices)[0]
-
-
-def _without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Labels as int32 in which each empty cluster has got half of the then largest, half of every group."""
-    labels = labels.astype(np.int32)
-    sizes = np.bincount(labels, minlength=n_clusters)
-    for k in np.flatnonzero(sizes == 0):
-        members = np.flatnonzero(labels == sizes.argmax())
-        moved = members[np.argsort(codes[members], kind="stable")][1::2]
-        labels[moved] = k
-        sizes = np.bincount(labels, minlength=n_clusters)
-    return labels

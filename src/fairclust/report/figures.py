@@ -1,4 +1,4 @@
-"""The figures, from the tidy scores alone."""
+"""The figures, from the tidy scores, stored labels and prepared data: nothing is fitted here."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fairclust.bench.store import atomic_write
+from fairclust.bench.store import CellStore, atomic_write
+from fairclust.datasets.errors import DatasetSkipped
+from fairclust.datasets.store import PreparedDataset, load_prepared
 from fairclust.metrics.table import METRICS
-from fairclust.report.catalogue import FIGURES, FigureKind, Names
-from fairclust.report.selection import best_starts, choose
+from fairclust.report.catalogue import FIGURES, PAPER_TABLES, FigureKind, Names
+from fairclust.report.selection import OVERVIEW_LEVEL, best_starts, choose, reported_level
+from fairclust.reported import load_reported
 
 # Okabe and Ito's palette: told apart by all common kinds of colour vision. Marks differ as well.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442"]
@@ -59,9 +62,13 @@ def _band(axes: Axes, cells: pd.DataFrame, metric: str, colour: str, mark: str) 
 
 
 def _say_why(axes: Axes, cells: pd.DataFrame) -> None:
-    reason = choose(cells).note.partition("\n")[0] or "no cell has a lambda"
+    _say(axes, choose(cells).note.partition("\n")[0] or "no cell has a lambda")
+
+
+def _say(axes: Axes, reason: str, width: int = 50) -> None:
     axes.set_axis_off()
-    axes.text(0.5, 0.5, "nothing to show\n" + "\n".join(wrap(reason, 50)), ha="center", va="center")
+    text = "nothing to show\n" + "\n".join(wrap(reason, width))
+    axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes)
 
 
 @dataclass(frozen=True)
@@ -76,6 +83,10 @@ class Material:
     title : str
         The data set's name for readers.
     shown : Names
+    plane : Path, optional
+        The prepared data set, unscaled, where the plot shows points.
+    stores : Path
+        Folder of all stores of cells.
     """
 
     kind: FigureKind
@@ -83,6 +94,8 @@ class Material:
     steps: pd.DataFrame
     title: str
     shown: Names
+    plane: Path | None = None
+    stores: Path = Path()
 
 
 def _panels(material: Material) -> Iterator[tuple[Figure, Axes, pd.DataFrame]]:
@@ -125,13 +138,19 @@ def plot_lam_tradeoff(material: Material) -> Figure:
 
 
 def plot_front(material: Material) -> Figure:
-    """Cost against balance for every method of a data set; the best start of every setting."""
+    """Cost against fairness for every method of a data set; the best start of every setting.
+
+    A line joins the settings that no other setting of the method beats in both; the others are faint. Hollow
+    marks are the reported numbers.
+    """
+    cost, fairness = material.kind.cost, material.kind.fairness
     for figure, axes, at_k in _panels(material):  # noqa: B007
         if at_k.empty:
             continue
-        axes.set_xlabel(METRICS["sse"].label)
-        axes.set_ylabel(METRICS["balance"].label)
-        limit = _cost_limit(at_k)
+        axes.set_xlabel(METRICS[cost].label)
+        axes.set_ylabel(METRICS[fairness].label)
+        limit = _cost_limit(at_k, cost)
+        reported = _reported_points(material, at_k)
         beyond = []
         for number, (method, cells) in enumerate(at_k.groupby("method")):
             best, name = best_starts(cells), material.shown.method(str(method))
@@ -139,23 +158,42 @@ def plot_front(material: Material) -> Figure:
                 "color": COLOURS[number % len(COLOURS)],
                 "marker": MARKS[number % len(MARKS)],
             }
-            line = ":" if len(best) > 1 else ""
-            if (best.sse > limit).any():
-                beyond.append(f"{name} (up to {best.sse.max():,.0f})")
-                best = best[best.sse <= limit]
-            axes.plot(best.sse, best.balance, linestyle=line, linewidth=1, label=name, **style)
+            if (best[cost] > limit).any():
+                beyond.append(f"{name} (up to {best[cost].max():,.0f})")
+                best = best[best[cost] <= limit]
+            best = best.sort_values([cost, fairness], ascending=[True, False])
+            unbeaten = best[fairness] > best[fairness].cummax().shift(fill_value=-np.inf)
+            front, others = best[unbeaten], best[~unbeaten]
+            line = ":" if len(front) > 1 else ""
+            axes.plot(others[cost], others[fairness], linestyle="", alpha=0.2, **style)
+            axes.plot(front[cost], front[fairness], linestyle=line, linewidth=1, label=name, **style)
+            if method in reported.index:
+                style |= {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.5}
+                axes.plot(*reported.loc[method, [cost, fairness]], linestyle="", **style)
         axes.legend(frameon=False, fontsize=9)
-        if beyond:
-            text = "\n".join(wrap("dearer than shown: " + ", ".join(beyond), 70))
-            axes.text(0, -0.2, text, transform=axes.transAxes, fontsize=8, color="0.35", va="top")
+        notes = ["hollow: reported"] if len(reported) else []
+        notes += ["dearer than shown: " + ", ".join(beyond)] if beyond else []
+        text = "\n".join(wrap("; ".join(notes), 70))
+        axes.text(0, -0.2, text, transform=axes.transAxes, fontsize=8, color="0.35", va="top")
     return figure
 
 
-def _cost_limit(cells: pd.DataFrame) -> float:
+def _reported_points(material: Material, cells: pd.DataFrame) -> pd.DataFrame:
+    """The paper's numbers for the data set and K of `cells`: a row for each method."""
+    kind, first = material.kind, cells.iloc[0]
+    if not kind.table:
+        return pd.DataFrame()
+    found = load_reported(PAPER_TABLES[kind.table].paper)
+    found = found[(found.dataset == first.dataset) & (found.n_clusters == first.n_clusters)]
+    found = found[found.metric.isin([kind.cost, kind.fairness])]
+    return found.pivot_table(index="method", columns="metric", values="value").dropna()
+
+
+def _cost_limit(cells: pd.DataFrame, cost: str) -> float:
     """A little above the methods that have several settings: a lone control far off would squeeze them."""
     ok = cells[cells.status == "ok"]
     settings = ok.groupby("method").params.transform("nunique")
-    highest = ok[settings > 1].sse.max()
+    highest = ok[settings > 1][cost].max()
     return np.inf if np.isnan(highest) else 1.25 * float(highest)
 
 
@@ -203,11 +241,85 @@ def _footnote(axes: Axes, cells: pd.DataFrame, ok: pd.DataFrame) -> None:
     axes.text(0, -0.24, text, transform=axes.transAxes, fontsize=8, color="0.35")
 
 
+def plot_clusters(material: Material) -> Figure:
+    """The points of a plane: clusters by colour, groups by shape, a panel for each method (BFKM, Figure 6).
+
+    The clusterings are those of the table that the kind names; of data that it does not have, the overview's.
+    Points are shown unscaled, though the methods see them scaled.
+    """
+    spec = PAPER_TABLES[material.kind.table]
+    listed = load_reported(spec.paper).query("table == @spec.table").method.unique()
+    run = set(material.cells.method)
+    methods = [method for method in [*listed, *spec.beyond] if method in run]
+    n_columns = min(4, max(1, len(methods)))
+    n_rows = max(1, -(-len(methods) // n_columns))
+    size = (3.4 * n_columns, 3.6 * n_rows)
+    figure, panels = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained")
+    figure.suptitle(f"{material.title}: colour is the cluster, shape the group")
+    data, reason = _plane(material.plane)
+    for axes in panels.flat[len(methods) :]:
+        axes.set_axis_off()
+    if data is None or not methods:
+        _say(panels[0, 0], reason or "none of the table's methods was run", 28)
+        return figure
+    for axes, method in zip(panels.flat, methods, strict=False):
+        axes.set_title(material.shown.method(str(method)), fontsize=10)
+        cells = material.cells[material.cells.method == method]
+        level = reported_level(spec, cells.dataset.iloc[0], str(method))
+        choice = choose(cells, OVERVIEW_LEVEL) if level is None else choose(cells, level, spec.rule)
+        if choice.cell is None:
+            _say(axes, choice.note, 28)
+            continue
+        labels = _stored_labels(material.stores, choice.cell)
+        if labels is None or len(labels) != len(data.X):
+            _say(axes, "its labels are no longer in the store of cells", 28)
+            continue
+        for group, name in enumerate(data.group_names):
+            of = data.groups == group
+            axes.scatter(
+                *data.X[of].T,
+                c=[COLOURS[label % len(COLOURS)] for label in labels[of]],
+                marker=MARKS[group % len(MARKS)],
+                s=14,
+                alpha=0.7,
+                linewidths=0,
+                label=name,
+            )
+        values = [
+            f"{METRICS[name].label} {choice.cell[name]:.{METRICS[name].decimals}f}"
+            for name in ("fairness_ratio", "sse")
+        ]
+        axes.set_xlabel("\n".join([", ".join(values), *wrap(choice.setting, 40)]), fontsize=8)
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.set_aspect("equal", adjustable="datalim")
+    return figure
+
+
+def _plane(folder: Path | None) -> tuple[PreparedDataset | None, str]:
+    """Data of two columns, or None and why."""
+    if folder is None:
+        return None, "the points were not prepared"
+    try:
+        data = load_prepared(folder)
+    except DatasetSkipped as skipped:
+        return None, str(skipped)
+    if data.X.shape[1] != 2:
+        return None, f"the points have {data.X.shape[1]} features, not two"
+    return data, ""
+
+
+def _stored_labels(stores: Path, cell: pd.Series) -> np.ndarray | None:
+    entry = CellStore(stores / cell.dataset / cell.method / f"k{cell.n_clusters}").get(cell.key)
+    return None if entry is None else entry[1]
+
+
 PLOTS: dict[str, Callable[[Material], Figure]] = {
     "front": plot_front,
     "lam_tradeoff": plot_lam_tradeoff,
     "convergence": plot_convergence,
     "cost_by_k": plot_cost_by_k,
+    "clusters": plot_clusters,
 }
 
 
@@ -217,6 +329,9 @@ def plot_figures(
     folder: Path,
     shown: Names,
     formats: Sequence[str],
+    *,
+    planes: Sequence[Path] = (),
+    stores: Path = Path(),
 ) -> None:
     """Draw figures of the catalogue.
 
@@ -230,7 +345,12 @@ def plot_figures(
         Output.
     shown : Names
     formats : sequence of str
+    planes : sequence of Path
+        Prepared data sets, unscaled, in folders of their names: for figures that show points.
+    stores : Path
+        Folder of the stores of cells, by data set, method and K.
     """
+    of_plane = {folder.name: folder for folder in planes}
     frame = pd.read_parquet(scores)
     steps = pd.read_parquet(scores.with_name("steps.parquet"))
     for stem, (name, dataset) in requests.items():
@@ -238,5 +358,6 @@ def plot_figures(
         mine = frame.dataset == dataset
         if kind.method:
             mine &= frame.method == kind.method
-        material = Material(kind, frame[mine], steps, shown.dataset(dataset), shown)
+        title, plane = shown.dataset(dataset), of_plane.get(dataset)
+        material = Material(kind, frame[mine], steps, title, shown, plane, stores)
         _save(PLOTS[kind.plot](material), folder / stem, formats)

@@ -263,7 +263,7 @@ def _compared(caption: str, rows: pd.DataFrame, shown: Names) -> Table:
         Column("Difference", is_number=True),
         Column("Verdict", filters=True),
         Column("K", is_number=True),
-        Column("λ: ours (paper's)", is_number=True),
+        Column("Setting (paper's λ)"),
         Column("Remark"),
     ]
     body = [
@@ -276,7 +276,7 @@ def _compared(caption: str, rows: pd.DataFrame, shown: Names) -> Table:
             percent(row.difference),
             Verdict(row.verdict),
             "–" if pd.isna(row.n_clusters) else str(row.n_clusters),
-            _lams(row),
+            _setting(row),
             _first_line(row.remark),
         ]
         for row in rows.itertuples()
@@ -284,10 +284,9 @@ def _compared(caption: str, rows: pd.DataFrame, shown: Names) -> Table:
     return Table(caption, columns, body)
 
 
-def _lams(row: Any) -> str:
-    if pd.isna(row.chosen_lam):
-        return "–"
-    return lam(row.chosen_lam) + (f" ({lam(row.lam)})" if pd.notna(row.lam) else "")
+def _setting(row: Any) -> str:
+    ours = "–" if pd.isna(row.setting) or not row.setting else str(row.setting).replace("lam=", "λ = ")
+    return ours + (f" ({lam(row.lam)})" if pd.notna(row.lam) else "")
 
 
 def _others(rows: pd.DataFrame, shown: Names) -> Table | None:

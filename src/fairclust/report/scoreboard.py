@@ -64,11 +64,11 @@ def scoreboard(scores: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         A row per reported cell, in the papers' order: the reported columns and reproduced, difference
-        (relative), chosen_lam, seed, n_ok, n_all, verdict, remark.
+        (relative), chosen_lam, setting, seed, n_ok, n_all, verdict, remark.
     """
     reported = load_reported()
     compared = [compare(spec, scores) for spec in PAPER_TABLES.values()]
-    ours = ["reproduced", "difference", "chosen_lam", "seed", "n_ok", "n_all", "remark"]
+    ours = ["reproduced", "difference", "chosen_lam", "setting", "seed", "n_ok", "n_all", "remark"]
     # A stand-in or a method beyond the paper never has the key of a reported cell.
     found = pd.concat(compared, ignore_index=True)[[*KEY, *ours]].drop_duplicates(list(KEY))
     frame = reported.merge(found, how="left", on=list(KEY), validate="one_to_one")
@@ -77,7 +77,7 @@ def scoreboard(scores: pd.DataFrame) -> pd.DataFrame:
     judged = [_judge(row, scores, reasons, laid_out) for row in frame.to_dict("records")]
     columns = ["reproduced", "difference", "verdict", "remark"]
     verdicts = pd.DataFrame(judged, columns=columns, index=frame.index)
-    return pd.concat([reported, frame[["chosen_lam", "seed", "n_ok", "n_all"]], verdicts], axis=1)
+    return pd.concat([reported, frame[["chosen_lam", "setting", "seed", "n_ok", "n_all"]], verdicts], axis=1)
 
 
 def _judge(

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import pandas as pd
 
-RULE = (
-    "Of the starts (seeds) of one setting the one with the lowest value of the method's own objective "
-    "counts; the smallest lambda whose fairness error is within the level is taken, for methods without "
-    "lambda the cheapest setting."
-)
+from fairclust.metrics.table import METRICS
+from fairclust.report.catalogue import BY_LAM, PaperTable, Rule
+from fairclust.reported import load_reported
+
 NOT_RUN = "not yet run"
+# For what no paper reports a level of.
+OVERVIEW_LEVEL = 0.05
+
+
+def describe(rule: Rule) -> str:
+    """The rule in words, for readers of a table."""
+    fairness = METRICS[rule.fairness].label
+    # An abbreviation keeps its capitals.
+    fairness = fairness if fairness.isupper() else fairness.lower()
+    starts = "Of the starts (seeds) of one setting the one with the lowest objective of the method counts"
+    if rule.order == "lam":
+        return (
+            f"{starts}; the smallest lambda whose {fairness} is within the level is taken, and where that "
+            "leaves several settings, or for methods without lambda, the cheapest."
+        )
+    order = METRICS[rule.order].label
+    return f"{starts}; of the settings whose {fairness} is within the level, that with the lowest {order}."
 
 
 @dataclass(frozen=True)
@@ -26,12 +43,15 @@ class Choice:
         Why there is no cell, or what the reader must know of the one chosen.
     n_ok, n_all : int
         Cells that ended well, out of all.
+    setting : str
+        The values that the cell has for the parameters of the grid.
     """
 
     cell: pd.Series | None
     note: str
     n_ok: int
     n_all: int
+    setting: str = ""
 
 
 def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
@@ -45,7 +65,7 @@ def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Sorted by lambda.
+        Sorted by lambda, then by that objective.
     """
     ok = cells[cells.status == "ok"]
     by = ok.objective.where(ok.objective.notna(), ok.sse)
@@ -53,15 +73,21 @@ def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
     return ranked.drop_duplicates("params").drop(columns="_by")
 
 
-def choose(cells: pd.DataFrame, level: float | None = None) -> Choice:
-    """Choose by `RULE`.
+def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
+    """Which values of a fairness metric are at least as good as the level."""
+    return values >= level if METRICS[fairness].direction == "higher" else values <= level
+
+
+def choose(cells: pd.DataFrame, level: float | None = None, rule: Rule = BY_LAM) -> Choice:
+    """Choose by a rule.
 
     Parameters
     ----------
     cells : DataFrame
         As for `best_starts`.
     level : float, optional
-        Largest fairness error allowed; without it the lowest objective wins.
+        The worst value of the rule's fairness metric allowed; without it the lowest objective wins.
+    rule : Rule
 
     Returns
     -------
@@ -76,19 +102,59 @@ def choose(cells: pd.DataFrame, level: float | None = None) -> Choice:
             str(first.reason).splitlines()[0].removesuffix(" Tried:") if first.reason else "no reason given"
         )
         return Choice(None, f"{first.status}: {reason.rstrip('.')}", 0, n_all)
-    best = best_starts(cells)
-    if best.lam.isna().all():
-        # Cheapest first; a method with one setting has nothing to choose.
-        best = best.assign(_by=best.objective.fillna(best.sse)).sort_values("_by").drop(columns="_by")
-        if len(best) == 1:
-            level = None
-    if level is None:
-        by = best.objective.fillna(best.sse)
-        return Choice(best.loc[by.idxmin()], "", n_ok, n_all)
-    within = best[best.fairness_error <= level]
-    if len(within):
-        return Choice(within.iloc[0], "", n_ok, n_all)
-    nearest = best.loc[best.fairness_error.idxmin()]
-    return Choice(
-        nearest, f"no setting of the grid meets the level {level:.3g}: the fairest is shown", n_ok, n_all
+    best, note = best_starts(cells), ""
+    cost = best.objective.fillna(best.sse)
+    if level is None or len(best) == 1:
+        # Nothing to choose, or nothing to choose by.
+        chosen = best.loc[cost.idxmin()]
+    else:
+        values = best[rule.fairness]
+        enough = best[within(values, level, rule.fairness)]
+        if len(enough):
+            order = cost if rule.order == "lam" else best[rule.order]
+            by_lam = rule.order == "lam" and best.lam.notna().any()
+            chosen = enough.iloc[0] if by_lam else enough.loc[order[enough.index].idxmin()]
+        else:
+            higher = METRICS[rule.fairness].direction == "higher"
+            chosen = best.loc[values.idxmax() if higher else values.idxmin()]
+            note = f"no setting of the grid meets the level {level:.3g}: the fairest is shown"
+    return Choice(chosen, note, n_ok, n_all, _setting(chosen, cells))
+
+
+def _setting(cell: pd.Series, cells: pd.DataFrame) -> str:
+    """The parameters of a cell that differ among the cells."""
+    params, others = json.loads(cell.params), [json.loads(text) for text in cells.params.unique()]
+    varied = [key for key in params if any(other.get(key) != params[key] for other in others)]
+    return ", ".join(f"{key}={_short(params[key])}" for key in varied)
+
+
+def _short(value: object) -> str:
+    return f"{value:,.10g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def reported_level(spec: PaperTable, dataset: str, method: str) -> float | None:
+    """The fairness that a paper reports for a method, or else for its own, within its printed digits.
+
+    An error of 0.00 stands for anything below 0.005, a balance of 0.50 for anything from 0.495 on.
+
+    Parameters
+    ----------
+    spec : PaperTable
+    dataset, method : str
+
+    Returns
+    -------
+    float or None
+        None if the paper reports none.
+    """
+    fairness = spec.rule.fairness
+    of = load_reported(spec.paper).query(
+        "table == @table and dataset == @dataset and metric == @fairness and value.notna()",
+        local_dict={"table": spec.level_table or spec.table, "dataset": dataset, "fairness": fairness},
     )
+    slack = 0.5 if METRICS[fairness].direction == "lower" else -0.5
+    for name in (method, spec.own):
+        mine = of[of.method == name]
+        if len(mine):
+            return float(mine.value.iloc[0] + slack * 10.0 ** -mine.decimals.iloc[0])
+    return None

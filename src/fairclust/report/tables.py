@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 
 from fairclust.metrics.table import METRICS
-from fairclust.report.catalogue import PAPER_TABLES, Names, PaperTable
+from fairclust.report.catalogue import BY_LAM, PAPER_TABLES, Names, PaperTable
 from fairclust.report.render import lam, number, percent, write_table
-from fairclust.report.selection import NOT_RUN, RULE, choose
+from fairclust.report.selection import NOT_RUN, OVERVIEW_LEVEL, choose, describe, reported_level, within
 from fairclust.reported import PAPERS, load_reported
 
-OVERVIEW_LEVEL = 0.05
 _OVERVIEW_METRICS = ["sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd"]
 
 
@@ -32,15 +31,15 @@ def compare(spec: PaperTable, scores: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         The reported columns and: level, reproduced, difference (relative; NaN against a reported zero),
-        chosen_lam, seed, n_ok, n_all, remark.
+        chosen_lam, setting, seed, n_ok, n_all, remark.
     """
     reported = _with_our_rows(spec, load_reported(spec.paper).query("table == @spec.table"))
     rows = []
     for (dataset, method), group in reported.groupby(["dataset", "method"], sort=False):
         k = int(group.n_clusters.iloc[0])
         cells = scores[(scores.dataset == dataset) & (scores.method == method) & (scores.n_clusters == k)]
-        level = _level(reported, str(dataset), str(method)) or _level(reported, str(dataset), spec.own)
-        choice = choose(cells, level)
+        level = reported_level(spec, str(dataset), str(method))
+        choice = choose(cells, level, spec.rule)
         for item in group.itertuples():
             value = np.nan if choice.cell is None else float(choice.cell[str(item.metric)])
             reference = float(item.value)
@@ -51,6 +50,7 @@ def compare(spec: PaperTable, scores: pd.DataFrame) -> pd.DataFrame:
                     "reproduced": value,
                     "difference": value / reference - 1 if reference else np.nan,
                     "chosen_lam": np.nan if choice.cell is None else choice.cell.lam,
+                    "setting": choice.setting,
                     "seed": None if choice.cell is None else choice.cell.seed,
                     "n_ok": choice.n_ok,
                     "n_all": choice.n_all,
@@ -72,64 +72,85 @@ def _with_our_rows(spec: PaperTable, reported: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def _level(reported: pd.DataFrame, dataset: str, method: str) -> float | None:
-    """The reported fairness error, within its printed digits: 0.00 stands for anything below 0.005."""
-    of = reported[(reported.dataset == dataset) & (reported.method == method)]
-    error = of[of.metric == "fairness_error"]
-    if error.value.isna().all():
-        return None
-    return float(error.value.iloc[0] + 0.5 * 10.0 ** -error.decimals.iloc[0])
-
-
 def _paper_table(spec: PaperTable, scores: pd.DataFrame, names: Names, stem: Path) -> None:
     long = compare(spec, scores)
-    data, shown = [], []
+    run = {method for method, of_method in long.groupby("method") if of_method.n_all.any()}
+    data: list[dict[str, object]] = []
+    shown: list[dict[str, object]] = []
     notes = [
         "Every cell: reproduced (reported; relative difference of costs).",
-        f"{RULE} The level is the error that the paper reports for the method, within its printed digits "
-        "(0.05 admits 0.055).",
+        f"{describe(spec.rule)} The level is what the paper reports for the method, within its printed "
+        "digits (an error of 0.05 admits 0.055).",
+        *spec.remarks,
     ]
     for dataset, of_dataset in long.groupby("dataset", sort=False):
-        first = of_dataset.iloc[0]
+        first, title = of_dataset.iloc[0], names.dataset(str(dataset))
         row: dict[str, object] = {"dataset": dataset, "n_rows": first.n_rows, "n_clusters": first.n_clusters}
-        text = {"data set": names.dataset(str(dataset))}
+        text: dict[str, object] = {"data set": title}
         for method, of_method in of_dataset.groupby("method", sort=False):
-            label, last = names.method(str(method)), of_method.iloc[0]
-            for item in of_method.itertuples():
-                column = f"{method} {item.metric}"
-                row |= {
-                    f"{column} reported": item.value,
-                    f"{column} reproduced": item.reproduced,
-                    f"{column} difference": item.difference,
-                }
-                text[f"{label}: {METRICS[str(item.metric)].label}"] = _beside(item)
-            row |= {
-                f"{method} lam reported": last.lam,
-                f"{method} lam": last.chosen_lam,
-                f"{method} seed": last.seed,
-                f"{method} cells ok": last.n_ok,
-                f"{method} cells": last.n_all,
-                f"{method} remark": last.remark,
-            }
-            if of_method.lam.notna().any():
-                text[f"{label}: lambda"] = f"{lam(last.chosen_lam)} ({lam(last.lam)})"
-            if long[long.method == method].n_all.any():
-                text[f"{label}: cells"] = f"{last.n_ok}/{last.n_all}"
-            notes += _unlucky_seeds(scores, of_method, names)
-            if last.remark and last.remark != NOT_RUN:
-                notes.append(f"{names.dataset(str(dataset))}, {label}: {last.remark}.")
-        data.append(row)
-        shown.append(text)
+            label, remark = names.method(str(method)), of_method.iloc[0].remark
+            numbers, words = _numbers(of_method), _words(of_method, spec, method in run)
+            if spec.by_method:
+                data.append({**row, "method": method, **numbers})
+                shown.append({**text, "method": label, **words})
+            else:
+                row |= {f"{method} {name}": value for name, value in numbers.items()}
+                text |= {f"{label}: {name}": value for name, value in words.items()}
+            notes += _unlucky_seeds(scores, of_method, spec, names)
+            if remark and remark != NOT_RUN:
+                notes.append(f"{title}, {label}: {remark}.")
+        if not spec.by_method:
+            data.append(row)
+            shown.append(text)
     title = f"{PAPERS[spec.paper].short_name}, Table {spec.table}: {spec.title}, reported and reproduced"
     write_table(stem, pd.DataFrame(data), pd.DataFrame(shown).fillna("–"), title=title, notes=notes)
 
 
-def _unlucky_seeds(scores: pd.DataFrame, of_method: pd.DataFrame, names: Names) -> list[str]:
+def _numbers(of_method: pd.DataFrame) -> dict[str, object]:
+    """What the CSV says of a method on a data set."""
+    row: dict[str, object] = {}
+    for item in of_method.itertuples():
+        row |= {
+            f"{item.metric} reported": item.value,
+            f"{item.metric} reproduced": item.reproduced,
+            f"{item.metric} difference": item.difference,
+        }
+    last = of_method.iloc[0]
+    return row | {
+        "lam reported": last.lam,
+        "lam": last.chosen_lam,
+        "setting": last.setting,
+        "seed": last.seed,
+        "cells ok": last.n_ok,
+        "cells": last.n_all,
+        "remark": last.remark,
+    }
+
+
+def _words(of_method: pd.DataFrame, spec: PaperTable, was_run: bool) -> dict[str, object]:
+    """What readers see of a method on a data set."""
+    last = of_method.iloc[0]
+    text: dict[str, object] = {
+        METRICS[str(item.metric)].label: _beside(item) for item in of_method.itertuples()
+    }
+    if of_method.lam.notna().any():
+        text["lambda"] = f"{lam(last.chosen_lam)} ({lam(last.lam)})"
+    elif spec.by_method:
+        text["setting"] = last.setting or "–"
+    if was_run:
+        text["cells"] = f"{last.n_ok}/{last.n_all}"
+    return text
+
+
+def _unlucky_seeds(
+    scores: pd.DataFrame, of_method: pd.DataFrame, spec: PaperTable, names: Names
+) -> list[str]:
     """The seeds that miss the level at the lambda that the paper reports, if any do."""
     cell = of_method.iloc[0]
     at = scores[(scores.dataset == cell.dataset) & (scores.method == cell.method) & (scores.lam == cell.lam)]
-    missed = at[(at.status == "ok") & (at.n_clusters == cell.n_clusters) & (at.fairness_error > cell.level)]
-    if missed.empty:
+    at = at[(at.status == "ok") & (at.n_clusters == cell.n_clusters)]
+    missed = at[~within(at[spec.rule.fairness], cell.level, spec.rule.fairness)]
+    if missed.empty or np.isnan(cell.level):
         return []
     seeds = ", ".join(map(str, sorted(missed.seed)))
     return [
@@ -142,10 +163,11 @@ def _beside(item: Any) -> str:
     """Reproduced (reported; difference), or the reason in a word."""
     decimals = int(item.decimals) if pd.notna(item.decimals) else 2
     reported = number(item.value, decimals)
-    if METRICS[str(item.metric)].needs != "table" and not np.isnan(item.difference):
+    metric = METRICS[str(item.metric)]
+    if metric.needs != "table" and metric.direction == "lower" and not np.isnan(item.difference):
         reported += f"; {percent(item.difference)}"
     ours = (
-        item.remark.partition(":")[0]
+        item.remark.partition(":")[0] or "–"
         if pd.isna(item.reproduced)
         else number(item.reproduced, max(decimals, 2))
     )
@@ -153,7 +175,7 @@ def _beside(item: Any) -> str:
 
 
 def _overview(scores: pd.DataFrame, names: Names, stem: Path) -> None:
-    data, shown, notes = [], [], [RULE + f" The level is {OVERVIEW_LEVEL:g}."]
+    data, shown, notes = [], [], [f"{describe(BY_LAM)} The level is {OVERVIEW_LEVEL:g}."]
     for (dataset, k, method), cells in scores.groupby(["dataset", "n_clusters", "method"], sort=False):
         choice = choose(cells, OVERVIEW_LEVEL)
         values = {m: np.nan if choice.cell is None else float(choice.cell[m]) for m in _OVERVIEW_METRICS}
@@ -161,6 +183,7 @@ def _overview(scores: pd.DataFrame, names: Names, stem: Path) -> None:
         data.append(
             {
                 **{"dataset": dataset, "n_clusters": k, "method": method, "lam": chosen},
+                "setting": choice.setting,
                 **values,
                 **{"cells_ok": choice.n_ok, "cells": choice.n_all, "remark": choice.note},
             }
@@ -170,7 +193,7 @@ def _overview(scores: pd.DataFrame, names: Names, stem: Path) -> None:
                 "data set": names.dataset(str(dataset)),
                 "K": k,
                 "method": names.method(str(method)),
-                "lambda": lam(chosen),
+                "setting": choice.setting or "–",
                 **{METRICS[m].label: number(v, METRICS[m].decimals) for m, v in values.items()},
                 "cells": f"{choice.n_ok}/{choice.n_all}",
             }

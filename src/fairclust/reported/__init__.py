@@ -13,6 +13,7 @@ Each paper has one CSV in this folder, transcribed from its tables. What to know
 - A cell without a number (``N/A``, or a claim made in words only) has no value, and its ``note`` says why.
 """
 
+from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
@@ -131,6 +132,7 @@ def load_reported(paper: str | None = None) -> pd.DataFrame:
     return pd.concat([_read(key) for key in keys], ignore_index=True)
 
 
+@cache
 def _read(paper: str) -> pd.DataFrame:
     source = resources.files(__name__).joinpath(f"{paper}.csv")
     with source.open(encoding="utf-8") as stream:

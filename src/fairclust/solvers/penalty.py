@@ -18,7 +18,8 @@ import numpy as np
 from fairclust.base import Diverged
 from fairclust.kernels.assignment import Potentials
 from fairclust.solvers.bound import fairness_term
-from fairclust.solvers.shares import curvature, dual_prices, share_rows, temperature_unit
+from fairclust.solvers.criteria import exact_shares
+from fairclust.solvers.prices import ROUNDING, curvature, dual_prices, temperature_unit
 
 # Temperatures in units of the mean gap between a point's two smallest potentials.
 _FROM_NEAREST = (1.0, 0.25, 0.06, 0.02, 0.005, 0.002)
@@ -34,7 +35,6 @@ _COLD_PASSES, _WARM_PASSES = 60, 15
 _SMALL_STEP = 0.1
 _SUFFICIENT = 1e-4
 _SHORTEST_STEP = 1.0 / 64
-_ROUNDING = {"f": 1e-7, "d": 1e-14}
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _evaluate(
     if not np.isfinite(value):
         raise Diverged(f"the smoothed energy is {value} at temperature {temperature:g} (lam={lam:g})")
     paid = mass * (prices - prices.min(axis=1, keepdims=True))
-    noise = _ROUNDING[potentials.a.dtype.char] * (potential - potentials.row_min_sum + float(paid.sum()))
+    noise = ROUNDING[potentials.a.dtype.char] * (potential - potentials.row_min_sum + float(paid.sum()))
     padded = mass + _PSEUDO_COUNT * target[:, None]
     slope = 1.0 / padded.sum(axis=0) - target[:, None] / padded
     return _Smoothed(prices, mass, value, noise, lam * slope - prices, curvature(mass, moments))
@@ -246,7 +246,7 @@ def minimize_penalty(
         return _descend(potentials, start, _FROM_SHARES if heat else _FROM_PRICES, unit, lam, target)
     sizes = np.bincount(potentials.layout.group, potentials.layout.count, len(target))
     # The data's own shares, which can be met: the target's need not be.
-    fair = dual_prices(potentials, share_rows(sizes / sizes.sum(), shape[1]))
+    fair = dual_prices(potentials, exact_shares(sizes / sizes.sum()))
     best = _descend(potentials, fair.prices, _FROM_SHARES, unit, lam, target)
     n_passes = fair.n_passes + best.n_passes
     if not best.converged or (best.counts == 0).any():

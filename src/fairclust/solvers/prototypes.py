@@ -29,18 +29,11 @@ from fairclust.base import (
 )
 from fairclust.kernels.assignment import Potentials
 from fairclust.solvers.bound import bound_iteration, fairness_term
+from fairclust.solvers.centers import Prototypes
 from fairclust.solvers.penalty import PenaltySolution, minimize_penalty
 
 # Stopping rules: the published program's; where steps never rise, a tighter one costs little.
 _TOL = {"mm": 1e-4, "accelerated": 1e-5}
-
-
-class Prototypes(NamedTuple):
-    """Centres, the rows of X that they are (k-medians), and how far from the best ones they may be."""
-
-    centers: np.ndarray
-    rows: np.ndarray | None = None
-    gap: float = 0.0
 
 
 @dataclass

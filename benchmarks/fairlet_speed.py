@@ -1,0 +1,106 @@
+"""Fairlets: time and cost of the quadtree's against a plain greedy search and the minimum-cost flow.
+
+    python benchmarks/fairlet_speed.py [--rows 2000 20000 200000] [--features 25] [--csv FILE]
+
+The greedy search is quadratic in the number of rows: every point of the smaller group takes the nearest free
+point of the larger, then every point that is left joins the nearest fairlet that has room. It and the flow
+are left out where they would take long. Cost: the distances of the points to the medoids of their fairlets,
+over the number of points. Seconds are those of one process, CPU time.
+
+The data are drawn from `census_like`, scaled as the papers scale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from fairclust.datasets.census_like import make_census_like
+from fairclust.datasets.scaling import standardize, unit_rows
+from fairclust.kernels.fairlets import fairlet_medoids
+from fairclust.solvers.fairlets import flow_fairlets, quadtree_fairlets
+
+Q = 2
+MOST_GREEDY = 20_000
+MOST_FLOW = 2000
+
+
+def tree(X: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    return quadtree_fairlets(X, codes, 1, Q, np.random.RandomState(0))
+
+
+def greedy(X: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    few = int(np.bincount(codes).argmin())
+    centers, others = np.flatnonzero(codes == few), np.flatnonzero(codes != few)
+    fairlet = np.full(len(X), -1)
+    fairlet[centers] = np.arange(len(centers))
+    free = np.ones(len(others), bool)
+    for c in centers:
+        distances = cdist(X[[c]], X[others])[0]
+        nearest = np.where(free, distances, np.inf).argmin()
+        free[nearest] = False
+        fairlet[others[nearest]] = fairlet[c]
+    room = np.full(len(centers), Q - 1)
+    for i in others[free]:
+        distances = cdist(X[[i]], X[centers])[0]
+        nearest = np.where(room > 0, distances, np.inf).argmin()
+        room[nearest] -= 1
+        fairlet[i] = nearest
+    return fairlet
+
+
+def flow(X: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    return flow_fairlets(X, codes, Q, squared=False)
+
+
+def cost(X: np.ndarray, fairlet: np.ndarray) -> float:
+    members = np.argsort(fairlet, kind="stable")
+    rows = fairlet_medoids(X, members, np.cumsum(np.bincount(fairlet)))
+    return float(np.linalg.norm(X - X[rows[fairlet]], axis=1).mean())
+
+
+def measure(make: Callable[..., np.ndarray], X: np.ndarray, codes: np.ndarray) -> tuple[float, float]:
+    begin = process_time()
+    fairlet = make(X, codes)
+    return process_time() - begin, cost(X, fairlet)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[2000, 20_000, 200_000])
+    parser.add_argument("--features", type=int, default=25)
+    parser.add_argument("--csv", help="write the measurements here, too")
+    args = parser.parse_args()
+
+    found = []
+    for n in args.rows:
+        X, codes, *_ = make_census_like(n_rows=n, n_features=args.features)
+        standardize(X)
+        unit_rows(X)
+        # Compilation is not what is measured.
+        tree(X[:100], codes[:100])
+        seconds = {}
+        for make, most in ((tree, np.inf), (greedy, MOST_GREEDY), (flow, MOST_FLOW)):
+            if n > most:
+                continue
+            seconds[make.__name__], per_point = measure(make, X, codes)
+            found.append([n, make.__name__, seconds[make.__name__], per_point])
+            print(
+                f"{n:>9,} {make.__name__:>7} {seconds[make.__name__]:9.3f} s, cost {per_point:.4f}",
+                flush=True,
+            )
+        for other in seconds.keys() - {"tree"}:
+            print(f"{n:>9,} time, {other} / tree: {seconds[other] / seconds['tree']:,.0f}")
+    if args.csv:
+        with Path(args.csv).open("w", newline="") as file:
+            csv.writer(file).writerows([["rows", "fairlets", "cpu_seconds", "cost"], *found])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""Time of fair mixtures against a plain NumPy transcription of generalised EM.
+
+    python benchmarks/fmc_speed.py [--rows 2458285] [--mirror DIR] [--threads 2] [--csv FILE]
+
+Every measurement runs in a process of its own, so that its peak memory is its own. The round of ten
+gradient steps is that of Adult (K = 10) where a mirror holds it, else of as many rows of `census_like`;
+mini-batches and sub-samples are of `census_like` (25 features, two groups, K = 10). A sub-sample is timed
+from the whole matrix to the labels of all rows. Rounds and passes are in seconds of the processor, which
+other programs on the machine disturb less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import multiprocessing
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from fairclust.kernels.mixture import MixtureTiles
+from fairclust.methods import FairMixture
+from fairclust.metrics.table import score_labels
+from fairclust.solvers.group_gap import delta, paper_penalty
+from fairclust.solvers.mixture import Family, Mixture
+from fairclust.solvers.mixture_fit import FairPart, FullData, fair_em
+from vfc_speed import SEED, centers_of, child, large, small
+
+LAM = 20.0
+K = 10
+
+
+def least(call: Callable[[], Any], repeats: int) -> float:
+    """Least processor time of some calls, after one that compiles and warms up."""
+    call()
+    times = []
+    for _ in range(repeats):
+        begin = process_time()
+        call()
+        times.append(process_time() - begin)
+    return min(times)
+
+
+def numpy_round(X: np.ndarray, groups: np.ndarray, means: np.ndarray, n_steps: int = 10) -> np.ndarray:
+    """An E-step and gradient steps on Q - lam * Delta, as eq. (10) reads, on N x K matrices in float64."""
+    n, d = X.shape
+    eta, log_sd = np.zeros(len(means)), 0.0
+    member = groups == 0
+    psi_of = None
+    for _ in range(n_steps):
+        away = X[:, None] - means
+        squares = (away**2).sum(axis=2)
+        z = eta - logsumexp(eta) - d * log_sd - 0.5 * squares * np.exp(-2 * log_sd)
+        psi = np.exp(z - logsumexp(z, axis=1, keepdims=True))
+        psi_of = psi if psi_of is None else psi_of
+        _, by_M = delta(np.stack([psi[member].mean(axis=0), psi[~member].mean(axis=0)]))
+        C = by_M[groups] / np.where(member, member.sum(), n - member.sum())[:, None]
+        w = psi_of / n - LAM * psi * (C - (C * psi).sum(axis=1, keepdims=True))
+        step = 1e-2
+        eta = eta + step * (w.sum(axis=0) - np.exp(eta - logsumexp(eta)) * w.sum())
+        by_sd = (w * (squares * np.exp(-2 * log_sd) - d)).sum()
+        means = means + step * (w[:, :, None] * away).sum(axis=0) * np.exp(-2 * log_sd)
+        log_sd += step * by_sd
+    return means
+
+
+def round_numpy(args: argparse.Namespace) -> dict[str, float]:
+    X, groups = small(args.mirror)
+    return {"seconds": least(lambda: numpy_round(X, groups, centers_of(X, K)), 2)}
+
+
+def round_tiles(args: argparse.Namespace) -> dict[str, float]:
+    X, groups = small(args.mirror)
+    shift, none = X.mean(axis=0), np.zeros((len(X), 0), np.int32)
+    tiles = MixtureTiles.pack(X, none, 0, groups, 2, shift)
+    family = Family(True, X.shape[1], (), np.full((1, 1), -5.0))
+    start = Mixture(family, np.zeros(K), centers_of(X, K) - shift, np.zeros((1, 1)), np.zeros((K, 0)))
+    fair = FairPart(tiles, np.bincount(groups), paper_penalty(LAM))
+    components = start.components()
+
+    def rounds(n: int) -> None:
+        fair_em(FullData(tiles), fair, start, max_iter=n, n_gradient_steps=10, learning_rate=1e-2, tol=0.0)
+
+    ten, twenty = least(lambda: rounds(10), 3), least(lambda: rounds(20), 3)
+    return {
+        "seconds": (twenty - ten) / 10,
+        "responsibilities_seconds": least(lambda: tiles.table(components, with_logsum=False), 20),
+        "e_step_seconds": least(lambda: tiles.moments(components), 20),
+    }
+
+
+def fit(model: FairMixture, X: np.ndarray, groups: np.ndarray) -> dict[str, float]:
+    # On a few rows first: compilation is not what is measured.
+    clone(model).set_params(max_iter=2).fit(X[:20_000], sensitive_features=groups[:20_000])
+    begin, begin_cpu = perf_counter(), process_time()
+    model.fit(X, sensitive_features=groups)
+    found = {"seconds": perf_counter() - begin, "cpu_seconds": process_time() - begin_cpu}
+    scores = score_labels(
+        X, model.labels_, groups, n_clusters=K, n_groups=2, metrics=["sse", "balance", "delta"]
+    )
+    return {**found, "rounds": model.n_iter_, "nll": model.nll_, "nonempty": model.n_nonempty_, **scores}
+
+
+def mini_batches(args: argparse.Namespace) -> dict[str, float]:
+    X, groups = mapped(args.rows, args.folder)
+    return fit(FairMixture(K, lam=LAM, batch_size=0.1, random_state=SEED), X, groups)
+
+
+def sub_sample(args: argparse.Namespace, share: float) -> dict[str, float]:
+    X, groups = mapped(args.rows, args.folder)
+    return fit(FairMixture(K, lam=LAM, subsample=share, random_state=SEED), X, groups)
+
+
+def one_per_cent(args: argparse.Namespace) -> dict[str, float]:
+    return sub_sample(args, 0.01)
+
+
+def three_per_cent(args: argparse.Namespace) -> dict[str, float]:
+    return sub_sample(args, 0.03)
+
+
+def five_per_cent(args: argparse.Namespace) -> dict[str, float]:
+    return sub_sample(args, 0.05)
+
+
+def ten_per_cent(args: argparse.Namespace) -> dict[str, float]:
+    return sub_sample(args, 0.1)
+
+
+def write_large(args: argparse.Namespace) -> dict[str, float]:
+    """The large data set on disk, for the others to map."""
+    X, groups = large(args.rows)
+    np.save(Path(args.folder) / "X.npy", X)
+    np.save(Path(args.folder) / "groups.npy", groups)
+    return {"rows": len(X)}
+
+
+def mapped(rows: int, folder: str) -> tuple[np.ndarray, np.ndarray]:
+    return np.load(Path(folder) / "X.npy", mmap_mode="r"), np.load(Path(folder) / "groups.npy")
+
+
+def run_child(call: Any, args: Any, threads: int, out: Any) -> None:
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    child(call, args, threads, out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2_458_285)
+    parser.add_argument("--mirror", help="folder with adult/adult.data")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--csv", help="write the measurements here, too")
+    args = parser.parse_args()
+
+    context = multiprocessing.get_context("spawn")
+    found: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as args.folder:
+        for name, call, threads in (
+            ("round of ten gradient steps, NumPy", round_numpy, 1),
+            ("round of ten gradient steps, tiles", round_tiles, 1),
+            ("large data", write_large, 1),
+            ("mini-batches of 10%", mini_batches, args.threads),
+            ("sub-sample of 1%", one_per_cent, args.threads),
+            ("sub-sample of 3%", three_per_cent, args.threads),
+            ("sub-sample of 5%", five_per_cent, args.threads),
+            ("sub-sample of 10%", ten_per_cent, args.threads),
+        ):
+            queue = context.Queue()
+            process = context.Process(target=run_child, args=(call, args, threads, queue))
+            process.start()
+            found[name] = queue.get()
+            process.join()
+            print(f"{name} ({threads} threads):", end=" ")
+            print(", ".join(f"{key} {value:,.4g}" for key, value in found[name].items()), flush=True)
+    plain, tiles = (found[f"round of ten gradient steps, {how}"]["seconds"] for how in ("NumPy", "tiles"))
+    print(f"round of ten gradient steps, NumPy / tiles: {plain / tiles:.1f}")
+    batches = found["mini-batches of 10%"]["seconds"]
+    for name, values in found.items():
+        if name.startswith("sub-sample"):
+            print(f"{name} / mini-batches: {values['seconds'] / batches:.3f}")
+    if args.csv:
+        with Path(args.csv).open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["rows", "measurement", "quantity", "value"])
+            for name, values in found.items():
+                writer.writerows([args.rows, name, key, value] for key, value in values.items())
+
+
+if __name__ == "__main__":
+    main()

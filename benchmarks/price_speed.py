@@ -1,0 +1,232 @@
+"""Time, memory and cost of fair clustering by group prices, against HiGHS and min-cost flow.
+
+    python benchmarks/price_speed.py [--mirror DIR] [--rows 2458285] [--threads 2] [--csv FILE]
+
+Every measurement runs in a process of its own, so that its peak memory is its own. Adult and Bank are read
+from the mirror; without it they are left out. The large data are drawn from `census_like` (25 features, two
+groups, K = 20), written to a file and mapped from there. OR-Tools is measured where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import multiprocessing
+import resource
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numba
+import numpy as np
+import yaml
+from scipy.spatial.distance import cdist
+from sklearn.exceptions import ConvergenceWarning
+
+from fairclust import fair_assignment
+from fairclust.datasets import Catalogue, fetch_source
+from fairclust.datasets.census_like import make_census_like
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.scaling import standardize, unit_rows
+from fairclust.methods import PriceFairKMeans
+from fairclust.metrics import balance, contingency, delta, fairness_error
+from fairclust.solvers.fair_lp import fair_assignment_lp
+
+CONFIG = Path(__file__).parents[1] / "config" / "config.yaml"
+SEED = 0
+K_LARGE = 20
+
+
+def paper_data(name: str, mirror: str) -> tuple[np.ndarray, np.ndarray]:
+    """A data set of the catalogue, as the papers prepare it."""
+    stated = yaml.safe_load(CONFIG.read_text())
+    catalogue = Catalogue.model_validate({key: stated[key] for key in ("sources", "datasets")})
+    sources = catalogue.sources_of(name)
+    with tempfile.TemporaryDirectory() as raw:
+        paths = {key: fetch_source(key, spec, raw, [mirror], progress=False) for key, spec in sources.items()}
+        data = prepare_dataset(name, catalogue.datasets[name], paths, sources)
+    return data.X, data.groups
+
+
+def drawn(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """census_like, scaled as the papers scale, in float32."""
+    X, groups, *_ = make_census_like(n_rows=rows)
+    standardize(X)
+    unit_rows(X)
+    return X.astype(np.float32), groups
+
+
+def write_large(folder: Path, rows: int) -> None:
+    X, groups = drawn(rows)
+    np.save(folder / "X.npy", X)
+    np.save(folder / "groups.npy", groups)
+
+
+def warm_up(**params: Any) -> None:
+    """Compilation is not what is measured."""
+    X, groups = drawn(9_999)
+    PriceFairKMeans(10, n_init=1, max_iter=2, random_state=SEED, **params).fit(X, sensitive_features=groups)
+
+
+def fit(X: np.ndarray, groups: np.ndarray, n_clusters: int, **params: Any) -> dict[str, float]:
+    model = PriceFairKMeans(n_clusters, random_state=SEED, **params)
+    begin, begin_cpu = perf_counter(), process_time()
+    model.fit(X, sensitive_features=groups)
+    seconds, cpu_seconds = perf_counter() - begin, process_time() - begin_cpu
+    table = contingency(model.labels_, groups, n_clusters)
+    sse = 0.0
+    for k in range(n_clusters):
+        rows = X[model.labels_ == k].astype(float)
+        sse += float(((rows - rows.mean(axis=0)) ** 2).sum()) if len(rows) else 0.0
+    return {
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
+        "sse": sse,
+        "balance": balance(table),
+        "fairness_error": fairness_error(table),
+        "delta": delta(table),
+        "gap_percent": 100 * model.gap_,
+        "violation": model.violation_,
+        "outer": model.n_iter_,
+        "passes": sum(record["inner_iter"] for record in model.history_),
+    }
+
+
+def fit_paper(args: argparse.Namespace, name: str, **params: Any) -> dict[str, float]:
+    X, groups = paper_data(name, args.mirror)
+    warm_up(**params)
+    return fit(X, groups, 10, **params)
+
+
+def fit_large(args: argparse.Namespace) -> dict[str, float]:
+    X = np.load(args.folder / "X.npy", mmap_mode="r")
+    groups = np.load(args.folder / "groups.npy")
+    warm_up()
+    found = fit(X, groups, K_LARGE, n_init=1)
+    return {**found, "seconds_per_outer": found["seconds"] / found["outer"]}
+
+
+def same_problem(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Distances to rows drawn at random, groups, and bounds of twenty per cent."""
+    X, groups = drawn(rows)
+    centers = X[np.random.default_rng(SEED).choice(rows, 10, replace=False)]
+    shares = np.bincount(groups) / rows
+    return cdist(X, centers, "sqeuclidean"), groups, 0.8 * shares, shares / 0.8
+
+
+def assign(args: argparse.Namespace, rows: int) -> dict[str, float]:
+    warm_up(tolerance=0.2)
+    distances, groups, lower, upper = same_problem(rows)
+    begin = perf_counter()
+    found = fair_assignment(distances, groups, tolerance=0.2)
+    prices_seconds = perf_counter() - begin
+    out = {
+        "prices_seconds": prices_seconds,
+        "prices_cost": found.cost,
+        "lower_bound": found.lower_bound,
+        "gap_percent": 100 * found.gap,
+    }
+    if rows <= args.most_lp_rows:
+        begin = perf_counter()
+        exact = fair_assignment_lp(distances, groups, lower=lower, upper=upper)
+        lp_seconds = perf_counter() - begin
+        out |= {
+            "lp_seconds": lp_seconds,
+            "lp_cost": exact.cost,
+            "lp_over_prices": lp_seconds / prices_seconds,
+        }
+    counts = contingency(found.labels, groups, distances.shape[1])
+    return out | min_cost_flow(distances, groups, counts)
+
+
+def min_cost_flow(distances: np.ndarray, groups: np.ndarray, counts: np.ndarray) -> dict[str, float]:
+    """The cheapest labels with the counts of the prices' labels, by OR-Tools, costs in units of 1e-6."""
+    try:
+        from ortools.graph.python import min_cost_flow as flow
+    except ImportError:
+        return {}
+    rows, n_clusters = distances.shape
+    n_cells = counts.size
+    begin = perf_counter()
+    solver = flow.SimpleMinCostFlow()
+    points = np.repeat(np.arange(rows), n_clusters)
+    cells = rows + (groups[:, None] * n_clusters + np.arange(n_clusters)).ravel()
+    solver.add_arcs_with_capacity_and_unit_cost(
+        points, cells, np.ones(len(points), int), np.rint(distances.ravel() * 1e6).astype(int)
+    )
+    solver.set_nodes_supplies(np.arange(rows + n_cells), np.r_[np.ones(rows, int), -counts.ravel()])
+    status = solver.solve()
+    seconds = perf_counter() - begin
+    return (
+        {"flow_seconds": seconds, "flow_cost": solver.optimal_cost() / 1e6}
+        if status == solver.OPTIMAL
+        else {}
+    )
+
+
+def child(
+    call: Callable[..., dict[str, float]], args: Any, params: dict[str, Any], threads: int, out: Any
+) -> None:
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    found = call(args, **params)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    out.put({**found, "peak_mb": peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--mirror", help="folder with adult/adult.data and bank/bank-additional.zip")
+    parser.add_argument("--rows", type=int, default=2_458_285, help="0 leaves the large data out")
+    parser.add_argument("--threads", type=int, default=2, help="for the large data; the others run on one")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[2_000, 10_000, 30_000, 200_000])
+    parser.add_argument("--most-lp-rows", type=int, default=30_000)
+    parser.add_argument("--csv", help="write the measurements here, too")
+    args = parser.parse_args()
+
+    jobs: list[tuple[str, Callable[..., dict[str, float]], dict[str, Any], int]] = []
+    if args.mirror:
+        for name in ("adult", "bank_3"):
+            for params in (
+                {"tolerance": 0.0},
+                {"tolerance": 0.05},
+                {"tolerance": 0.2},
+                {"min_balance": 0.3968 if name == "adult" else 0.1676},
+                {"max_gap": 0.01},
+            ):
+                title = f"{name}, K = 10, ten starts, {next(f'{k} {v}' for k, v in params.items())}"
+                jobs.append((title, fit_paper, {"name": name, **params}, 1))
+    jobs += [(f"assignment of {rows:,} rows", assign, {"rows": rows}, 1) for rows in args.sizes]
+    if args.rows:
+        jobs.append((f"whole fit, {args.rows:,} rows", fit_large, {}, args.threads))
+
+    context = multiprocessing.get_context("spawn")
+    found: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        args.folder = Path(folder)
+        if args.rows:
+            writer = context.Process(target=write_large, args=(args.folder, args.rows))
+            writer.start()
+            writer.join()
+        for title, call, params, threads in jobs:
+            queue = context.Queue()
+            process = context.Process(target=child, args=(call, args, params, threads, queue))
+            process.start()
+            found[title] = queue.get()
+            process.join()
+            print(f"{title} ({threads} threads):", end=" ")
+            print(", ".join(f"{key} {value:,.5g}" for key, value in found[title].items()), flush=True)
+    if args.csv:
+        with Path(args.csv).open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["measurement", "quantity", "value"])
+            for title, values in found.items():
+                rows.writerows([title, key, value] for key, value in values.items())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,272 @@
+"""Fairlets: small sets of points of two groups, each balanced, that partition the data.
+
+A set of r and b points of the two groups is (p, q)-balanced if ``min(r, b) / max(r, b) >= p / q``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+# Halvings of the box around the data; its cells are counted in 16 bits.
+DEPTH = 16
+
+# Below this many points insertion beats the general sort and its allocations.
+_FEW = 24
+
+
+@numba.njit(cache=True, nogil=True)
+def grid_cells(X, origin, side):  # type: ignore[no-untyped-def]
+    """Cell of every point in the finest grid of a quadtree: ``floor(2**DEPTH (x - origin) / side)``.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    origin : ndarray of shape (n_features,)
+        Corner of the box; no point lies below it.
+    side : float
+        Of the box; positive.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features), uint16
+        Its bits, from the highest on, say in which half the point lies at every level.
+    """
+    cells = np.empty(X.shape, np.uint16)
+    top = 2.0**DEPTH - 1
+    for i in range(X.shape[0]):
+        for f in range(X.shape[1]):
+            cells[i, f] = np.uint16(min(top, max(0.0, (X[i, f] - origin[f]) / side * 2.0**DEPTH)))
+    return cells
+
+
+@numba.njit(cache=True, nogil=True)
+def _balanced(r, b, p, q):  # type: ignore[no-untyped-def]
+    return p * max(r, b) <= q * min(r, b)
+
+
+@numba.njit(cache=True, nogil=True)
+def _take(points, lo, hi, fairlet, number):  # type: ignore[no-untyped-def]
+    for i in range(lo, hi):
+        fairlet[points[i]] = number
+
+
+@numba.njit(cache=True, nogil=True)
+def _split(reds, blues, p, q, fairlet, number):  # type: ignore[no-untyped-def]
+    """Cut a balanced set into fairlets of at most p + q points, in list order; the next free number.
+
+    Chierichetti et al. 2017, Lemma 3.
+    """
+    if len(reds) < len(blues):
+        reds, blues = blues, reds
+    i, j = 0, 0
+    while len(reds) - i >= q and len(blues) - j >= p and (len(reds) - i) - (len(blues) - j) >= q - p:
+        _take(reds, i, i + q, fairlet, number)
+        _take(blues, j, j + p, fairlet, number)
+        i, j, number = i + q, j + p, number + 1
+    # What is left is less than q - p out of proportion, or less than p blues: one fairlet takes the excess.
+    excess = (len(reds) - i) - (len(blues) - j)
+    if excess > 0:
+        few = min(p, len(blues) - j)
+        _take(reds, i, i + excess + few, fairlet, number)
+        _take(blues, j, j + few, fairlet, number)
+        i, j, number = i + excess + few, j + few, number + 1
+    while i < len(reds):
+        fairlet[reds[i]] = fairlet[blues[j]] = number
+        i, j, number = i + 1, j + 1, number + 1
+    return number
+
+
+@numba.njit(cache=True, nogil=True)
+def _complete(many, few, x_many, x_few, p, q):  # type: ignore[no-untyped-def]
+    """Take from the children until the points taken are balanced; too few of the colour `few` are."""
+    n_many, n_few = x_many.sum(), x_few.sum()
+    for c in range(len(many)):
+        if p * n_many <= q * n_few:
+            return
+        # What the child can spare of the colour, as far as it is wanted.
+        spare = (few[c] - x_few[c]) + (-p * (many[c] - x_many[c]) // q)
+        more = min(spare, -(-p * n_many // q) - n_few)
+        if more > 0:
+            x_few[c] += more
+            n_few += more
+    for c in range(len(many)):
+        if p * n_many <= q * n_few:
+            return
+        # All but the saturated fairlets, q to p, of a child that can spare none of the colour.
+        saturated = (many[c] - x_many[c]) // q
+        more = (few[c] - x_few[c]) - p * saturated
+        if more > 0:
+            n_many += (many[c] - x_many[c]) - q * saturated
+            n_few += more
+            x_many[c] = many[c] - q * saturated
+            x_few[c] = few[c] - p * saturated
+
+
+@numba.njit(cache=True, nogil=True)
+def heavy_points(reds, blues, p, q):  # type: ignore[no-untyped-def]
+    """How many points of each colour to take from each child of a node.
+
+    Few, and so that the points left in every child are balanced, and the points taken are, together.
+
+    Parameters
+    ----------
+    reds, blues : ndarray of shape (n_children,), int64
+        The sums of both are balanced.
+    p, q : int
+
+    Returns
+    -------
+    x_reds, x_blues : ndarray of shape (n_children,), int64
+    """
+    x_reds, x_blues = np.zeros_like(reds), np.zeros_like(blues)
+    for c in range(len(reds)):
+        x_reds[c] = max(0, reds[c] - q * blues[c] // p)
+        x_blues[c] = max(0, blues[c] - q * reds[c] // p)
+    if x_reds.sum() > x_blues.sum():
+        _complete(reds, blues, x_reds, x_blues, p, q)
+    else:
+        _complete(blues, reds, x_blues, x_reds, p, q)
+    return x_reds, x_blues
+
+
+@numba.njit(cache=True, nogil=True)
+def _sort_by_cell(points, cells, is_blue, level, keys):  # type: ignore[no-untyped-def]
+    """Sort points by their child cell at a level, then colour, stably; `keys` is left sorted as well."""
+    n_features = cells.shape[1]
+    # Beyond 62 features the codes wrap around; two cells that then meet are one cell, which does no harm.
+    base = np.uint64(2) if n_features < 63 else np.uint64(0x9E3779B97F4A7C15)
+    bit = np.uint16(DEPTH - 1 - level)
+    for i in range(len(points)):
+        code = np.uint64(0)
+        for f in range(n_features):
+            code = code * base + np.uint64((cells[points[i], f] >> bit) & np.uint16(1))
+        keys[i] = code * np.uint64(2) + np.uint64(is_blue[points[i]])
+    if len(points) <= _FEW:
+        for i in range(1, len(points)):
+            key, point, j = keys[i], points[i], i
+            while j > 0 and keys[j - 1] > key:
+                keys[j], points[j] = keys[j - 1], points[j - 1]
+                j -= 1
+            keys[j], points[j] = key, point
+    else:
+        order = np.argsort(keys, kind="mergesort")
+        keys[:] = keys[order]
+        points[:] = points[order]
+
+
+@numba.njit(cache=True, nogil=True)
+def tree_fairlets(cells, is_blue, p, q):  # type: ignore[no-untyped-def]
+    """Fairlets on a quadtree (Backurs et al. 2019, Algorithms 1 and 2).
+
+    From the root down: every node takes the heavy points out of its children, which leaves the children
+    balanced, and cuts those points into fairlets. The tree is never built, only walked, depth first, with a
+    stack; a node is a slice of one array of points.
+
+    Parameters
+    ----------
+    cells : ndarray of shape (n_samples, n_features), uint16
+        As of `grid_cells`.
+    is_blue : ndarray of shape (n_samples,), bool
+        The two groups, which are (p, q)-balanced.
+    p, q : int
+        Coprime, p <= q.
+
+    Returns
+    -------
+    fairlet : ndarray of shape (n_samples,), int64
+        Number of every point's fairlet, 0, 1, ...
+    """
+    n = len(is_blue)
+    fairlet = np.empty(n, np.int64)
+    points = np.argsort(is_blue, kind="mergesort")
+    keys = np.empty(n, np.uint64)
+    # A node on the stack has points of both colours, so there are at most n / 2 at any time.
+    # Of each: where it starts, its numbers of reds and blues, its level.
+    stack = np.empty((n // 2 + 1, 4), np.int64)
+    stack[0] = 0, n - is_blue.sum(), is_blue.sum(), 0
+    top, number = 1, 0
+    while top > 0:
+        top -= 1
+        start, r, b, level = stack[top]
+        node = points[start : start + r + b]
+        if min(r, b) == 1 or level == DEPTH:
+            number = _split(node[:r], node[r:], p, q, fairlet, number)
+            continue
+        key = keys[start : start + r + b]
+        _sort_by_cell(node, cells, is_blue, level, key)
+        if key[0] >> np.uint64(1) == key[-1] >> np.uint64(1):
+            stack[top] = start, r, b, level + 1
+            top += 1
+            continue
+
+        n_children = 1
+        for i in range(1, r + b):
+            n_children += key[i] >> np.uint64(1) != key[i - 1] >> np.uint64(1)
+        reds, blues = np.zeros(n_children, np.int64), np.zeros(n_children, np.int64)
+        c = 0
+        for i in range(r + b):
+            c += i > 0 and key[i] >> np.uint64(1) != key[i - 1] >> np.uint64(1)
+            if key[i] & np.uint64(1):
+                blues[c] += 1
+            else:
+                reds[c] += 1
+        x_reds, x_blues = heavy_points(reds, blues, p, q)
+
+        taken_reds, taken_blues = np.empty(x_reds.sum(), np.int64), np.empty(x_blues.sum(), np.int64)
+        read, write, i, j = 0, 0, 0, 0
+        for c in range(n_children):
+            begin = write
+            for colour, x, taken, at in (
+                (reds[c], x_reds[c], taken_reds, i),
+                (blues[c], x_blues[c], taken_blues, j),
+            ):
+                keep = colour - x
+                for m in range(x):
+                    taken[at + m] = node[read + keep + m]
+                for m in range(keep):
+                    node[write + m] = node[read + m]
+                read, write = read + colour, write + keep
+            i, j = i + x_reds[c], j + x_blues[c]
+            if write > begin:
+                stack[top] = start + begin, reds[c] - x_reds[c], blues[c] - x_blues[c], level + 1
+                top += 1
+        number = _split(taken_reds, taken_blues, p, q, fairlet, number)
+    return fairlet
+
+
+@numba.njit(cache=True, nogil=True)
+def fairlet_medoids(X: NDArray[Any], members: NDArray[Any], ends: NDArray[Any]) -> NDArray[Any]:
+    """Of every fairlet the point with the least sum of distances to the others.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    members : ndarray of shape (n_samples,)
+        Rows, sorted by fairlet.
+    ends : ndarray of shape (n_fairlets,)
+        Where each fairlet ends in `members`.
+
+    Returns
+    -------
+    ndarray of shape (n_fairlets,), int64
+        Rows of X; the first of equals.
+    """
+    medoids = np.empty(len(ends), np.int64)
+    begin = 0
+    for m in range(len(ends)):
+        least = np.inf
+        for i in members[begin : ends[m]]:
+            total = 0.0
+            for j in members[begin : ends[m]]:
+                square = 0.0
+                for f in range(X.shape[1]):
+                    square += (X[i, f] - X[j, f]) ** 2
+                total += np.sqrt(square)
+            if total < least:
+                least, medoids[m] = total, i
+        begin = ends[m]
+    return medoids

@@ -1,0 +1,121 @@
+"""Sweeps that move one point at a time, with the cluster counts kept up to date.
+
+The penalty looks at the counts alone, so what a point pays to enter or to stay in a cluster depends on its
+group and on that cluster only: two tables of shape
+(n_groups, n_clusters), of which a move changes two columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _reprice(k, counts, sizes, group_sizes, rho, lam, own_group, enter, stay):  # type: ignore[no-untyped-def]
+    """Column k of both tables: the penalty with a point less the penalty without it."""
+    n_groups = len(group_sizes)
+    total = group_sizes.sum()
+    size = sizes[k]
+    size_enter = lam * (1 / (size + 1) - 1 / size)
+    # A lone point never leaves (see `_sweep`): what it pays to stay does not matter.
+    size_stay = lam * (1 / size - 1 / (size - 1)) if size > 1 else 0.0
+    for j in range(n_groups):
+        to_enter, to_stay = 0.0, 0.0
+        for i in range(n_groups):
+            if own_group and i != j:
+                continue
+            gap = counts[i, k] / group_sizes[i] - size / total
+            step = (1 / group_sizes[i] if i == j else 0.0) - 1 / total
+            to_enter += step * (2 * gap + step)
+            to_stay += step * (2 * gap - step)
+        enter[j, k] = rho * to_enter + size_enter
+        stay[j, k] = rho * to_stay + size_stay
+
+
+@njit(cache=True, nogil=True)
+def _sweep(X, codes, centers, labels, counts, sizes, group_sizes, rho, lam, own_group):  # type: ignore[no-untyped-def]
+    n_features, n_clusters = centers.shape
+    enter = np.empty(counts.shape)
+    stay = np.empty(counts.shape)
+    for k in range(n_clusters):
+        _reprice(k, counts, sizes, group_sizes, rho, lam, own_group, enter, stay)
+    distance = np.empty(n_clusters)
+    n_moved, summed = 0, 0.0
+    for p in range(len(X)):
+        # Clusters innermost: the compiler works on several at once.
+        distance[:] = 0.0
+        for f in range(n_features):
+            x = X[p, f]
+            for k in range(n_clusters):
+                difference = x - centers[f, k]
+                distance[k] += difference * difference
+        j, old = codes[p], labels[p]
+        new, least = old, distance[old] + stay[j, old]
+        if sizes[old] > 1:
+            for k in range(n_clusters):
+                cost = distance[k] + enter[j, k]
+                if cost < least and k != old:
+                    new, least = k, cost
+        summed += distance[new]
+        if new != old:
+            n_moved += 1
+            labels[p] = new
+            counts[j, old] -= 1
+            sizes[old] -= 1
+            counts[j, new] += 1
+            sizes[new] += 1
+            _reprice(old, counts, sizes, group_sizes, rho, lam, own_group, enter, stay)
+            _reprice(new, counts, sizes, group_sizes, rho, lam, own_group, enter, stay)
+    return n_moved, summed
+
+
+def sweep(
+    X: np.ndarray,
+    codes: np.ndarray,
+    centers: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    *,
+    rho: float,
+    lam: float,
+    own_group: bool = False,
+) -> tuple[int, float]:
+    """Visit the points in order; put each where distance and penalty are least, at fixed centres.
+
+    The penalty is ``rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k``. A point moves only if that
+    lowers the sum of squared distances plus the penalty, and never out of a cluster that it has for itself.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        Groups; each has a point.
+    centers : ndarray of shape (n_clusters, n_features)
+    labels : ndarray of shape (n_samples,)
+        Changed in place.
+    counts : ndarray of shape (n_groups, n_clusters), int64
+        Points of each group in each cluster; changed in place. No cluster may be empty.
+    rho, lam : float
+    own_group : bool
+        Look at the terms of the point's own group only. Points of different groups then lower different sums,
+        and no common objective need fall.
+
+    Returns
+    -------
+    n_moved : int
+    summed : float
+        Sum of squared distances between the points and the centres of their new clusters.
+    """
+    return _sweep(
+        X,
+        codes,
+        np.ascontiguousarray(centers.T, dtype=np.float64),
+        labels,
+        counts,
+        counts.sum(axis=0),
+        counts.sum(axis=1).astype(np.float64),
+        float(rho),
+        float(lam),
+        own_group,
+    )

@@ -1,0 +1,82 @@
+"""Fair k-means by group prices: exact fairness bounds, with a certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairclust.solvers.centers import Prototypes, mean_centers
+from fairclust.solvers.price_prototypes import PricePrototypes
+
+
+class PriceFairKMeans(PricePrototypes):
+    """K-means in which every cluster keeps a bound on its group shares, its balance or its gap.
+
+    Alternates centres with the cheapest assignment within the bounds, which is found through its dual:
+    ``argmin_k ||x_p - c_k||^2 + W[g(p), k]`` with a price for each group and cluster. One of three criteria
+    counts: the shares (the default), `min_balance` or `max_gap`.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    tolerance : float, default=0.0
+        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``.
+    min_balance : float, optional
+        r: instead, ``n_ik >= r n_jk`` for the counts of all groups i, j in every cluster k.
+    max_gap : float, optional
+        Instead, a bound on Delta, `fairclust.metrics.delta`.
+    target : None, mapping or array-like of shape (n_groups,), default=None
+        Shares mu for `tolerance`; None takes the data's own.
+    init : "k-means++" or array-like of shape (n_clusters, n_features)
+    n_init : int, default=10
+        Starts, of which the cheapest is kept; one where `init` is an array. Starts differ by a few per cent
+        in cost and take equal time: on millions of rows one may have to do.
+    max_iter : int, default=100
+        Outer steps of each start.
+    tol : float, default=1e-5
+        A start ends once the cost falls by no more than this, relatively.
+    precision : "single" or "double", default="single"
+        Arithmetic of the distances and softmax rows; sums are double always.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, groups_
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres of the last assignment, those that `predict` measures from.
+    cost_ : float
+        Sum of squared distances of `labels_` to them.
+    lower_bound_ : float
+        What every assignment to these centres within the bounds costs at least.
+    gap_ : float
+        No assignment to these centres within the bounds, or off by no more than `violation_`, is cheaper by
+        more than this fraction, see `fairclust.fair_assignment`.
+    violation_ : float
+        The most points that a cell of the group-by-cluster table is off its bounds by.
+    certificate_ : list of dict
+        Cost, lower bound, gap and violation of every outer step's fractional assignment, and of the labels.
+    n_iter_ : int
+        Outer steps of the start that was kept.
+    history_ : list of dict
+        Of that start. The objective is the lower bound, which the optimum of each assignment is equal to: it
+        never rises. The fairness term is the violation of the prices' argmin, in points, before rounding.
+    converged_ : bool
+    n_rounded_ : int
+        Points, level between two clusters or nearly so, that were put elsewhere than the prices' argmin.
+    scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)
+        The assignment map: 1, and the prices. `predict` knows nothing of the rounding: on the training rows
+        it differs from `labels_` in `n_rounded_` points.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: bounds that the data cannot meet; the message names those that they can.
+
+    Notes
+    -----
+    Rows may be mapped from a file. Held in memory are the points and their distances to the centres, in
+    single precision: ``4 N (d + K)`` bytes. The labels can be off the bounds where whole points cannot meet
+    them, as with ``tolerance=0``, by less than a point; clusters of a few points show that most.
+    """
+
+    def _update(self, X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Prototypes:
+        return mean_centers(X, labels, old)

@@ -1,0 +1,90 @@
+"""Fair k-medians by group prices: exact fairness bounds, with a certificate."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fairclust.base import COUNT, at_least
+from fairclust.solvers.centers import Prototypes, medoid_centers
+from fairclust.solvers.price_prototypes import PricePrototypes
+
+
+class PriceFairKMedians(PricePrototypes):
+    """K-medians in which every cluster keeps a bound on its group shares, its balance or its gap.
+
+    `PriceFairKMeans` with Euclidean distances, and with rows of X, the medoids of the clusters, as centres.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    exact_size, max_evaluations : int, default=20_000, 100
+        As in `VariationalFairKMedians`.
+    n_init : int, default=3
+        As in `PriceFairKMeans`; medoids take longer than means.
+    tolerance, min_balance, max_gap, target, init, max_iter, tol, precision, random_state : optional
+        As in `PriceFairKMeans`.
+
+    Attributes
+    ----------
+    labels_, cluster_centers_, n_iter_, history_, groups_, scale_, offset_, converged_, n_rounded_
+    cost_, lower_bound_, gap_, violation_, certificate_
+        As in `PriceFairKMeans`, with distances instead of squared ones.
+    medoid_indices_ : ndarray of shape (n_clusters,)
+        Rows of X that `cluster_centers_` are; -1 for a centre that was never moved.
+    medoid_gap_ : float
+        As in `VariationalFairKMedians`.
+    """
+
+    _squared_distances = False
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PricePrototypes._parameter_constraints,
+        "exact_size": at_least(0),
+        "max_evaluations": COUNT,
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        exact_size: int = 20_000,
+        max_evaluations: int = 100,
+        tolerance: float = 0.0,
+        min_balance: float | None = None,
+        max_gap: float | None = None,
+        target: Any = None,
+        init: Any = "k-means++",
+        n_init: int = 3,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        precision: str = "single",
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            n_clusters,
+            tolerance=tolerance,
+            min_balance=min_balance,
+            max_gap=max_gap,
+            target=target,
+            init=init,
+            n_init=n_init,
+            max_iter=max_iter,
+            tol=tol,
+            precision=precision,
+            random_state=random_state,
+        )
+        self.exact_size = exact_size
+        self.max_evaluations = max_evaluations
+
+    def _update(self, X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Prototypes:
+        return medoid_centers(
+            X, labels, old, exact_size=self.exact_size, max_evaluations=self.max_evaluations
+        )
+
+    def _keep(self, prototypes: Prototypes) -> None:
+        super()._keep(prototypes)
+        unmoved = np.full(self.n_clusters, -1)
+        self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
+        self.medoid_gap_ = prototypes.gap

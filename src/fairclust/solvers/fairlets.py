@@ -1,0 +1,307 @@
+"""Clustering by fairlets: cut the data into small balanced sets, then cluster their centres."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from fractions import Fraction
+from numbers import Integral
+from time import perf_counter
+from typing import Any, ClassVar
+
+import kmedoids
+import numpy as np
+from ot import emd
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
+from sklearn import cluster
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+
+from fairclust.base import COUNT, FairClusterer, NotSupported
+from fairclust.kernels.fairlets import fairlet_medoids, grid_cells, tree_fairlets
+from fairclust.metrics import balance, contingency
+
+# Largest q that "auto" and the proposals of error messages look at: a fairlet has up to p + q points.
+_MOST = 10
+# CLARA's number of samples (Kaufman and Rousseeuw 1990).
+_SAMPLES = 5
+
+
+def nearest_below(least: int, most: int, largest: int = _MOST) -> tuple[int, int]:
+    """The largest fraction p / q <= least / most with q <= largest; (1, q) if only a larger q will do."""
+    best = max(Fraction(least * q // most, q) for q in range(1, largest + 1))
+    return (best.numerator, best.denominator) if best else (1, -(-most // least))
+
+
+def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tuple[int, int]:
+    """The pair (p, q) in lowest terms, checked against the data.
+
+    Parameters
+    ----------
+    wanted : "auto" or pair of int
+        "auto" takes the largest balance that the data allow with q <= 10.
+    sizes : ndarray of shape (2,)
+        Of the groups; positive.
+    one : bool, default=False
+        Whether p must be 1.
+
+    Returns
+    -------
+    p, q : int
+
+    Raises
+    ------
+    ValueError
+        No pair of whole numbers with 1 <= p <= q, or p > 1 where it must be 1.
+    NotSupported
+        p / q is above the balance of the data, which no clustering can then reach; the message proposes the
+        nearest pair below.
+    """
+    least, most = int(sizes.min()), int(sizes.max())
+
+    def below(largest: int) -> tuple[int, int]:
+        return (1, -(-most // least)) if one else nearest_below(least, most, largest)
+
+    if isinstance(wanted, str):
+        return below(_MOST)
+    numbers = np.asarray(wanted).tolist()
+    if (
+        not isinstance(numbers, list)
+        or len(numbers) != 2
+        or not all(isinstance(v, Integral) or (isinstance(v, float) and v.is_integer()) for v in numbers)
+        or not 1 <= numbers[0] <= numbers[1]
+    ):
+        raise ValueError(f"balance must be 'auto' or whole numbers (p, q) with 1 <= p <= q, found {wanted!r}")
+    ratio = Fraction(int(numbers[0]), int(numbers[1]))
+    p, q = ratio.numerator, ratio.denominator
+    if one and p != 1:
+        raise ValueError(f"balance must be (1, q) here, found {wanted!r}")
+    if p * most > q * least:
+        raise NotSupported(
+            f"balance {p}/{q} is above that of the data, {least}/{most} = {least / most:.4g}: no clustering "
+            f"can reach it; the nearest feasible pair is {below(max(q, _MOST))}"
+        )
+    return p, q
+
+
+def quadtree_fairlets(
+    X: np.ndarray, codes: np.ndarray, p: int, q: int, rng: np.random.RandomState
+) -> np.ndarray:
+    """Number of every point's fairlet on a randomly shifted quadtree.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        0 or 1; (p, q)-balanced.
+    p, q : int
+        Coprime, p <= q.
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int64
+    """
+    low = X.min(axis=0).astype(float)
+    spread = float((X.max(axis=0) - low).max()) or 1.0
+    # The box has twice the spread, so that it holds the data wherever they are shifted.
+    cells = grid_cells(X, low - spread * rng.uniform(size=X.shape[1]), 2 * spread)
+    return tree_fairlets(cells, codes == 1, p, q)
+
+
+def flow_fairlets(X: np.ndarray, codes: np.ndarray, q: int, *, squared: bool) -> np.ndarray:
+    """Fairlets of least cost of one point of a group and 1 to q of the other, by minimum-cost flow.
+
+    The points of the two groups are joined by edges, of least total length, so that every point has 1 to q of
+    them: what is left after redundant edges are dropped are stars, the fairlets.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples,)
+        0 or 1; neither group has more than q times the points of the other.
+    q : int
+    squared : bool
+        Whether lengths are squared distances.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,), int64
+        Number of every point's fairlet.
+
+    Notes
+    -----
+    As a transport problem: every point has one unit that must go to the other group and q - 1 that may, or
+    else go to the slack of the own side.
+    """
+    rows, columns = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
+    lengths = cdist(X[rows], X[columns], "sqeuclidean" if squared else "euclidean")
+    n, m = lengths.shape
+    if q == 1:
+        i, j = linear_sum_assignment(lengths)
+    else:
+        forbidden = 1 + 2 * lengths.max() * (n + m)
+        cost = np.zeros((2 * n + 1, 2 * m + 1))
+        cost[: 2 * n, : 2 * m] = np.tile(lengths, (2, 2))
+        cost[:n, -1] = cost[-1, :m] = forbidden
+        supply = np.concatenate([np.ones(n), np.full(n, q - 1.0), [m * (q - 1.0)]])
+        demand = np.concatenate([np.ones(m), np.full(m, q - 1.0), [q * n - m]])
+        flow = emd(supply, demand, cost, numItermax=100_000_000)[:-1, :-1]
+        i, j = np.nonzero(flow.reshape(2, n, 2, m).sum(axis=(0, 2)) > 0.5)
+    of_row, of_column = np.bincount(i, minlength=n), np.bincount(j, minlength=m)
+    keep = np.ones(len(i), bool)
+    for e in np.argsort(-lengths[i, j], kind="stable"):
+        if of_row[i[e]] > 1 and of_column[j[e]] > 1:
+            keep[e] = False
+            of_row[i[e]] -= 1
+            of_column[j[e]] -= 1
+    edges = coo_array((np.ones(keep.sum()), (rows[i[keep]], columns[j[keep]])), shape=(len(X), len(X)))
+    return connected_components(edges, directed=False)[1].astype(np.int64)
+
+
+def cluster_medoids(
+    points: np.ndarray, n_clusters: int, max_exact: int, rng: np.random.RandomState
+) -> np.ndarray:
+    """Rows of the medoids of `points` by FasterPAM; of large sets by CLARA over samples of `max_exact` rows.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+    n_clusters : int
+        At most n_points.
+    max_exact : int
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of shape (n_clusters,)
+    """
+
+    def fit(rows: np.ndarray) -> np.ndarray:
+        sample = points[rows].astype(np.float32)
+        distances = np.empty((len(rows), len(rows)), np.float32)
+        for begin in range(0, len(rows), 1000):
+            distances[begin : begin + 1000] = cdist(sample[begin : begin + 1000], sample)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        # One thread: with more the swaps depend on their timing.
+        found = kmedoids.fasterpam(distances, n_clusters, random_state=seed, n_cpu=1)
+        return rows[found.medoids.astype(np.int64)]
+
+    size = max(max_exact, n_clusters)
+    if len(points) <= size:
+        return fit(np.arange(len(points)))
+    tried = [fit(np.sort(rng.choice(len(points), size, replace=False))) for _ in range(_SAMPLES)]
+    costs = [nearest(points, points[rows], squared=False)[1].sum() for rows in tried]
+    return tried[int(np.argmin(costs))]
+
+
+def nearest(points: np.ndarray, centers: np.ndarray, *, squared: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest centre of every point, and its distance; in blocks."""
+    labels, distances = np.empty(len(points), np.int32), np.empty(len(points))
+    for begin in range(0, len(points), 10_000):
+        block = slice(begin, begin + 10_000)
+        table = cdist(points[block], centers, "sqeuclidean" if squared else "euclidean")
+        labels[block] = table.argmin(axis=1)
+        distances[block] = table[np.arange(len(table)), labels[block]]
+    return labels, distances
+
+
+class FairletMethod(FairClusterer):
+    """Fairlets, then clusters of their centres; a method supplies `_decompose`."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": COUNT,
+        "balance": [StrOptions({"auto"}), "array-like"],
+        "clustering": [StrOptions({"kmedoids", "kmeans"})],
+        "max_exact": COUNT,
+        "random_state": ["random_state"],
+    }
+
+    _one = False
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        balance: Any = "auto",
+        clustering: str = "kmedoids",
+        max_exact: int = 6000,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.balance = balance
+        self.clustering = clustering
+        self.max_exact = max_exact
+        self.random_state = random_state
+
+    @abstractmethod
+    def _decompose(
+        self, X: np.ndarray, codes: np.ndarray, p: int, q: int, rng: np.random.RandomState
+    ) -> np.ndarray:
+        """Number of every point's fairlet; every fairlet is (p, q)-balanced."""
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        begin = perf_counter()
+        rng = check_random_state(self.random_state)
+        sizes = np.bincount(codes)
+        if len(sizes) > 2:
+            raise NotSupported(f"fairlets are made for two groups, found {len(sizes)}")
+        if len(sizes) == 1:
+            # Whatever the clusters, they mirror the one group.
+            self.balance_, self.fairlet_labels_ = (1, 1), np.arange(len(X))
+        else:
+            self.balance_ = resolve_balance(self.balance, sizes, one=self._one)
+            self.fairlet_labels_ = self._decompose(X, codes, *self.balance_, rng)
+        members = np.argsort(self.fairlet_labels_, kind="stable")
+        counts = np.bincount(self.fairlet_labels_)
+        ends = np.cumsum(counts)
+        medians = self.clustering == "kmedoids"
+        if medians:
+            rows = fairlet_medoids(X, members, ends)
+            centers = X[rows]
+        else:
+            centers = np.add.reduceat(X[members], ends - counts, axis=0, dtype=float) / counts[:, None]
+        self.fairlet_cost_ = self._cost(X, centers[self.fairlet_labels_])
+        fairness = float(balance(contingency(self.fairlet_labels_, codes)))
+        self.history_ = [_record(1, self.fairlet_cost_, fairness, begin)]
+
+        begin = perf_counter()
+        n_clusters = min(self.n_clusters, len(centers))
+        if n_clusters < self.n_clusters:
+            warnings.warn(
+                f"the data have only {n_clusters} fairlets of balance {self.balance_[0]}/{self.balance_[1]}, "
+                f"and so only {n_clusters} of {self.n_clusters} clusters",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if medians:
+            found = cluster_medoids(centers, n_clusters, self.max_exact, rng)
+            self.cluster_centers_ = centers[found]
+            labels = nearest(centers, self.cluster_centers_, squared=False)[0]
+        else:
+            model = cluster.KMeans(n_clusters, n_init=10, random_state=rng)
+            labels = model.fit(centers, sample_weight=counts.astype(float)).labels_
+            self.cluster_centers_ = model.cluster_centers_
+        self.labels_ = labels[self.fairlet_labels_]
+        self.cost_ = self._cost(X, self.cluster_centers_[self.labels_])
+        self.n_iter_ = 2
+        fairness = float(balance(contingency(self.labels_, codes)))
+        self.history_.append(_record(2, self.cost_, fairness, begin))
+
+    def _cost(self, X: np.ndarray, centers: np.ndarray) -> float:
+        squares = ((X - centers) ** 2).sum(axis=1, dtype=float)
+        return float((squares if self.clustering == "kmeans" else np.sqrt(squares)).sum())
+
+
+def _record(step: int, cost: float, fairness: float, begin: float) -> dict[str, float]:
+    return {
+        "step": step,
+        "objective": cost,
+        "clustering": cost,
+        "fairness": fairness,
+        "seconds": perf_counter() - begin,
+    }

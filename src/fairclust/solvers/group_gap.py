@@ -1,0 +1,154 @@
+"""Penalties on the table of mean responsibilities, M[j, k] = mean of psi_k over group j."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+Penalty = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+# Of the smoothed Delta, and of the barrier that goes with it.
+TEMPERATURE = 0.005
+BARRIER = 0.3
+
+
+def _pairs(n_groups: int) -> np.ndarray:
+    """Signed incidence of the unordered pairs of groups: shape (n_pairs, n_groups)."""
+    first, second = np.triu_indices(n_groups, 1)
+    eye = np.eye(n_groups)
+    return eye[first] - eye[second]
+
+
+def delta(M: np.ndarray) -> tuple[float, np.ndarray]:
+    """Delta, the largest over clusters of the mean over pairs of groups of ``|M_jk - M_j'k|``.
+
+    For two groups eq. (6) of Park et al., for more eq. (14) with every pair counted once, as
+    `fairclust.metrics.fairness.delta` has it.
+
+    Parameters
+    ----------
+    M : ndarray of shape (n_groups, n_clusters)
+
+    Returns
+    -------
+    value : float
+        0 for a single group.
+    gradient : ndarray of shape (n_groups, n_clusters)
+        By `M`: of the first cluster that attains the maximum.
+    """
+    gradient = np.zeros_like(M)
+    pairs = _pairs(len(M))
+    if not len(pairs):
+        return 0.0, gradient
+    gaps = pairs @ M
+    means = np.abs(gaps).mean(axis=0)
+    k = int(means.argmax())
+    gradient[:, k] = pairs.T @ np.sign(gaps[:, k]) / len(pairs)
+    return float(means[k]), gradient
+
+
+def smooth_delta(M: np.ndarray, temperature: float = TEMPERATURE) -> tuple[float, np.ndarray]:
+    """`delta` with ``sqrt(gap^2 + (T/10)^2)`` for the absolute value and T logsumexp(./T) for the maximum.
+
+    At least `delta`, at most ``T (log n_clusters + 1/10)`` above it.
+
+    Parameters
+    ----------
+    M : ndarray of shape (n_groups, n_clusters)
+    temperature : float
+
+    Returns
+    -------
+    value : float
+    gradient : ndarray of shape (n_groups, n_clusters)
+    """
+    pairs = _pairs(len(M))
+    if not len(pairs):
+        return 0.0, np.zeros_like(M)
+    gaps = pairs @ M
+    soft = np.sqrt(gaps**2 + (temperature / 10) ** 2)
+    means = soft.mean(axis=0) / temperature
+    by_gap = gaps / soft * softmax(means) / len(pairs)
+    return temperature * float(logsumexp(means)), pairs.T @ by_gap
+
+
+def paper_penalty(lam: float) -> Penalty:
+    """``lam * Delta``, with the maximum as it is."""
+
+    def penalty(M: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = delta(M)
+        return lam * value, lam * gradient
+
+    return penalty
+
+
+def smooth_penalty(lam: float, barrier: float = BARRIER) -> Penalty:
+    """``lam * smooth_delta - barrier * mean log(K M)``: the second term keeps every component alive."""
+
+    def penalty(M: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = smooth_delta(M)
+        floored = np.maximum(M, 1e-12)
+        alive = float(np.log(len(M[0]) * floored).mean())
+        return lam * value - barrier * alive, lam * gradient - barrier / (floored * M.size)
+
+    return penalty
+
+
+def program_penalty(lam: float, sizes: np.ndarray) -> Penalty:
+    """The penalty of the authors' published program, times K: there the likelihood is divided by K.
+
+    ``K lam max_{j,k} m_k |P(j | k) - P(j)|`` with m_k, the mean responsibility, held constant in the
+    gradient, and ``10 K P(j) / (n_jk + 1e-6)`` for the smallest cell n_jk. For two groups the first is
+    ``K P(0) P(1) lam Delta``. The program picks the smallest cell by hard labels; here it is the smallest of
+    the soft table.
+
+    Parameters
+    ----------
+    lam : float
+    sizes : ndarray of shape (n_groups,)
+    """
+    share = sizes / sizes.sum()
+
+    def penalty(M: np.ndarray) -> tuple[float, np.ndarray]:
+        n_clusters = M.shape[1]
+        mean = np.maximum(share @ M, 1e-12)
+        excess = share[:, None] * (M / mean - 1.0)
+        worst = mean * np.abs(excess)
+        j, k = np.unravel_index(worst.argmax(), worst.shape)
+        gradient = np.zeros_like(M)
+        by_share = -(excess[j, k] + share[j]) * share
+        by_share[j] += share[j]
+        gradient[:, k] = lam * np.sign(excess[j, k]) * by_share
+        counts = sizes[:, None] * M
+        s, c = np.unravel_index(counts.argmin(), counts.shape)
+        gradient[s, c] -= 10 * share[s] * sizes[s] / (counts[s, c] + 1e-6) ** 2
+        value = lam * worst[j, k] + 10 * share[s] / (counts[s, c] + 1e-6)
+        return n_clusters * float(value), n_clusters * gradient
+
+    return penalty
+
+
+class Gaps(NamedTuple):
+    """Soft tables and what they say.
+
+    Attributes
+    ----------
+    M : ndarray of shape (n_groups, n_clusters)
+    penalty, delta : float
+    by_M : ndarray of shape (n_groups, n_clusters)
+    """
+
+    M: np.ndarray
+    penalty: float
+    delta: float
+    by_M: np.ndarray
+
+
+def weigh(sums: np.ndarray, sizes: np.ndarray, penalty: Penalty) -> Gaps:
+    """Apply a penalty to sums of responsibilities per group; `sizes` are the groups', all positive."""
+    M = sums / sizes[:, None]
+    value, by_M = penalty(M)
+    return Gaps(M, value, delta(M)[0], by_M)

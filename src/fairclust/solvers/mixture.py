@@ -1,0 +1,184 @@
+"""Parameters of a mixture: densities for the kernels, the M-step, values and gradients from moments.
+
+Everything here works on tables of the size of the parameters; passes over points are the kernels'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import log_softmax
+
+from fairclust.kernels.mixture import Components, Moments
+
+# Shares below this are lifted to it: of a component that has died, of a category that one component lacks.
+_MIN_WEIGHT = 1e-12
+_MIN_PROBABILITY = 1e-6
+
+
+@dataclass(frozen=True)
+class Family:
+    """What kind of mixture: shapes and bounds of its parameters.
+
+    Attributes
+    ----------
+    shared : bool
+        One variance for all features of all components, else one for each.
+    n_numeric : int
+    sizes : tuple of int
+        Categories of each categorical feature.
+    min_log_sd : ndarray
+        Lower bounds of the log standard deviations, shape (1, 1) or (n_numeric,).
+    by_precision : bool
+        Gradient steps move inverse standard deviations instead of their logarithms.
+    """
+
+    shared: bool
+    n_numeric: int
+    sizes: tuple[int, ...]
+    min_log_sd: np.ndarray
+    by_precision: bool = False
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """First column of each categorical feature in tables of all categories."""
+        return np.concatenate(([0], np.cumsum(self.sizes)[:-1])).astype(int)
+
+    @property
+    def n_levels(self) -> int:
+        return int(sum(self.sizes))
+
+    def sums(self, levels: np.ndarray) -> np.ndarray:
+        """Sums over the categories of each feature, spread to the columns of all its categories."""
+        if not self.sizes:
+            return levels
+        return np.repeat(np.add.reduceat(levels, self.starts, axis=1), self.sizes, axis=1)
+
+    def log_probabilities(self, logits: np.ndarray) -> np.ndarray:
+        """Log softmax over the categories of each feature."""
+        blocks = np.split(logits, self.starts[1:], axis=1) if self.sizes else [logits]
+        return np.concatenate([log_softmax(b, axis=1) if b.size else b for b in blocks], axis=1)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Parameters, unconstrained but for the lower bound of the standard deviations.
+
+    Attributes
+    ----------
+    family : Family
+    eta : ndarray of shape (n_clusters,)
+        Weights are its softmax.
+    means : ndarray of shape (n_clusters, n_numeric)
+        With the shift of the points taken out.
+    log_sd : ndarray of shape (1, 1) or (n_clusters, n_numeric)
+    logits : ndarray of shape (n_clusters, n_levels)
+        Probabilities are the softmax over each feature's categories.
+    """
+
+    family: Family
+    eta: np.ndarray
+    means: np.ndarray
+    log_sd: np.ndarray
+    logits: np.ndarray
+
+    @property
+    def n_clusters(self) -> int:
+        return len(self.eta)
+
+    @cached_property
+    def log_weights(self) -> np.ndarray:
+        return log_softmax(self.eta)
+
+    @cached_property
+    def log_probabilities(self) -> np.ndarray:
+        return self.family.log_probabilities(self.logits)
+
+    def log_constants(self) -> np.ndarray:
+        """Log weights, less the logs of the normalising constants of the Gaussians: shape (n_clusters,)."""
+        sd = np.broadcast_to(self.log_sd, self.means.shape)
+        return self.log_weights - sd.sum(axis=1) - 0.5 * np.log(2 * np.pi) * self.means.shape[1]
+
+    def components(self, offset: np.ndarray | float = 0.0) -> Components:
+        """What the kernels read; `offset` is added to the log weights."""
+        unknown = np.zeros((self.n_clusters, 1))
+        return Components(
+            self.log_constants() + offset,
+            self.means,
+            np.exp(-2 * self.log_sd),
+            np.hstack([self.log_probabilities, unknown]),
+        )
+
+    def vector(self) -> np.ndarray:
+        """All parameters in one vector."""
+        scale = np.exp(-self.log_sd) if self.family.by_precision else self.log_sd
+        return np.concatenate([self.eta, self.means.ravel(), scale.ravel(), self.logits.ravel()], dtype=float)
+
+    def at(self, vector: np.ndarray) -> Mixture:
+        """The mixture of a vector of parameters, standard deviations lifted to their bound."""
+        shapes = [part.shape for part in (self.eta, self.means, self.log_sd, self.logits)]
+        cuts = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+        eta, means, log_sd, logits = (
+            part.reshape(shape) for part, shape in zip(np.split(vector, cuts), shapes, strict=True)
+        )
+        if self.family.by_precision:
+            log_sd = -np.log(np.maximum(log_sd, 1e-12))
+        return Mixture(self.family, eta, means, np.maximum(log_sd, self.family.min_log_sd), logits)
+
+    def spread(self, moments: Moments) -> np.ndarray:
+        """Weighted squares about the means in units of the variances, shape as `means`."""
+        return moments.second * np.exp(-2 * np.broadcast_to(self.log_sd, self.means.shape))
+
+    def value(self, moments: Moments) -> float:
+        """Sum of ``w_ik log(pi_k f_k(x_i))`` for moments about these means."""
+        found = moments.weight @ self.log_constants() - 0.5 * self.spread(moments).sum()
+        return float(found + (moments.levels * self.log_probabilities).sum())
+
+    def gradient(self, moments: Moments) -> np.ndarray:
+        """Derivative of `value` by the parameters, as a vector; moments about these means."""
+        weight = moments.weight[:, None]
+        sd = np.broadcast_to(self.log_sd, self.means.shape)
+        by_sd = self.spread(moments) - weight
+        if self.family.by_precision:
+            by_sd = -by_sd * np.exp(sd)
+        by_logits = moments.levels - np.exp(self.log_probabilities) * self.family.sums(moments.levels)
+        parts = [
+            moments.weight - np.exp(self.log_weights) * moments.weight.sum(),
+            moments.first * np.exp(-2 * sd),
+            by_sd.sum(keepdims=True) if self.family.shared else by_sd,
+            by_logits,
+        ]
+        return np.concatenate([part.ravel() for part in parts])
+
+    def maximum(self, moments: Moments) -> Mixture:
+        """The M-step: parameters that maximise `value` for the weights behind these moments.
+
+        A component without weight keeps its mean, its variance and its probabilities, at the least weight
+        that is allowed.
+        """
+        weight = np.maximum(moments.weight, 0.0)
+        alive = weight > _MIN_WEIGHT * weight.sum()
+        per = np.where(alive, weight, 1.0)[:, None]
+        step = np.where(alive[:, None], moments.first / per, 0.0)
+        # About the new means: never negative but for rounding.
+        about = np.maximum(moments.second - step * moments.first, 0.0)
+        with np.errstate(divide="ignore"):
+            if self.family.shared:
+                n_values = max(weight.sum() * max(self.family.n_numeric, 1), _MIN_WEIGHT)
+                log_sd = 0.5 * np.log(about.sum(keepdims=True) / n_values)
+            else:
+                log_sd = np.where(alive[:, None], 0.5 * np.log(about / per), self.log_sd)
+        totals = self.family.sums(moments.levels)
+        shares = np.where(
+            totals > 0, moments.levels / np.where(totals > 0, totals, 1.0), np.exp(self.log_probabilities)
+        )
+        shares = np.maximum(shares, _MIN_PROBABILITY)
+        return replace(
+            self,
+            eta=np.log(np.maximum(weight / max(weight.sum(), _MIN_WEIGHT), _MIN_WEIGHT)),
+            means=self.means + step,
+            log_sd=np.maximum(log_sd, self.family.min_log_sd),
+            logits=np.log(shares),
+        )

@@ -1,0 +1,334 @@
+"""Learning a fair mixture: plain EM, generalised EM and gradient ascent, on all rows or on batches.
+
+All maximise the mean log-likelihood less a penalty on the table of mean responsibilities
+(`fairclust.solvers.group_gap`); per point, so that neither term grows with the number of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from fairclust.base import Diverged
+from fairclust.kernels.mixture import MixtureTiles, Moments
+from fairclust.solvers.group_gap import Gaps, Penalty, weigh
+from fairclust.solvers.mixture import Mixture
+
+# Steps between two records of gradient ascent, which makes thousands of them.
+RECORD_EVERY = 50
+_MAX_HALVINGS = 10
+# A round of generalised EM may stand still by chance: where the optimiser turns, or its step was refused.
+_ROUNDS_AT_REST = 5
+
+
+class Adam:
+    """Adam for maximisation (Kingma and Ba 2015), with its usual constants."""
+
+    def __init__(self, rate: float, size: int) -> None:
+        self.rate = rate
+        self._mean, self._square, self._step = np.zeros(size), np.zeros(size), 0
+
+    def move(self, gradient: np.ndarray) -> np.ndarray:
+        self._step += 1
+        self._mean = 0.9 * self._mean + 0.1 * gradient
+        self._square = 0.999 * self._square + 0.001 * gradient**2
+        mean = self._mean / (1 - 0.9**self._step)
+        square = self._square / (1 - 0.999**self._step)
+        return self.rate * mean / (np.sqrt(square) + 1e-8)
+
+
+@dataclass
+class FairPart:
+    """The rows on which the penalty is evaluated.
+
+    Attributes
+    ----------
+    tiles : MixtureTiles
+    sizes : ndarray of shape (n_groups,)
+    penalty : callable
+        From `fairclust.solvers.group_gap`.
+    """
+
+    tiles: MixtureTiles
+    sizes: np.ndarray
+    penalty: Penalty
+
+    def gaps(self, mixture: Mixture) -> Gaps:
+        sums, _ = self.tiles.table(mixture.components(), with_logsum=False)
+        return weigh(sums, self.sizes, self.penalty)
+
+    def pull(self, mixture: Mixture, gaps: Gaps) -> Moments:
+        """Moments whose `Mixture.gradient` is that of minus the penalty; call right after `gaps`."""
+        C = -gaps.by_M / self.sizes[:, None]
+        return self.tiles.moments(mixture.components(), alpha=0.0, C=C, known=True)[0]
+
+
+class Expectation(Protocol):
+    """Sufficient statistics of an E-step, per point."""
+
+    def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
+        """Moments about `mixture.means`, and the mean log-likelihood."""
+
+
+@dataclass
+class FullData:
+    """The E-step on all rows at once."""
+
+    tiles: MixtureTiles
+
+    def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
+        found, _, logsum = self.tiles.moments(mixture.components())
+        n = self.tiles.n_samples
+        return found.times(1 / n), logsum / n
+
+
+@dataclass
+class Batches:
+    """The incremental E-step (Algorithm 3): each call visits one batch, the others keep what they had.
+
+    The batches are fixed, so that the statistics of each can be replaced as a whole: a table of the size of
+    the parameters for every batch is all that is kept. The first call visits all of them. The log-likelihood
+    returned is that of every batch when it was last visited.
+
+    Attributes
+    ----------
+    load : callable
+        Tiles of a batch by its number.
+    n_batches : int
+    rng : RandomState
+    """
+
+    load: Callable[[int], MixtureTiles]
+    n_batches: int
+    rng: np.random.RandomState
+    _parts: list[tuple[Moments, float, int]] = field(default_factory=list)
+
+    def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
+        if not self._parts:
+            self._parts = [self._visit(b, mixture) for b in range(self.n_batches)]
+        else:
+            b = int(self.rng.randint(self.n_batches))
+            self._parts[b] = self._visit(b, mixture)
+        n = sum(part[2] for part in self._parts)
+        total = self._parts[0][0]
+        for moments, _, _ in self._parts[1:]:
+            total = total + moments
+        return total.times(1 / n).moved(-mixture.means), sum(part[1] for part in self._parts) / n
+
+    def _visit(self, b: int, mixture: Mixture) -> tuple[Moments, float, int]:
+        tiles = self.load(b)
+        found, _, logsum = tiles.moments(mixture.components())
+        return found.moved(mixture.means), logsum, tiles.n_samples
+
+
+@dataclass
+class Trace:
+    """Records of the steps, and the best mixture seen.
+
+    Attributes
+    ----------
+    history : list of dict
+    best : Mixture or None
+    best_value : float
+        Its mean log-likelihood less the penalty.
+    converged : bool
+    """
+
+    history: list[dict[str, float]] = field(default_factory=list)
+    best: Mixture | None = None
+    best_value: float = -np.inf
+    converged: bool = False
+    _begin: float = field(default_factory=perf_counter)
+
+    def add(self, step: int, mixture: Mixture, loglik: float, gaps: Gaps | None, **more: float) -> None:
+        penalty = 0.0 if gaps is None else gaps.penalty
+        value = loglik - penalty
+        if not (np.isfinite(value) and np.isfinite(mixture.vector()).all()):
+            raise Diverged(f"the mixture left the finite numbers at step {step}")
+        now = perf_counter()
+        self.history.append(
+            {
+                "step": step,
+                "objective": -value,
+                "clustering": -loglik,
+                "fairness": 0.0 if gaps is None else gaps.delta,
+                **more,
+                "seconds": now - self._begin,
+            }
+        )
+        self._begin = now
+        if value > self.best_value:
+            self.best, self.best_value = mixture, value
+
+    def at_rest(self, tol: float, times: int = 1) -> bool:
+        """Whether none of the last `times` changes of the objective was above `tol`."""
+        last = [record["objective"] for record in self.history[-times - 1 :]]
+        self.converged = len(last) > times and float(np.abs(np.diff(last)).max()) <= tol
+        return self.converged
+
+
+def plain_em(
+    expect: Expectation, mixture: Mixture, *, max_iter: int, tol: float, patience: int = 1
+) -> tuple[Mixture, Trace]:
+    """EM by closed-form steps.
+
+    Parameters
+    ----------
+    expect : Expectation
+    mixture : Mixture
+        To start from.
+    max_iter : int
+    tol : float
+        Stop when the mean log-likelihood changes by no more.
+    patience : int
+        In so many steps in a row: as many as there are batches.
+
+    Returns
+    -------
+    mixture : Mixture
+    trace : Trace
+    """
+    trace = Trace()
+    for step in range(max_iter + 1):
+        moments, loglik = expect(mixture)
+        trace.add(step, mixture, loglik, None)
+        if step == max_iter or trace.at_rest(tol, patience):
+            break
+        mixture = mixture.maximum(moments)
+    return mixture, trace
+
+
+def fair_em(
+    expect: Expectation,
+    fair: FairPart,
+    mixture: Mixture,
+    *,
+    max_iter: int,
+    n_gradient_steps: int,
+    learning_rate: float,
+    tol: float,
+    monotone: bool = True,
+    new_optimizer: bool = False,
+) -> tuple[Mixture, Trace]:
+    """Generalised EM (Algorithms 2 and 3): an E-step, then steps of Adam on Q less the penalty.
+
+    Parameters
+    ----------
+    expect : Expectation
+        `FullData` or `Batches`.
+    fair : FairPart
+    mixture : Mixture
+        To start from.
+    max_iter, n_gradient_steps : int
+        Rounds, and steps in each: T and R of the paper.
+    learning_rate : float
+    tol : float
+        Stop when the objective has not changed by more in each of five rounds.
+    monotone : bool
+        Shorten the step of a round by halves until Q_fair does not fall, eq. (11).
+    new_optimizer : bool
+        Begin every round with a new Adam, as the authors' published program does.
+
+    Returns
+    -------
+    mixture : Mixture
+        The last one.
+    trace : Trace
+        Records have ``q_before``, ``q_after`` and ``step_length`` of the round that led to them.
+    """
+    trace = Trace()
+    adam = Adam(learning_rate, mixture.vector().size)
+    more: dict[str, float] = {}
+    for step in range(max_iter + 1):
+        moments, loglik = expect(mixture)
+        gaps = fair.gaps(mixture)
+        trace.add(step, mixture, loglik, gaps, **more)
+        if step == max_iter or trace.at_rest(tol, _ROUNDS_AT_REST):
+            break
+        if new_optimizer:
+            adam = Adam(learning_rate, mixture.vector().size)
+        start = mixture
+        before = start.value(moments) - gaps.penalty
+        vector = start.vector()
+        for r in range(n_gradient_steps):
+            if r:
+                gaps = fair.gaps(mixture)
+            total = moments.moved(start.means - mixture.means) + fair.pull(mixture, gaps)
+            vector = vector + adam.move(mixture.gradient(total))
+            mixture = start.at(vector)
+            vector = mixture.vector()
+        reach, length = vector - start.vector(), 1.0
+        while True:
+            after = mixture.value(moments.moved(start.means - mixture.means)) - fair.gaps(mixture).penalty
+            if not monotone or after >= before - 1e-7 * (1 + abs(before)):
+                break
+            length = length / 2 if length > 0.5**_MAX_HALVINGS else 0.0
+            mixture = start.at(start.vector() + length * reach)
+            if length == 0.0:
+                # Nothing on this line: forget where the optimiser was heading, and take smaller steps.
+                after, adam = before, Adam(adam.rate / 2, vector.size)
+                break
+        more = {"q_before": before, "q_after": after, "step_length": length}
+    return mixture, trace
+
+
+def ascend(
+    batches: Iterator[MixtureTiles] | None,
+    fair: FairPart,
+    mixture: Mixture,
+    *,
+    max_iter: int,
+    learning_rate: float,
+    tol: float,
+) -> tuple[Mixture, Trace]:
+    """Gradient ascent with Adam on the mean log-likelihood less the penalty (Algorithm 1).
+
+    Parameters
+    ----------
+    batches : iterator of MixtureTiles or None
+        Rows for the likelihood, one batch for each step; None takes all rows of `fair`.
+    fair : FairPart
+    mixture : Mixture
+        To start from.
+    max_iter : int
+    learning_rate : float
+    tol : float
+        Stop when the objective changes by no more over `RECORD_EVERY` steps; not looked at with batches.
+
+    Returns
+    -------
+    mixture : Mixture
+        The last one.
+    trace : Trace
+        A record for every `RECORD_EVERY` steps.
+    """
+    trace = Trace()
+    vector = mixture.vector()
+    adam = Adam(learning_rate, vector.size)
+    for step in range(max_iter + 1):
+        record = step % RECORD_EVERY == 0 or step == max_iter
+        components = mixture.components()
+        sums, logsum = fair.tiles.table(components, with_logsum=record and batches is None)
+        gaps = weigh(sums, fair.sizes, fair.penalty)
+        C = -gaps.by_M / fair.sizes[:, None]
+        if batches is None:
+            n = fair.tiles.n_samples
+            moments = fair.tiles.moments(components, alpha=1 / n, C=C, known=True)[0]
+        else:
+            pull = fair.pull(mixture, gaps)
+            rows = next(batches)
+            n = rows.n_samples
+            found, _, logsum = rows.moments(components)
+            moments = found.times(1 / n) + pull
+        if record:
+            trace.add(step, mixture, logsum / n, gaps)
+            if step == max_iter or (batches is None and trace.at_rest(tol)):
+                break
+        vector = vector + adam.move(mixture.gradient(moments))
+        mixture = mixture.at(vector)
+        vector = mixture.vector()
+    return mixture, trace

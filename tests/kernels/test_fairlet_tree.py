@@ -1,0 +1,175 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairclust.kernels.fairlets import (
+    DEPTH,
+    _split,
+    fairlet_medoids,
+    grid_cells,
+    heavy_points,
+    tree_fairlets,
+)
+
+PAIRS = [(1, 1), (1, 2), (1, 3), (2, 3), (2, 5), (4, 9), (9, 10)]
+
+
+def balanced(r, b, p, q):
+    return p * max(r, b) <= q * min(r, b)
+
+
+def split_twin(reds, blues, p, q):
+    out = np.full(1 + max([*reds, *blues]), -1)
+    n = _split(np.array(reds, np.int64), np.array(blues, np.int64), p, q, out, 0)
+    return [sorted(np.flatnonzero(out == i).tolist()) for i in range(n)]
+
+
+def tree_twin(cells, is_blue, p, q):
+    """The same by recursion over dictionaries of lists; a list of fairlets."""
+    fairlets = []
+
+    def visit(reds, blues, level):
+        if not reds and not blues:
+            return
+        if min(len(reds), len(blues)) == 1 or level == DEPTH:
+            fairlets.extend(split_twin(reds, blues, p, q))
+            return
+        children = {}
+        for colour, points in enumerate((reds, blues)):
+            for i in points:
+                key = tuple((int(c) >> (DEPTH - 1 - level)) & 1 for c in cells[i])
+                children.setdefault(key, ([], []))[colour].append(i)
+        children = [children[key] for key in sorted(children)]
+        counts = np.array([[len(points) for points in child] for child in children])
+        x_reds, x_blues = heavy_points(counts[:, 0], counts[:, 1], p, q)
+        taken = [], []
+        for (r, b), x, y in zip(children, x_reds, x_blues, strict=True):
+            taken[0].extend(r[len(r) - x :])
+            taken[1].extend(b[len(b) - y :])
+        if taken[0]:
+            fairlets.extend(split_twin(*taken, p, q))
+        for (r, b), x, y in zip(children, x_reds, x_blues, strict=True):
+            visit(r[: len(r) - x], b[: len(b) - y], level + 1)
+
+    visit(np.flatnonzero(~is_blue).tolist(), np.flatnonzero(is_blue).tolist(), 0)
+    return sorted(fairlets)
+
+
+@st.composite
+def instances(draw, most=60, widths=(1, 2, 3)):
+    """A pair (p, q), groups that are balanced for it, and cells, few of them so that points coincide."""
+    p, q = draw(st.sampled_from(PAIRS))
+    few = draw(st.integers(1, most))
+    many = draw(st.integers(few, few * q // p))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    is_blue = rng.permutation(np.arange(few + many) < (few if draw(st.booleans()) else many))
+    spread = draw(st.sampled_from([1, 3, 50, 2**16]))
+    places = rng.integers(0, 2**16, (spread, draw(st.sampled_from(widths))))
+    return p, q, is_blue, places[rng.integers(spread, size=few + many)].astype(np.uint16)
+
+
+@given(instances(widths=(1, 2, 3, 25, 70)))
+@settings(deadline=None)
+def test_fairlets_are_small_balanced_and_partition_the_points(instance):
+    p, q, is_blue, cells = instance
+    fairlet = tree_fairlets(cells, is_blue, p, q)
+    sizes = np.bincount(fairlet)
+    blues = np.bincount(fairlet, is_blue).astype(int)
+    assert sizes.sum() == len(is_blue)
+    assert sizes.min() >= 1
+    assert sizes.max() <= p + q
+    assert all(balanced(s - b, b, p, q) for s, b in zip(sizes, blues, strict=True))
+
+
+@given(instances())
+@settings(max_examples=50, deadline=None)
+def test_the_walk_is_the_recursion(instance):
+    p, q, is_blue, cells = instance
+    fairlet = tree_fairlets(cells, is_blue, p, q)
+    found = sorted(np.flatnonzero(fairlet == i).tolist() for i in range(fairlet.max() + 1))
+    assert found == tree_twin(cells, is_blue, p, q)
+
+
+@given(st.sampled_from(PAIRS), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1))
+@settings(deadline=None)
+def test_what_is_taken_and_what_is_left_is_balanced(pair, counts):
+    p, q = pair
+    reds, blues = np.array(counts).T
+    if not balanced(reds.sum(), blues.sum(), p, q):
+        short = blues if blues.sum() < reds.sum() else reds
+        short[0] += abs(reds.sum() - blues.sum())
+    x_reds, x_blues = heavy_points(reds, blues, p, q)
+    assert (x_reds >= 0).all() and (x_blues >= 0).all()
+    assert balanced(x_reds.sum(), x_blues.sum(), p, q)
+    assert all(balanced(r, b, p, q) for r, b in zip(reds - x_reds, blues - x_blues, strict=True))
+
+
+def least_taken(reds, blues, p, q):
+    """The least number of points that leave children and pool balanced, by trying all."""
+    ranges = [range(n + 1) for n in (*reds, *blues)]
+    n = len(reds)
+    return min(
+        sum(x)
+        for x in itertools.product(*ranges)
+        if balanced(sum(x[:n]), sum(x[n:]), p, q)
+        and all(balanced(reds[c] - x[c], blues[c] - x[n + c], p, q) for c in range(n))
+    )
+
+
+@pytest.mark.parametrize("p, q", [(1, 1), (1, 2), (2, 3), (2, 5)])
+def test_hardly_more_points_are_taken_than_need_be(p, q):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        reds, blues = rng.integers(0, 6, size=(2, 3))
+        if balanced(reds.sum(), blues.sum(), p, q):
+            taken = sum(x.sum() for x in heavy_points(reds, blues, p, q))
+            # Some children give a whole unsaturated fairlet where a part of it would do.
+            assert taken <= 1.5 * least_taken(reds, blues, p, q)
+
+
+def test_heavy_points_by_hand():
+    # Two reds are too many for the first child; the second can spare the blue that balances them.
+    x_reds, x_blues = heavy_points(np.array([4, 1]), np.array([1, 2]), 1, 2)
+    np.testing.assert_array_equal([x_reds, x_blues], [[2, 0], [0, 1]])
+    # None can spare a blue: an unsaturated fairlet is taken along.
+    x_reds, x_blues = heavy_points(np.array([1, 3]), np.array([0, 2]), 1, 2)
+    np.testing.assert_array_equal([x_reds, x_blues], [[1, 1], [0, 1]])
+
+
+@pytest.mark.parametrize(
+    "n_reds, n_blues, sizes",
+    [
+        (4, 2, [(4, 2)]),
+        (5, 5, [(1, 1)] * 5),
+        (10, 4, [(5, 2), (5, 2)]),
+        # Lemma 3: as many full fairlets as leave the rest balanced, one for the excess, then pairs.
+        (9, 5, [(5, 2), (3, 2), (1, 1)]),
+        (4, 10, [(2, 5), (2, 5)]),
+        (2, 1, [(2, 1)]),
+    ],
+)
+def test_lists_are_split_as_in_the_lemma(n_reds, n_blues, sizes):
+    reds, blues = list(range(n_reds)), list(range(n_reds, n_reds + n_blues))
+    found = split_twin(reds, blues, 2, 5)
+    assert [(sum(i < n_reds for i in f), sum(i >= n_reds for i in f)) for f in found] == sizes
+
+
+def test_cells_are_halvings():
+    X = np.array([[0.0], [0.25], [0.5], [0.999], [1.0], [-1e-9]])
+    cells = grid_cells(X, np.zeros(1), 1.0)[:, 0]
+    np.testing.assert_array_equal(cells, [0, 2**14, 2**15, int(0.999 * 2**16), 2**16 - 1, 0])
+
+
+def test_medoids():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    fairlet = rng.permutation(np.repeat(np.arange(15), 4))
+    members = np.argsort(fairlet, kind="stable")
+    found = fairlet_medoids(X, members, np.arange(4, 61, 4))
+    for m, row in enumerate(found):
+        rows = np.flatnonzero(fairlet == m)
+        sums = np.linalg.norm(X[rows][:, None] - X[rows], axis=2).sum(axis=1)
+        assert row == rows[sums.argmin()]

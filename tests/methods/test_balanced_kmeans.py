@@ -1,0 +1,131 @@
+import warnings
+
+import numpy as np
+import pytest
+import yaml
+from sklearn import cluster
+from sklearn.exceptions import ConvergenceWarning
+
+from fairclust.base import Diverged
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.spec import Catalogue
+from fairclust.methods import BalancedFairKMeans
+from fairclust.metrics import awd, contingency, fairness_ratio, smallest_cluster, sse
+from twins import bfkm_objective
+
+
+def fit(X, codes, n_clusters=4, **params):
+    return BalancedFairKMeans(n_clusters, random_state=0, **params).fit(X, sensitive_features=codes)
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3])
+@pytest.mark.parametrize("init", ["random", "k-means++"])
+def test_objective_never_rises_and_is_that_of_the_labels(grouped_blobs, n_groups, init):
+    X, codes = grouped_blobs(n_groups=n_groups)
+    model = fit(X, codes, rho=3000.0, lam=2e4, init=init, tol=0)
+    objectives = [record["objective"] for record in model.history_]
+    assert len(objectives) == model.n_iter_ > 3
+    assert (np.diff(objectives) <= 1e-9 * objectives[0]).all()
+    assert model.converged_
+    assert model.history_[-1]["moved"] == 0
+    means = [X[model.labels_ == k].mean(axis=0) for k in range(4)]
+    np.testing.assert_allclose(model.cluster_centers_, means)
+    whole = bfkm_objective(X, codes, model.cluster_centers_, model.labels_, 3000.0, 2e4)
+    assert model.objective_ == objectives[-1] == pytest.approx(whole)
+    assert model.history_[-1]["clustering"] == pytest.approx(sse(X, model.labels_))
+    # At rest: no single move lowers the objective at these centres.
+    for p in range(0, len(X), 37):
+        for k in range(4):
+            other = model.labels_.copy()
+            other[p] = k
+            moved = bfkm_objective(X, codes, model.cluster_centers_, other, 3000.0, 2e4)
+            assert moved >= whole * (1 - 1e-12)
+
+
+def test_without_penalties_it_is_lloyd(grouped_blobs):
+    X, codes = grouped_blobs()
+    plain = cluster.KMeans(4, init=X[:4], n_init=1, tol=0).fit(X)
+    model = fit(X, codes, rho=0, init=X[:4], tol=0)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    np.testing.assert_allclose(model.cluster_centers_, plain.cluster_centers_)
+
+
+@pytest.mark.parametrize("match_reference", [False, True])
+@pytest.mark.parametrize("n_groups", [2, 4])
+def test_rho_buys_fairness_and_lam_buys_size(grouped_blobs, n_groups, match_reference):
+    X, codes = grouped_blobs(n_samples=1000, n_groups=n_groups)
+    options = {"match_reference": match_reference, "init": "k-means++"}
+    plain = fit(X, codes, rho=0, **options)
+    fair = fit(X, codes, rho=1e5, **options)
+    even = fit(X, codes, rho=0, lam=1e8, **options)
+    ratio = [fairness_ratio(contingency(model.labels_, codes)) for model in (plain, fair)]
+    assert ratio[0] < 0.7
+    assert ratio[1] > 0.95
+    assert sse(X, fair.labels_) > sse(X, plain.labels_)
+    assert smallest_cluster(contingency(even.labels_, codes)) == 250
+    assert smallest_cluster(contingency(plain.labels_, codes)) < 240
+
+
+def test_the_best_start_is_kept(grouped_blobs):
+    X, codes = grouped_blobs()
+    one = [
+        BalancedFairKMeans(6, random_state=rng).fit(X, sensitive_features=codes).objective_
+        for rng in [np.random.RandomState(3)]
+        for _ in range(5)
+    ]
+    best = BalancedFairKMeans(6, n_init=5, random_state=np.random.RandomState(3))
+    assert best.fit(X, sensitive_features=codes).objective_ == min(one) < max(one)
+
+
+def test_far_data_keeps_its_digits(grouped_blobs):
+    X, codes = grouped_blobs()
+    near, far = fit(X, codes, tol=0), fit(X + 1e6, codes, tol=0)
+    assert far.history_[-1]["clustering"] == pytest.approx(near.history_[-1]["clustering"], rel=1e-6)
+
+
+def test_a_start_without_all_clusters_is_filled():
+    X = np.repeat([[0.0], [1.0]], 10, axis=0)
+    model = fit(X, np.arange(20) % 2, n_clusters=5, init="k-means++")
+    assert (np.bincount(model.labels_, minlength=5) > 0).all()
+
+
+def test_too_few_sweeps_warn(grouped_blobs):
+    X, codes = grouped_blobs()
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 sweeps with .* points still moving"):
+        fit(X, codes, max_iter=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit(X, codes)
+
+
+def test_overflow_is_named():
+    with pytest.raises(Diverged, match="after sweep 1"):
+        fit(np.array([[-1e200], [1e200], [0.0]] * 4), np.arange(12) % 2, n_clusters=2)
+
+
+def load(name, root, mirror):
+    stated = yaml.safe_load((root / "config/config.yaml").read_text())
+    catalogue = Catalogue.model_validate({key: stated[key] for key in ("sources", "datasets")})
+    sources = catalogue.sources_of(name)
+    paths = {source: mirror / spec.file for source, spec in sources.items()}
+    data = prepare_dataset(name, catalogue.datasets[name], paths, sources)
+    return data.X, data.groups, catalogue.datasets[name].n_clusters
+
+
+@pytest.mark.mirror
+@pytest.mark.parametrize(
+    "name, rho, published, tolerance",
+    [
+        # The start hardly matters: the very labels of the paper, to all its digits.
+        ("elliptical", 500, (343.9640, 0.8835, 0.0480), 5e-5),
+        # The one rho on record.
+        ("ds577", 1800, (518.1536, 0.8019, 0.0242), 0.03),
+    ],
+)
+def test_published_numbers_of_frkm(root, mirror, name, rho, published, tolerance):
+    X, codes, n_clusters = load(name, root, mirror)
+    model = fit(X, codes, n_clusters, rho=rho, n_init=10, match_reference=True)
+    table = contingency(model.labels_, codes)
+    assert sse(X, model.labels_) == pytest.approx(published[0], rel=tolerance)
+    assert fairness_ratio(table) == pytest.approx(published[1], abs=tolerance)
+    assert awd(table) == pytest.approx(published[2], abs=tolerance)

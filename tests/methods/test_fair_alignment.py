@@ -1,0 +1,132 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn import cluster
+
+from fairclust.base import NotSupported
+from fairclust.methods import FairAlignmentKMeans
+from fairclust.methods.fair_alignment import _pair_costs
+from fairclust.metrics import balance, contingency, data_balance, sse
+from fairclust.solvers.fair_lp import fair_assignment_lp
+
+
+def unequal(grouped_blobs, n=400, seed=0):
+    """Blobs with 37 % in the second group, most of them on one side."""
+    X, _ = grouped_blobs(n_samples=n, seed=seed)
+    rng = np.random.default_rng(seed)
+    side = X[:, 0] + rng.normal(size=n)
+    return X, (side > np.quantile(side, 0.63)).astype(int)
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0, 2.0])
+def test_pair_costs_are_what_the_paper_writes(weight):
+    rng = np.random.default_rng(0)
+    a, b, centers = rng.normal(size=(7, 3)), rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
+    pi = np.array([0.7, 0.3])
+    expected = np.empty((7, 5))
+    for i in range(7):
+        for j in range(5):
+            middle = pi[0] * a[i] + pi[1] * b[j]
+            expected[i, j] = weight * pi[0] * pi[1] * ((a[i] - b[j]) ** 2).sum()
+            expected[i, j] += ((middle - centers) ** 2).sum(axis=1).min()
+    np.testing.assert_allclose(_pair_costs(a, b, pi, centers, weight), expected)
+
+
+def test_one_block_of_true_cost_is_the_fair_assignment_lp(grouped_blobs):
+    X, codes = unequal(grouped_blobs)
+    model = FairAlignmentKMeans(4, transport_weight=1.0, max_iter=1, random_state=0)
+    model.fit(X, sensitive_features=codes)
+    # The objective is that of new centres; at the old ones the plan is the solution of the program.
+    start = cluster.KMeans(4, n_init=10, random_state=np.random.RandomState(0)).fit(X)
+    shares = np.bincount(codes) / len(codes)
+    program = fair_assignment_lp(
+        cdist(X, start.cluster_centers_, "sqeuclidean"), codes, lower=shares, upper=shares
+    )
+    rows = [np.flatnonzero(codes == j) for j in range(2)]
+    plan = model._match(X, rows, shares, start.cluster_centers_, np.random.RandomState(0))
+    cost = plan.mass @ _diagonal(X, plan, shares, start.cluster_centers_)
+    assert len(X) * cost == pytest.approx(program.cost)
+    assert model.objective_ <= program.cost
+
+
+def _diagonal(X, plan, shares, centers):
+    return np.array(
+        [
+            _pair_costs(X[[i]], X[[j]], shares, centers, 1.0)[0, 0]
+            for i, j in zip(plan.first, plan.second, strict=True)
+        ]
+    )
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+def test_in_one_block_the_objective_falls(grouped_blobs, weight):
+    X, codes = unequal(grouped_blobs, seed=1)
+    model = FairAlignmentKMeans(4, transport_weight=weight, init=X[:4], tol=0, max_iter=15)
+    model.fit(X, sensitive_features=codes)
+    objectives = [r["objective"] for r in model.history_]
+    assert len(objectives) > 2
+    assert all(b <= a * (1 + 1e-12) for a, b in pairwise(objectives))
+    assert model.objective_ == min(objectives)
+
+
+@pytest.mark.parametrize("block_size", [20, 1024])
+def test_both_groups_have_the_same_shares_of_all_clusters(grouped_blobs, block_size):
+    X, codes = unequal(grouped_blobs)
+    model = FairAlignmentKMeans(4, block_size=block_size, random_state=0).fit(X, sensitive_features=codes)
+    # Blocks whose sizes differ by one are not exactly alike.
+    np.testing.assert_allclose(model.shares_.sum(axis=1), 1)
+    np.testing.assert_allclose(model.shares_[0], model.shares_[1], atol=1e-9)
+    table = contingency(model.labels_, codes)
+    assert balance(table) > 0.85 * data_balance(table)
+    plain = cluster.KMeans(4, n_init=10, random_state=0).fit(X)
+    assert balance(contingency(plain.labels_, codes)) < 0.5 * data_balance(table)
+    assert plain.inertia_ < sse(X, model.labels_)
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+def test_epsilon_bounds_the_difference_of_shares(grouped_blobs, weight):
+    X, codes = unequal(grouped_blobs)
+    costs = []
+    for epsilon in (0.0, 0.05, 0.2, 1.0):
+        model = FairAlignmentKMeans(4, epsilon=epsilon, transport_weight=weight, random_state=0)
+        model.fit(X, sensitive_features=codes)
+        assert np.abs(model.shares_[0] - model.shares_[1]).max() <= epsilon + 1e-9
+        costs.append(model.objective_)
+    assert costs == sorted(costs, reverse=True)
+    plain = cluster.KMeans(4, n_init=10, random_state=np.random.RandomState(0)).fit(X)
+    assert costs[-1] == pytest.approx(plain.inertia_, rel=1e-3)
+
+
+def test_with_true_costs_the_objective_is_the_cost_of_the_labels(grouped_blobs):
+    # Equal groups: whole points are matched, so nothing is lost in rounding.
+    X, _ = grouped_blobs()
+    codes = np.arange(len(X)) % 2
+    model = FairAlignmentKMeans(4, transport_weight=1.0, random_state=0).fit(X, sensitive_features=codes)
+    assert model.objective_ == pytest.approx(sse(X, model.labels_), rel=1e-3)
+    assert balance(contingency(model.labels_, codes)) == 1
+
+
+def test_one_group_and_three(grouped_blobs):
+    X, codes = grouped_blobs(n_groups=3)
+    with pytest.raises(NotSupported, match="two groups, found 3"):
+        FairAlignmentKMeans(3).fit(X, sensitive_features=codes)
+    model = FairAlignmentKMeans(3, random_state=0).fit(X, sensitive_features=np.ones(len(X)))
+    assert model.objective_ == pytest.approx(sse(X, model.labels_), rel=1e-3)
+    assert model.shares_.shape == (1, 3)
+
+
+@pytest.mark.parametrize("params", [{"epsilon": 1.5}, {"block_size": 0}, {"transport_weight": -1.0}])
+def test_bad_parameters(params):
+    with pytest.raises(ValueError, match=next(iter(params))):
+        FairAlignmentKMeans(2, **params).fit(np.eye(9), sensitive_features=np.arange(9) % 2)
+
+
+@pytest.mark.mirror
+def test_adult(adult):
+    X, codes = adult
+    model = FairAlignmentKMeans(10, block_size=256, max_iter=2, random_state=0)
+    model.fit(X, sensitive_features=codes)
+    assert sse(X, model.labels_) < 10_600
+    assert balance(contingency(model.labels_, codes)) > 0.48

@@ -1,0 +1,298 @@
+"""Fair mixtures: what they promise, beyond the contract of all methods."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
+
+from fairclust.base import Diverged
+from fairclust.methods import FairMixture
+from fairclust.metrics import contingency, delta
+from fairclust.solvers import mixture_fit
+from toys import make_grouped_blobs
+
+# Many a fair mixture of the small data here has components that coincide.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*components have points:sklearn.exceptions.ConvergenceWarning"
+)
+
+
+def hard_delta(labels, codes, n_clusters):
+    return delta(contingency(labels, codes, n_clusters))
+
+
+def make_mixed(n_samples=800, seed=0):
+    """Two numeric and two categorical columns, all of which tell two clusters apart; groups at random."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=n_samples)
+    X = np.column_stack(
+        [
+            rng.normal(size=(n_samples, 2)) + 3 * truth[:, None],
+            np.where(rng.random(n_samples) < 0.9, truth, 2),
+            np.where(rng.random(n_samples) < 0.8, truth, 1 - truth),
+        ]
+    )
+    return X, truth, rng.integers(2, size=n_samples)
+
+
+def make_shifted(n_samples=1500, n_groups=2, seed=0):
+    """A long box whose groups lean to its ends: cut across it is unfair, cut along it is fair."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n_samples, 2)) * [2, 1.5]
+    shares = 1 + 0.3 * np.outer(X[:, 0], np.linspace(-1, 1, n_groups))
+    shares /= shares.sum(axis=1, keepdims=True)
+    return X, (rng.random((n_samples, 1)) > np.cumsum(shares, axis=1)).sum(axis=1)
+
+
+def agreement(labels, truth):
+    return max((labels == truth).mean(), (labels != truth).mean())
+
+
+def test_plain_em_reaches_scikit_learn():
+    X, codes = make_grouped_blobs(n_clusters=3)
+    model = FairMixture(
+        3, lam=0, covariance="diag", init="em", tol=1e-10, max_iter=500, precision="double", random_state=0
+    ).fit(X, sensitive_features=codes)
+    other = GaussianMixture(
+        3, covariance_type="diag", means_init=model.means_, weights_init=model.weights_,
+        precisions_init=1 / model.variances_, reg_covar=0, tol=1e-10,
+    ).fit(X)  # fmt: skip
+    assert -model.nll_ == pytest.approx(other.score(X), abs=1e-7)
+    np.testing.assert_allclose(model.means_, other.means_, atol=1e-3)
+
+
+@pytest.mark.parametrize("covariance", ["isotropic", "diag"])
+@pytest.mark.parametrize("kind", ["numeric", "mixed", "categorical"])
+def test_densities_by_hand(covariance, kind):
+    X, _, codes = make_mixed(200)
+    columns = {"numeric": [0, 1], "mixed": [0, 1, 2, 3], "categorical": [2, 3]}[kind]
+    X = X[:, columns]
+    categorical = [i for i, column in enumerate(columns) if column > 1]
+    model = FairMixture(
+        3, lam=1, covariance=covariance, categorical_features=categorical, max_iter=5, random_state=0,
+        precision="double",
+    ).fit(X, sensitive_features=codes)  # fmt: skip
+    z = np.tile(np.log(model.weights_), (len(X), 1))
+    numeric = [i for i in range(X.shape[1]) if i not in categorical]
+    for f, i in enumerate(numeric):
+        z += norm.logpdf(X[:, [i]], model.means_[:, f], np.sqrt(model.variances_[:, f]))
+    for table, i in zip(model.probabilities_, categorical, strict=True):
+        z += np.log(table[:, X[:, i].astype(int)]).T
+        np.testing.assert_allclose(table.sum(axis=1), 1)
+    np.testing.assert_allclose(model.score_samples(X), logsumexp(z, axis=1), atol=1e-8)
+    np.testing.assert_allclose(
+        model.predict_proba(X), np.exp(z - logsumexp(z, axis=1, keepdims=True)), atol=1e-8
+    )
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+    np.testing.assert_array_equal(model.labels_, z.argmax(axis=1))
+    assert model.nll_ == pytest.approx(-logsumexp(z, axis=1).mean())
+
+
+@pytest.mark.parametrize("objective", ["smooth", "paper", "program"])
+@pytest.mark.parametrize("solver", ["em", "gd"])
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_a_large_lam_is_fairer(objective, solver, n_groups):
+    X, codes = make_shifted(n_groups=n_groups)
+    fast = {"max_iter": 40} if solver == "em" else {"max_iter": 300, "learning_rate": 0.01}
+    found = [
+        FairMixture(4, lam=lam, objective=objective, solver=solver, random_state=0, **fast)
+        .fit(X, sensitive_features=codes)
+        .soft_delta_
+        for lam in (0.0, 10.0)
+    ]
+    assert found[0] > 0.1
+    assert found[1] < 0.4 * found[0]
+
+
+def test_history_of_em_keeps_its_promise():
+    X, codes = make_grouped_blobs()
+    model = FairMixture(4, lam=10, objective="paper", max_iter=40, random_state=0)
+    rounds = model.fit(X, sensitive_features=codes).history_[1:]
+    assert all(r["q_after"] >= r["q_before"] - 1e-6 * (1 + abs(r["q_before"])) for r in rounds)
+    assert all(0 <= r["step_length"] <= 1 for r in rounds)
+    objective = [r["objective"] for r in model.history_]
+    assert (np.diff(objective) <= 1e-5).all()
+
+
+def test_the_barrier_keeps_components_alive():
+    X, codes = make_shifted()
+    params = {"lam": 30, "init": "em", "random_state": 0, "max_iter": 60}
+    smooth = FairMixture(6, **params).fit(X, sensitive_features=codes)
+    paper = FairMixture(6, objective="paper", **params).fit(X, sensitive_features=codes)
+    assert smooth.predict_proba(X).mean(axis=0).min() > 0.03
+    assert smooth.predict_proba(X).mean(axis=0).min() > paper.predict_proba(X).mean(axis=0).min()
+
+
+def test_every_second_start_is_of_the_other_kind():
+    X, codes = make_grouped_blobs()
+    models = [
+        FairMixture(4, lam=5, n_init=n, random_state=0).fit(X, sensitive_features=codes) for n in (1, 4)
+    ]
+    one, four = (m.nll_ + 5 * m.hard_delta_ for m in models)
+    assert four <= one + 1e-6
+
+
+def test_calibrated_labels_are_fairer_and_probabilities_the_same():
+    # One group holds both ends of a line, the other the middle: the place of the cut decides the fairness.
+    rng = np.random.default_rng(0)
+    X = 2 * rng.random((6000, 1)) ** 1.5 - 1
+    codes = (rng.random(6000) < 0.2 + 0.6 * X[:, 0] ** 2).astype(int)
+    params = {"n_clusters": 2, "lam": 0, "random_state": 0}
+    plain = FairMixture(**params).fit(X, sensitive_features=codes)
+    model = FairMixture(calibrate=True, **params).fit(X, sensitive_features=codes)
+    assert plain.hard_delta_ > 0.02
+    assert model.hard_delta_ < 0.2 * plain.hard_delta_
+    assert model.n_nonempty_ == 2
+    np.testing.assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_sub_sample_assigns_every_row():
+    X, codes = make_shifted(n_samples=20_000)
+    full = FairMixture(4, lam=10, random_state=0).fit(X, sensitive_features=codes)
+    model = FairMixture(4, lam=10, subsample=0.1, random_state=0).fit(X, sensitive_features=codes)
+    assert model.labels_.shape == (20_000,)
+    # Proposition 1: the gap grows by a multiple of 1 / sqrt(n').
+    assert model.hard_delta_ < full.hard_delta_ + 2 / np.sqrt(2000 * np.bincount(codes).min() / 20_000)
+    assert -model.score_samples(X).mean() < full.nll_ + 0.1
+
+
+@pytest.mark.parametrize("solver, max_iter", [("em", 60), ("gd", 500)])
+def test_mini_batches_of_a_memory_map(tmp_path, solver, max_iter):
+    X, codes = make_shifted(n_samples=5000)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    params = {"lam": 10, "solver": solver, "max_iter": max_iter, "learning_rate": 0.01, "random_state": 0}
+    full = FairMixture(4, **params).fit(X, sensitive_features=codes)
+    model = FairMixture(4, batch_size=0.1, **params).fit(mapped, sensitive_features=codes)
+    assert model.nll_ < full.nll_ + 0.2
+    assert model.soft_delta_ < full.soft_delta_ + 0.05
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
+
+
+def test_plain_em_on_batches_agrees_with_all_rows():
+    X, codes = make_grouped_blobs(n_samples=3000)
+    params = {"lam": 0, "tol": 0, "max_iter": 200, "random_state": 0}
+    full = FairMixture(4, **params).fit(X, sensitive_features=codes)
+    model = FairMixture(4, batch_size=1000, init=full.means_, **params).fit(X, sensitive_features=codes)
+    assert model.nll_ == pytest.approx(full.nll_, abs=1e-3)
+
+
+def test_a_sub_sample_smaller_than_the_number_of_clusters():
+    X, codes = make_grouped_blobs()
+    with pytest.raises(ValueError, match="subsample leaves 100 rows for n_clusters=101"):
+        FairMixture(101, subsample=10).fit(X, sensitive_features=codes)
+
+
+def test_small_groups_are_in_every_sample():
+    X, codes = make_grouped_blobs(n_samples=5000)
+    codes[:] = 0
+    codes[:3] = 1
+    model = FairMixture(3, subsample=0.02, batch_size=0.5, fairness_sample=40, max_iter=3, random_state=0)
+    assert np.isfinite(model.fit(X, sensitive_features=codes).nll_)
+
+
+def test_pandas_categories_are_remembered():
+    X, truth, codes = make_mixed()
+    frame = pd.DataFrame(X[:, :2], columns=["age", "hours"])
+    frame["work"] = pd.Categorical(np.array(["private", "state", "none"])[X[:, 2].astype(int)])
+    frame["region"] = np.array(["north", "south"])[X[:, 3].astype(int)]
+    model = FairMixture(2, lam=1, random_state=0).fit(frame, sensitive_features=codes)
+    assert agreement(model.labels_, truth) > 0.97
+    assert list(model.categories_[2]) == ["none", "private", "state"]
+    np.testing.assert_array_equal(model.predict(frame), model.labels_)
+    # Other categories in another order: the values count, not their codes.
+    again = frame.assign(work=frame.work.cat.reorder_categories(["state", "private", "none"]))
+    np.testing.assert_array_equal(model.predict(again), model.labels_)
+    np.testing.assert_array_equal(model.predict(frame.assign(work=frame.work.astype(str))), model.labels_)
+    strange = frame.assign(work="abroad")
+    proba = model.predict_proba(strange)
+    assert np.isfinite(model.score_samples(strange)).all()
+    z = norm.logpdf(X[:, [0]], model.means_[:, 0], np.sqrt(model.variances_[:, 0]))
+    z += norm.logpdf(X[:, [1]], model.means_[:, 1], np.sqrt(model.variances_[:, 1]))
+    z += np.log(model.weights_) + np.log(model.probabilities_[1][:, X[:, 3].astype(int)]).T
+    np.testing.assert_allclose(proba, np.exp(z - logsumexp(z, axis=1, keepdims=True)), atol=1e-4)
+    with pytest.raises(ValueError, match="'work' has missing values"):
+        FairMixture(2).fit(frame.assign(work=frame.work.where(frame.index > 3)), sensitive_features=codes)
+
+
+def test_categorical_features_by_name_or_index_are_the_same():
+    X, _, codes = make_mixed()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    params = {"n_clusters": 2, "lam": 1, "max_iter": 20, "random_state": 0}
+    one = FairMixture(categorical_features=[2, 3], **params).fit(X, sensitive_features=codes)
+    two = FairMixture(categorical_features=["c", "d"], **params).fit(frame, sensitive_features=codes)
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    assert one.cluster_centers_.shape == (2, 4)
+    assert set(one.cluster_centers_[:, 3]) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    "categorical, column, message",
+    [
+        ([4], None, "categorical_features has 4, X has 4 columns"),
+        (["work"], None, "names 'work', which is no column"),
+        ([2], -1.0, "column 2 .* must hold integer codes from 0 on.* from -1"),
+        ([2], 0.5, "column 2 .* must hold integer codes"),
+        ([2], 1e6, "column 2 .* below 65536"),
+    ],
+)
+def test_bad_categorical_features(categorical, column, message):
+    X, _, codes = make_mixed(50)
+    if column is not None:
+        X[7, 2] = column
+    with pytest.raises(ValueError, match=message):
+        FairMixture(2, categorical_features=categorical).fit(X, sensitive_features=codes)
+
+
+def test_a_category_without_rows_and_one_not_seen():
+    X, _, codes = make_mixed()
+    X[:, 2] = np.where(X[:, 2] == 2, 5, X[:, 2])
+    model = FairMixture(2, lam=1, categorical_features=[2, 3], random_state=0).fit(
+        X, sensitive_features=codes
+    )
+    assert model.probabilities_[0].shape == (2, 6)
+    assert (model.probabilities_[0][:, 2:5] < 0.01).all()
+    new = X[:4].copy()
+    new[:, 2] = [7, -1, 0.5, 1e9]
+    assert np.isfinite(model.score_samples(new)).all()
+    np.testing.assert_allclose(model.predict_proba(new).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("covariance", ["isotropic", "diag"])
+def test_a_constant_column_and_duplicates(covariance):
+    X, codes = make_grouped_blobs()
+    X = np.c_[np.repeat(X[:60], 10, axis=0), np.full(600, 1e6)]
+    model = FairMixture(4, lam=5, covariance=covariance, max_iter=20, random_state=0)
+    model.fit(X, sensitive_features=codes)
+    assert np.isfinite(model.nll_)
+    assert (model.variances_ >= 1e-3 * X.var(axis=0)[:-1].mean() * (1 - 1e-9)).all()
+    np.testing.assert_allclose(model.means_[:, -1], 1e6, rtol=1e-3)
+
+
+def test_a_component_that_dies_is_announced():
+    X = np.repeat([[0.0, 0.0], [4.0, 4.0]], 50, axis=0) + np.random.default_rng(0).normal(size=(100, 2)) * 0.1
+    far = np.array([[0.0, 0.0], [4.0, 4.0], [500.0, 500.0]])
+    with pytest.warns(ConvergenceWarning, match="2 of 3 components have points"):
+        model = FairMixture(3, lam=0, init=far, random_state=0).fit(X, sensitive_features=np.arange(100) % 2)
+    assert model.n_nonempty_ == 2
+    assert np.isfinite(model.score_samples(X)).all()
+    np.testing.assert_array_equal(model.means_[2], far[2])
+
+
+def test_a_diverged_fit_names_its_step(monkeypatch):
+    X, codes = make_grouped_blobs()
+    monkeypatch.setattr(mixture_fit.Adam, "move", lambda self, gradient: gradient * np.nan)
+    with pytest.raises(Diverged, match="at step 1"):
+        FairMixture(3, lam=5, objective="program", random_state=0).fit(X, sensitive_features=codes)
+
+
+def test_shifted_data_give_the_same_labels():
+    X, codes = make_grouped_blobs()
+    params = {"n_clusters": 4, "lam": 5, "random_state": 0}
+    one = FairMixture(**params).fit_predict(X, sensitive_features=codes)
+    two = FairMixture(**params).fit_predict(X + 1e6, sensitive_features=codes)
+    assert (one == two).mean() > 0.99

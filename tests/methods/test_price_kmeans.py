@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+from sklearn import cluster
+
+from fairclust import fair_assignment
+from fairclust.methods import BeraFairKMeans, PriceFairKMeans, PriceFairKMedians
+from fairclust.metrics import balance, contingency, delta, fairness_ratio
+
+BOTH = pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians])
+
+
+@BOTH
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_bounds_hold(cls, grouped_blobs, n_groups):
+    X, codes = grouped_blobs(n_samples=1500, n_groups=n_groups)
+    by = {}
+    for name, value in (("tolerance", 0.1), ("min_balance", 0.2), ("max_gap", 0.02)):
+        model = cls(4, n_init=1, random_state=0, **{name: value}).fit(X, sensitive_features=codes)
+        by[name] = contingency(model.labels_, codes, 4)
+        assert model.violation_ == pytest.approx(0, abs=1e-9)
+    assert fairness_ratio(by["tolerance"]) >= 0.9 - 1e-9
+    assert balance(by["min_balance"]) >= 0.2 - 1e-9
+    assert delta(by["max_gap"]) <= 0.02 + 1e-9
+
+
+@BOTH
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_the_cost_never_rises_and_the_certificate_holds(cls, grouped_blobs, precision):
+    X, codes = grouped_blobs(n_samples=1500, n_groups=3)
+    model = cls(5, tolerance=0.05, n_init=2, tol=0, precision=precision, random_state=1)
+    model.fit(X, sensitive_features=codes)
+    objective = np.array([record["objective"] for record in model.history_])
+    assert len(objective) > 2
+    assert (np.diff(objective) <= 0).all()
+    assert len(model.certificate_) == model.n_iter_ + 1
+    for record in model.certificate_:
+        assert {"step", "cost", "lower_bound", "gap", "violation"} <= record.keys()
+        assert 0 <= record["gap"] < 0.02
+    distances = np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2)
+    distances = distances**2 if cls is PriceFairKMeans else distances
+    assert model.cost_ == pytest.approx(distances[np.arange(len(X)), model.labels_].sum(), rel=1e-5)
+    again = fair_assignment(distances, codes, tolerance=0.05)
+    assert model.lower_bound_ == pytest.approx(again.lower_bound, rel=1e-5)
+    assert model.cost_ == pytest.approx(again.cost, rel=2e-3)
+
+
+def test_beats_fair_assignment_to_vanilla_centres(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=2000)
+    fixed = BeraFairKMeans(4, delta=0.1, random_state=0).fit(X, sensitive_features=codes)
+    model = PriceFairKMeans(4, tolerance=0.1, random_state=0).fit(X, sensitive_features=codes)
+    assert model.cost_ < fixed.cost_
+
+
+def test_no_bounds_is_k_means(grouped_blobs):
+    X, codes = grouped_blobs()
+    init = X[[0, 100, 200, 300]]
+    model = PriceFairKMeans(4, max_gap=1.0, init=init, tol=0, precision="double")
+    labels = model.fit_predict(X, sensitive_features=codes)
+    plain = cluster.KMeans(4, init=init, n_init=1, tol=0, algorithm="lloyd").fit(X)
+    np.testing.assert_array_equal(labels, plain.labels_)
+    assert model.lower_bound_ == pytest.approx(plain.inertia_)
+    assert model.n_rounded_ == 0
+
+
+def test_more_starts_are_never_worse(grouped_blobs):
+    X, codes = grouped_blobs(n_clusters=6)
+    one, five = (
+        PriceFairKMeans(6, n_init=n, random_state=3).fit(X, sensitive_features=codes) for n in (1, 5)
+    )
+    assert five.history_[-1]["objective"] <= one.history_[-1]["objective"]
+
+
+def test_predict_is_the_map_of_the_prices(grouped_blobs):
+    X, codes = grouped_blobs(n_groups=3)
+    model = PriceFairKMeans(4, random_state=0, precision="double").fit(
+        X[:500], sensitive_features=codes[:500]
+    )
+    reduced = ((X[500:, None] - model.cluster_centers_) ** 2).sum(axis=2) + model.offset_[codes[500:]]
+    np.testing.assert_array_equal(model.predict(X[500:], codes[500:]), reduced.argmin(axis=1))
+    differing = (model.predict(X[:500], codes[:500]) != model.labels_[:500]).sum()
+    assert differing == model.n_rounded_ < 30
+    with pytest.raises(ValueError, match="groups not seen in fit: 7"):
+        model.predict(X[:2], [0, 7])
+
+
+def test_mapped_rows_in_single_precision(tmp_path, grouped_blobs):
+    X, codes = grouped_blobs()
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    one, other = (
+        PriceFairKMeans(4, n_init=1, random_state=0).fit_predict(rows, sensitive_features=codes)
+        for rows in (mapped, X.astype(np.float32))
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+@BOTH
+def test_bounds_that_cannot_be_met(cls, grouped_blobs):
+    X, codes = grouped_blobs()
+    own = np.bincount(codes).min() / np.bincount(codes).max()
+    with pytest.raises(ValueError, match=f"the data's own balance, {own:.6g}"):
+        cls(4, min_balance=0.99).fit(X, sensitive_features=codes)
+    with pytest.raises(ValueError, match="the smallest tolerance for this target"):
+        cls(4, target=[0.01, 0.99]).fit(X, sensitive_features=codes)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"tolerance": 1.0}, {"tolerance": -0.1}, {"min_balance": 1.5}, {"max_gap": -1}, {"n_init": 0}],
+)
+def test_bad_parameters(params):
+    with pytest.raises(ValueError, match=next(iter(params))):
+        PriceFairKMeans(2, **params).fit(np.eye(9), sensitive_features=np.arange(9) % 2)
+
+
+def test_medoids_are_rows(grouped_blobs):
+    X, codes = grouped_blobs()
+    model = PriceFairKMedians(4, random_state=0).fit(X, sensitive_features=codes)
+    np.testing.assert_array_equal(X[model.medoid_indices_], model.cluster_centers_)
+    assert model.medoid_gap_ == 0

@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from fairclust.metrics import balance, delta, fairness_ratio
+from fairclust.solvers.criteria import exact_shares, gap_bound, make_criterion, ratio_bound, share_bounds
+
+
+def met(criterion, table):
+    """Whether the rows can be met by some helpers, cluster by cluster, as their definition says."""
+    for column in table.T:
+        left = criterion.rows @ column
+        if criterion.equal:
+            if np.abs(left - criterion.limits).max(initial=0) > 1e-9:
+                return False
+        else:
+            n = criterion.helpers.shape[1]
+            done = linprog(
+                np.zeros(n + 1),
+                A_ub=np.c_[criterion.helpers, np.zeros(len(left))],
+                b_ub=criterion.limits - left + 1e-9,
+                bounds=[(None, None)] * (n + 1),
+            )
+            if done.status != 0:
+                return False
+    return True
+
+
+@given(st.integers(2, 5), st.integers(0, 2**20), st.floats(0.05, 0.95))
+@settings(max_examples=60, deadline=None)
+def test_rows_say_what_the_metrics_say(n_groups, seed, level):
+    rng = np.random.default_rng(seed)
+    table = rng.integers(1, 40, size=(n_groups, 3)).astype(float)
+    sizes = table.sum(axis=1)
+    shares = sizes / sizes.sum()
+    for criterion, fair in (
+        (share_bounds(level * shares, shares / level), fairness_ratio(table) >= level),
+        (ratio_bound(level, n_groups), balance(table) >= level),
+        (gap_bound(level / 3, sizes), delta(table) <= level / 3),
+    ):
+        assert met(criterion, table) == fair
+        assert (criterion.excess(table).max() <= 1e-9) == fair
+
+
+def test_exact_shares():
+    shares = np.array([0.2, 0.5, 0.3])
+    table = shares[:, None] * np.array([10.0, 20.0, 30.0, 40.0])
+    criterion = exact_shares(shares)
+    assert met(criterion, table)
+    table[0, 0] += 1
+    assert not met(criterion, table)
+    # One point more in a cluster of ten: 0.8 too many of its group, 0.5 and 0.3 too few of the others.
+    np.testing.assert_allclose(criterion.excess(table)[:, 0], [0.8, 0.5, 0.3])
+
+
+def test_gap_excess_is_in_points():
+    # 30 of 100 against 10 of 50: 0.1 of the smaller group, of which 0.04 is allowed.
+    table = np.array([[30.0, 70.0], [10.0, 40.0]])
+    np.testing.assert_allclose(gap_bound(0.04, np.array([100.0, 50.0])).excess(table), [[0, 0], [3, 3]])
+
+
+@pytest.mark.parametrize(
+    "asked, message",
+    [
+        ({"min_balance": 0.51}, "min_balance=0.51 cannot be met: .* the data's own balance, 0.5$"),
+        ({"min_balance": -0.1}, "between 0 and the data's own balance"),
+        ({"max_gap": -0.1}, "max_gap must be at least 0"),
+        ({"max_gap": float("nan")}, "max_gap must be at least 0"),
+        ({"tolerance": 1.0}, "tolerance must be at least 0 and below 1"),
+        ({"tolerance": float("nan")}, "tolerance must be at least 0 and below 1"),
+        ({"min_balance": 0.1, "max_gap": 0.1}, "not both"),
+        ({"min_balance": 0.1, "tolerance": 0.1}, "give them or min_balance, not both"),
+        ({"max_gap": 0.1, "target": np.array([0.5, 0.5])}, "give them or max_gap, not both"),
+        (
+            {"target": np.array([0.5, 0.5]), "tolerance": 0.2},
+            "group a has the share 0.333333 .* 0.5; the smallest tolerance for this target is 0.333333",
+        ),
+    ],
+)
+def test_bounds_that_cannot_be_met(asked, message):
+    with pytest.raises(ValueError, match=message):
+        make_criterion(np.array(["a", "b"]), np.array([10, 20]), **asked)
+
+
+def test_bounds_that_can_just_be_met():
+    names, sizes = np.array(["a", "b"]), np.array([10, 30])
+    make_criterion(names, sizes, min_balance=1 / 3)
+    make_criterion(names, sizes, target=np.array([0.5, 0.5]), tolerance=0.5)
+    make_criterion(names, sizes, max_gap=0)
+    assert make_criterion(names, sizes).equal

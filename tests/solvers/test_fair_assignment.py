@@ -1,0 +1,182 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import from_blobs, optimum
+
+from fairclust import fair_assignment
+from fairclust.metrics import balance, contingency, delta, fairness_ratio
+from fairclust.solvers import fair_assignment as module
+from fairclust.solvers.criteria import make_criterion
+
+
+def criterion_of(codes, **asked):
+    return make_criterion(np.unique(codes), np.bincount(codes), **asked)
+
+
+def check(a, codes, **asked):
+    """What must hold of every answer; returns it."""
+    found = fair_assignment(a, codes, **asked)
+    rows = np.arange(len(a))
+    table = contingency(found.labels, codes, a.shape[1])
+    criterion = criterion_of(codes, **asked)
+    assert found.cost == pytest.approx(a[rows, found.labels].sum(), abs=1e-9)
+    np.testing.assert_allclose(found.violation, criterion.excess(table.astype(float)), atol=1e-9)
+    best = optimum(a, codes, criterion)
+    assert found.lower_bound <= best + 1e-9 * (1 + abs(best))
+    assert found.lower_bound >= best - 1e-4 * (abs(best) + 1e-6)
+    assert found.gap >= 0
+    if found.slack < 1e-9:
+        assert found.cost >= best - 1e-9 * (1 + abs(best))
+        if found.lower_bound > 0:
+            assert found.gap == pytest.approx(found.cost / found.lower_bound - 1, abs=1e-9)
+    return found
+
+
+ASKED = [
+    {},
+    {"tolerance": 0.02},
+    {"tolerance": 0.3},
+    {"min_balance": 0.5},
+    {"max_gap": 0.0},
+    {"max_gap": 0.05},
+]
+
+
+def feasible(asked, codes):
+    sizes = np.bincount(codes)
+    if "min_balance" in asked:
+        return {"min_balance": asked["min_balance"] * sizes.min() / sizes.max()}
+    return asked
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("n_samples, n_groups, n_clusters", [(1200, 2, 5), (300, 3, 12), (300, 5, 4)])
+def test_optimal(asked, n_samples, n_groups, n_clusters):
+    problem = from_blobs(n_samples, n_groups, n_clusters, seed=n_samples)
+    found = check(problem.a, problem.codes, **feasible(asked, problem.codes))
+    assert found.slack < 1
+    assert found.lower_bound == pytest.approx(
+        optimum(problem.a, problem.codes, criterion_of(problem.codes, **feasible(asked, problem.codes))),
+        rel=1e-5,
+    )
+
+
+def test_bounds_are_met_by_the_metrics_of_their_names():
+    problem = from_blobs(3000, 3, 5)
+    by = {
+        name: contingency(fair_assignment(problem.a, problem.codes, **{name: value}).labels, problem.codes)
+        for name, value in (("tolerance", 0.1), ("min_balance", 0.3), ("max_gap", 0.02))
+    }
+    assert fairness_ratio(by["tolerance"]) >= 0.9
+    assert balance(by["min_balance"]) >= 0.3
+    assert delta(by["max_gap"]) <= 0.02
+    exact = fair_assignment(problem.a, problem.codes)
+    assert 0 < exact.slack < 1
+    assert exact.gap < 0.01
+
+
+@given(
+    st.integers(0, 2**20),
+    st.integers(1, 40),
+    st.integers(1, 6),
+    st.integers(1, 4),
+    st.sampled_from(["random", "few values", "equal", "duplicates", "one point"]),
+    st.sampled_from(ASKED),
+)
+@settings(max_examples=60, deadline=None)
+def test_odd_inputs(seed, n_samples, n_clusters, n_groups, kind, asked):
+    rng = np.random.default_rng(seed)
+    n_groups = min(n_groups, n_samples)
+    codes = np.r_[np.arange(n_groups), rng.integers(n_groups, size=n_samples - n_groups)]
+    a = rng.random((n_samples, n_clusters))
+    if kind == "few values":
+        a = rng.integers(3, size=a.shape).astype(float)
+    elif kind == "equal":
+        a = np.ones(a.shape)
+    elif kind == "duplicates":
+        a = a[rng.integers(3, size=n_samples) % n_samples]
+        a[:, -1] = a[:, 0]
+    elif kind == "one point":
+        codes = (np.arange(n_samples) == 0).astype(int) if n_samples > 1 else codes
+    found = check(a, codes, **feasible(asked, codes))
+    if not asked:
+        assert found.slack < 1
+    if n_clusters == 1:
+        np.testing.assert_array_equal(found.labels, 0)
+        assert found.slack == pytest.approx(0, abs=1e-9)
+
+
+def test_one_group_goes_to_the_nearest():
+    a = np.random.default_rng(0).random((50, 4))
+    found = fair_assignment(a, np.zeros(50), tolerance=0.3)
+    np.testing.assert_array_equal(found.labels, a.argmin(axis=1))
+    np.testing.assert_array_equal(found.prices, 0)
+    assert found.gap == pytest.approx(0, abs=1e-12)
+
+
+def test_loose_bounds_change_nothing():
+    problem = from_blobs(400, 3, 4)
+    for asked in ({"tolerance": 0.999}, {"min_balance": 0.0}, {"max_gap": 1.0}):
+        found = fair_assignment(problem.a, problem.codes, **asked)
+        np.testing.assert_array_equal(found.labels, problem.a.argmin(axis=1))
+
+
+def test_target_shares():
+    problem = from_blobs(2000, 2, 3)
+    names = np.array(["x", "y"])[problem.codes]
+    target = {"x": 0.5, "y": 0.5}
+    least = 1 - np.minimum(problem.shares / 0.5, 0.5 / problem.shares).min()
+    found = fair_assignment(problem.a, names, target=target, tolerance=least + 0.1)
+    table = contingency(found.labels, problem.codes)
+    ratios = table / table.sum(axis=0) / 0.5
+    assert np.minimum(ratios, 1 / ratios).min() >= 0.9 - least - 1e-9
+    np.testing.assert_array_equal(found.groups, ["x", "y"])
+    with pytest.raises(ValueError, match=r"tolerance=0.0 cannot be met: group . has the share"):
+        fair_assignment(problem.a, names, target=target)
+
+
+def test_mapped_distances_in_single_precision(tmp_path, monkeypatch):
+    problem = from_blobs(3000, 2, 5)
+    np.save(tmp_path / "a.npy", problem.a.astype(np.float32))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    double = fair_assignment(mapped, problem.codes, tolerance=0.05)
+    monkeypatch.setattr(module, "_DOUBLE_ENTRIES", 0)
+    monkeypatch.setattr(module, "_BLOCK_ROWS", 700)
+    single = fair_assignment(mapped, problem.codes, tolerance=0.05)
+    assert single.lower_bound == pytest.approx(double.lower_bound, rel=1e-5)
+    assert single.cost == pytest.approx(mapped.astype(float)[np.arange(3000), single.labels].sum(), rel=1e-12)
+    assert 0 <= single.gap < 1e-3
+
+
+def test_negative_costs():
+    problem = from_blobs(500, 2, 4)
+    shifted = fair_assignment(problem.a - 10, problem.codes, tolerance=0.1)
+    plain = fair_assignment(problem.a, problem.codes, tolerance=0.1)
+    assert shifted.lower_bound == pytest.approx(plain.lower_bound - 5000)
+    assert shifted.gap >= 0
+
+
+@pytest.mark.parametrize(
+    "distances, groups, asked, message",
+    [
+        (np.ones(4), np.arange(4), {}, "non-empty matrix"),
+        (np.ones((0, 2)), np.arange(0), {}, "non-empty matrix"),
+        (np.full((4, 2), np.nan), np.arange(4), {}, "not finite"),
+        (np.array([[0.0, np.inf]] * 4), np.arange(4), {}, "not finite"),
+        (np.ones((4, 2)), np.arange(3), {}, "has 3 rows, X has 4"),
+        (np.ones((4, 2)), [0, 0, 0, 1], {"min_balance": 0.4}, "own balance, 0.333333"),
+        (np.ones((4, 2)), [0, 0, 0, 1], {"min_balance": 0.1, "max_gap": 0.1}, "not both"),
+    ],
+)
+def test_bad_input(distances, groups, asked, message):
+    with pytest.raises(ValueError, match=message):
+        fair_assignment(distances, groups, **asked)
+
+
+def test_importing_the_package_stays_cheap():
+    code = "import sys, fairclust; assert 'numba' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,148 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from fairclust.base import NotSupported
+from fairclust.kernels.fairlets import fairlet_medoids
+from fairclust.metrics import contingency, kmedians_cost
+from fairclust.solvers.fairlets import (
+    cluster_medoids,
+    flow_fairlets,
+    nearest,
+    nearest_below,
+    quadtree_fairlets,
+    resolve_balance,
+)
+
+
+@pytest.mark.parametrize(
+    "least, most, expected", [(10771, 21790, (4, 9)), (1, 1, (1, 1)), (100, 300, (1, 3)), (1, 39, (1, 39))]
+)
+def test_the_nearest_balance_below(least, most, expected):
+    assert nearest_below(least, most) == expected
+
+
+def test_balances_are_reduced_and_checked():
+    sizes = np.array([21790, 10771])
+    assert resolve_balance("auto", sizes) == (4, 9)
+    assert resolve_balance("auto", sizes, one=True) == (1, 3)
+    assert resolve_balance([4, 10], sizes) == (2, 5)
+    assert resolve_balance((4.0, 10.0), sizes) == (2, 5)
+    with pytest.raises(NotSupported, match=r"balance 1/2 is above .* = 0.4943: .*pair is \(4, 9\)"):
+        resolve_balance((1, 2), sizes)
+    # Of large numbers it is the nearest with numbers as large.
+    with pytest.raises(NotSupported, match=r"nearest feasible pair is \(43, 87\)"):
+        resolve_balance((50, 101), sizes)
+    with pytest.raises(NotSupported, match=r"pair is \(1, 3\)"):
+        resolve_balance((1, 2), sizes, one=True)
+    with pytest.raises(ValueError, match=r"must be \(1, q\) here"):
+        resolve_balance((2, 5), sizes, one=True)
+
+
+@pytest.mark.parametrize("wanted", [(5, 2), (0, 1), (1, 2, 3), (0.5, 1), [[1, 2]], ("a", "b"), 0.4])
+def test_nonsense_balances(wanted):
+    with pytest.raises(ValueError, match=r"whole numbers \(p, q\) with 1 <= p <= q"):
+        resolve_balance(wanted, np.array([10, 20]))
+
+
+def medoid_cost(X, fairlet):
+    members = np.argsort(fairlet, kind="stable")
+    centers = X[fairlet_medoids(X, members, np.cumsum(np.bincount(fairlet)))]
+    return np.linalg.norm(X - centers[fairlet], axis=1).sum()
+
+
+def cheapest_stars(lengths, q):
+    """Least total length of edges that give every point 1 to q of them, by trying all sets."""
+    n, m = lengths.shape
+    edges = list(itertools.product(range(n), range(m)))
+    best = np.inf
+    for size in range(max(n, m), n + m):
+        for chosen in itertools.combinations(edges, size):
+            i, j = np.array(chosen).T
+            of_row, of_column = np.bincount(i, minlength=n), np.bincount(j, minlength=m)
+            if min(of_row.min(), of_column.min()) >= 1 and max(of_row.max(), of_column.max()) <= q:
+                best = min(best, lengths[i, j].sum())
+    return best
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([(3, 3, 1), (3, 3, 2), (2, 4, 2), (2, 5, 3), (4, 3, 3)]))
+@settings(max_examples=25, deadline=None)
+def test_flow_fairlets_cost_least(seed, shape):
+    n, m, q = shape
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n + m, 2))
+    codes = rng.permutation(np.arange(n + m) < m).astype(int)
+    fairlet = flow_fairlets(X, codes, q, squared=False)
+    table = contingency(fairlet, codes)
+    assert (table.min(axis=0) == 1).all()
+    assert table.max() <= q
+    lengths = cdist(X[codes == 0], X[codes == 1])
+    stars = 0.0
+    for f in range(fairlet.max() + 1):
+        of_fairlet = cdist(X[(fairlet == f) & (codes == 0)], X[(fairlet == f) & (codes == 1)])
+        stars += of_fairlet.sum()
+    assert stars == pytest.approx(cheapest_stars(lengths, q))
+
+
+def test_pairs_are_the_assignment_problem(grouped_blobs):
+    X = grouped_blobs(n_samples=60)[0]
+    codes = np.arange(60) % 2
+    fairlet = flow_fairlets(X, codes, 1, squared=True)
+    lengths = cdist(X[::2], X[1::2], "sqeuclidean")
+    i, j = linear_sum_assignment(lengths)
+    np.testing.assert_array_equal(fairlet[::2][i], fairlet[1::2][j])
+
+
+@pytest.mark.parametrize("n_places", [1, 2, 7])
+def test_flow_fairlets_of_coincident_points_are_stars(n_places):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_places, 2))[rng.integers(n_places, size=40)]
+    codes = (np.arange(40) < 15).astype(int)
+    table = contingency(flow_fairlets(X, codes, 3, squared=False), codes)
+    assert (table.min(axis=0) == 1).all()
+    assert table.max() <= 3
+
+
+def test_fairlets_stay_near(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=500, seed=3)
+    q = -(-np.bincount(codes).max() // np.bincount(codes).min())
+    rng = np.random.RandomState(0)
+    tree = np.mean([medoid_cost(X, quadtree_fairlets(X, codes, 1, q, rng)) for _ in range(5)])
+    flow = medoid_cost(X, flow_fairlets(X, codes, q, squared=False))
+    chance = medoid_cost(X, rng.permutation(quadtree_fairlets(X, codes, 1, q, rng)))
+    assert flow < tree < 0.6 * chance
+
+
+def test_where_the_data_lie_and_how_large_they_are_does_not_matter(grouped_blobs):
+    X, codes = grouped_blobs(n_samples=300)
+    p, q = resolve_balance("auto", np.bincount(codes))
+    # Powers of two, so that no rounding moves a point over an edge.
+    plain = quadtree_fairlets(X, codes, p, q, np.random.RandomState(0))
+    np.testing.assert_array_equal(quadtree_fairlets(X * 1024, codes, p, q, np.random.RandomState(0)), plain)
+
+
+def test_medoids_of_samples_are_nearly_those_of_all(grouped_blobs):
+    X = grouped_blobs(n_samples=3000)[0]
+    costs = {}
+    for max_exact in (300, 5000):
+        rows = cluster_medoids(X, 4, max_exact, np.random.RandomState(0))
+        assert len(set(rows)) == 4
+        costs[max_exact] = nearest(X, X[rows], squared=False)[1].sum()
+    assert costs[5000] <= costs[300] <= 1.03 * costs[5000]
+    labels = nearest(X, X[rows], squared=False)[0]
+    # No medoid of a cluster can be bettered by much: FasterPAM has ended.
+    assert costs[5000] <= 1.001 * kmedians_cost(X, labels)
+
+
+def test_nearest_in_blocks():
+    rng = np.random.default_rng(0)
+    X, centers = rng.normal(size=(25_000, 2)), rng.normal(size=(3, 2))
+    labels, distances = nearest(X, centers, squared=True)
+    table = cdist(X, centers, "sqeuclidean")
+    np.testing.assert_array_equal(labels, table.argmin(axis=1))
+    np.testing.assert_allclose(distances, table.min(axis=1))

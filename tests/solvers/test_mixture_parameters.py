@@ -1,0 +1,220 @@
+"""Parameters, gradients and penalties of mixtures: finite differences and plain NumPy."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
+from scipy.special import logsumexp
+
+from fairclust.kernels.mixture import MixtureTiles
+from fairclust.metrics.fairness import delta as delta_of_counts
+from fairclust.solvers import group_gap
+from fairclust.solvers.mixture import Family, Mixture
+from fairclust.solvers.mixture_fit import Batches, FairPart, FullData, ascend, fair_em, plain_em
+
+N = 90
+KINDS = {
+    "isotropic": (2, (), True),
+    "diagonal": (2, (), False),
+    "categorical": (0, (3, 2), True),
+    "mixed isotropic": (2, (3,), True),
+    "mixed diagonal": (2, (2, 3), False),
+}
+
+
+def problem(kind, n_groups=2, n_clusters=3, seed=0, by_precision=False, n_samples=N):
+    n_numeric, sizes, shared = KINDS[kind]
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_samples, n_numeric)) + 2 * rng.integers(2, size=(n_samples, 1))
+    codes = [rng.integers(size, size=n_samples) for size in sizes]
+    starts = np.concatenate(([0], np.cumsum(sizes)))[: len(sizes)]
+    levels = np.stack([c + s for c, s in zip(codes, starts, strict=True)], axis=1) if sizes else None
+    levels = np.zeros((n_samples, 0), np.int32) if levels is None else levels.astype(np.int32)
+    groups = np.sort(rng.integers(n_groups, size=n_samples))
+    groups[:n_groups] = np.arange(n_groups)
+    floor = np.full((1, 1) if shared else (n_numeric,), -3.0)
+    family = Family(shared, n_numeric, sizes, floor, by_precision)
+    tiles = MixtureTiles.pack(X, levels, sum(sizes), groups, n_groups, np.zeros(n_numeric), np.float64)
+    mixture = Mixture(
+        family,
+        rng.normal(size=n_clusters),
+        rng.normal(size=(n_clusters, n_numeric)),
+        rng.normal(scale=0.2, size=(1, 1) if shared else (n_clusters, n_numeric)),
+        rng.normal(size=(n_clusters, sum(sizes))),
+    )
+    return tiles, np.bincount(groups, minlength=n_groups).astype(float), mixture
+
+
+def penalties(sizes):
+    return {
+        "paper": group_gap.paper_penalty(3.0),
+        "smooth": group_gap.smooth_penalty(3.0),
+        "squares": lambda M: (float((M**2).sum()), 2 * M),
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_groups", [1, 2, 3])
+@pytest.mark.parametrize("name", ["paper", "smooth", "squares"])
+@pytest.mark.parametrize("by_precision", [False, True])
+def test_gradient_of_the_objective(kind, n_groups, name, by_precision):
+    tiles, sizes, mixture = problem(kind, n_groups, by_precision=by_precision)
+    fair = FairPart(tiles, sizes, penalties(sizes)[name])
+
+    def objective(vector):
+        at = mixture.at(vector)
+        sums, logsum = tiles.table(at.components())
+        return logsum / N - fair.penalty(sums / sizes[:, None])[0]
+
+    gaps = fair.gaps(mixture)
+    C = -gaps.by_M / sizes[:, None]
+    moments = tiles.moments(mixture.components(), alpha=1 / N, C=C, known=True)[0]
+    found = mixture.gradient(moments)
+    expected = approx_fprime(mixture.vector(), objective, 1e-6)
+    np.testing.assert_allclose(found, expected, atol=3e-5)
+    assert np.abs(found).max() > 1e-2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradient_and_value_of_q(kind):
+    tiles, _, mixture = problem(kind)
+    other = mixture.at(mixture.vector() + 0.1)
+    moments, _ = FullData(tiles)(mixture)
+
+    def q(vector):
+        at = mixture.at(vector)
+        return at.value(moments.moved(mixture.means - at.means))
+
+    found = other.gradient(moments.moved(mixture.means - other.means))
+    np.testing.assert_allclose(found, approx_fprime(other.vector(), q, 1e-6), atol=3e-5)
+    z = tiles.log_joint(mixture.components())
+    psi = np.exp(z - logsumexp(z, axis=1, keepdims=True))
+    direct = (psi * tiles.log_joint(other.components())).sum() / N
+    assert q(other.vector()) == pytest.approx(direct)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_m_step_maximises_q(kind):
+    tiles, _, mixture = problem(kind)
+    moments, _ = FullData(tiles)(mixture)
+    best = mixture.maximum(moments)
+    about = moments.moved(mixture.means - best.means)
+    np.testing.assert_allclose(best.gradient(about), 0, atol=1e-8)
+    assert best.value(about) >= mixture.value(moments)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_em_never_falls(kind):
+    tiles, _, mixture = problem(kind)
+    _, trace = plain_em(FullData(tiles), mixture, max_iter=40, tol=0.0)
+    loglik = -np.array([record["objective"] for record in trace.history])
+    assert (np.diff(loglik) >= -1e-10).all()
+    assert loglik[-1] > loglik[0]
+
+
+def test_a_dead_component_keeps_its_place():
+    tiles, _, mixture = problem("mixed diagonal")
+    mixture = replace(mixture, eta=np.array([0.0, 0.0, -800.0]))
+    moments, _ = FullData(tiles)(mixture)
+    found = mixture.maximum(moments)
+    np.testing.assert_array_equal(found.means[2], mixture.means[2])
+    np.testing.assert_array_equal(found.log_sd[2], mixture.log_sd[2])
+    assert np.isfinite(found.vector()).all()
+    assert np.isfinite(found.components().const).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 6), st.integers(0, 10**6))
+def test_penalties_on_random_tables(n_groups, n_clusters, seed):
+    rng = np.random.default_rng(seed)
+    M = rng.dirichlet(np.ones(n_clusters), size=n_groups)
+    sizes = rng.integers(1, 50, size=n_groups).astype(float)
+    value, _ = group_gap.delta(M)
+    assert value == pytest.approx(delta_of_counts(M))
+    soft, gradient = group_gap.smooth_delta(M)
+    if n_groups == 1:
+        assert value == soft == 0
+    else:
+        assert value <= soft <= value + group_gap.TEMPERATURE * (np.log(n_clusters) + 0.1) + 1e-12
+    for function in (group_gap.smooth_delta, group_gap.smooth_penalty(2.0)):
+        _, gradient = function(M)
+        numeric = approx_fprime(M.ravel(), lambda m, f=function: f(m.reshape(M.shape))[0], 1e-8)
+        np.testing.assert_allclose(gradient.ravel(), numeric, atol=2e-3, rtol=2e-3)
+    value, gradient = group_gap.program_penalty(2.0, sizes)(M)
+    assert np.isfinite(value) and gradient.shape == M.shape
+
+
+def test_penalties_by_hand():
+    M = np.array([[0.5, 0.3, 0.2], [0.4, 0.1, 0.5]])
+    value, gradient = group_gap.delta(M)
+    assert value == pytest.approx(0.3)
+    np.testing.assert_array_equal(gradient, [[0, 0, -1], [0, 0, 1]])
+    three = np.vstack([M, [0.5, 0.1, 0.4]])
+    assert group_gap.delta(three)[0] == pytest.approx((0.3 + 0.2 + 0.1) / 3)
+    sizes = np.array([60.0, 20.0])
+    value, gradient = group_gap.program_penalty(10.0, sizes)(M)
+    # K P(0) P(1) lam Delta, and the smallest cell, n_11 = 2 of the group of share 1/4.
+    assert value == pytest.approx(3 * (10 * 0.75 * 0.25 * 0.3 + 10 * 0.25 / 2), rel=1e-5)
+    # The worst cluster is the third: m = 0.275, and P(1 | k) = 5/11 is 9/44 above the share.
+    expected = 30 * np.array([-5 / 11 * 0.75, 0.25 - 5 / 11 * 0.25])
+    np.testing.assert_allclose(gradient[:, 2], expected, rtol=1e-9)
+    assert gradient[1, 1] == pytest.approx(-3 * 10 * 0.25 * 20 / 4, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_generalised_em_keeps_its_promise(kind, n_groups):
+    tiles, sizes, mixture = problem(kind, n_groups)
+    fair = FairPart(tiles, sizes, group_gap.paper_penalty(5.0))
+    _, trace = fair_em(
+        FullData(tiles), fair, mixture, max_iter=30, n_gradient_steps=5, learning_rate=0.1, tol=0.0
+    )
+    rounds = trace.history[1:]
+    assert all(r["q_after"] >= r["q_before"] - 1e-6 * (1 + abs(r["q_before"])) for r in rounds)
+    objective = np.array([r["objective"] for r in trace.history])
+    assert (np.diff(objective) <= 1e-6 * (1 + np.abs(objective[1:]))).all()
+    assert objective[-1] < objective[0]
+    assert any(r["step_length"] < 1 for r in rounds)
+
+
+def test_gradient_ascent_and_em_meet_without_a_penalty():
+    tiles, sizes, mixture = problem("isotropic")
+    fair = FairPart(tiles, sizes, lambda M: (0.0, np.zeros_like(M)))
+    one, _ = plain_em(FullData(tiles), mixture, max_iter=2000, tol=0.0)
+    other, _ = ascend(None, fair, one.at(one.vector() + 0.01), max_iter=2000, learning_rate=1e-2, tol=0.0)
+    a, b = (tiles.table(m.components())[1] / N for m in (one, other))
+    assert a == pytest.approx(b, abs=1e-6)
+
+
+def test_one_batch_is_the_full_step():
+    tiles, _, mixture = problem("mixed isotropic")
+    batches = Batches(lambda b: tiles, 1, np.random.RandomState(0))
+    for at in (mixture, mixture.at(mixture.vector() + 0.3)):
+        for a, b in zip(batches(at)[0], FullData(tiles)(at)[0], strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def test_the_statistics_of_batches_are_replaced_one_at_a_time():
+    parts = [problem("diagonal", seed=s)[0] for s in range(3)]
+    mixture = problem("diagonal")[2]
+    visits = []
+
+    def load(b):
+        visits.append(b)
+        return parts[b]
+
+    batches = Batches(load, 3, np.random.RandomState(0))
+    batches(mixture)
+    assert visits == [0, 1, 2]
+    later = mixture.at(mixture.vector() + 0.3)
+    moments, _ = batches(later)
+    b = visits[-1]
+    assert len(visits) == 4
+    whole = FullData(parts[b])(later)[0]
+    for other in set(range(3)) - {b}:
+        whole = whole + FullData(parts[other])(mixture)[0].moved(mixture.means - later.means)
+    for a, c in zip(moments, whole, strict=True):
+        np.testing.assert_allclose(a, np.asarray(c) / 3, atol=1e-10)

@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import from_blobs, from_matrix, optimum
+from scipy.optimize import nnls
+
+from fairclust.solvers.criteria import exact_shares, gap_bound, ratio_bound, share_bounds
+from fairclust.solvers.prices import complementary, dual_prices
+
+LEVELS = (0.2, 0.04, 0.008, 0.0016, 0.0003)
+KINDS = ["exact", "loose", "tight", "balance", "gap", "no gap"]
+
+
+def make(kind, problem):
+    shares = problem.shares
+    sizes = np.bincount(problem.codes).astype(float)
+    return {
+        "exact": lambda: exact_shares(shares),
+        "loose": lambda: share_bounds(0.7 * shares, shares / 0.7),
+        "tight": lambda: share_bounds(0.98 * shares, shares / 0.98),
+        "balance": lambda: ratio_bound(0.8 * sizes.min() / sizes.max(), len(sizes)),
+        "gap": lambda: gap_bound(0.02, sizes),
+        "no gap": lambda: gap_bound(0.0, sizes),
+    }[kind]()
+
+
+def lower_bound(problem, criterion, found):
+    """D(y), from its definition."""
+    reduced = (problem.a + found.prices[problem.codes]).min(axis=1).sum()
+    return reduced - (criterion.limits[:, None] * found.multipliers).sum()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_groups", [2, 3, 5])
+def test_bound_meets_the_linear_program(n_groups, kind):
+    problem = from_blobs(n_samples=300, n_groups=n_groups, n_clusters=4, seed=n_groups)
+    criterion = make(kind, problem)
+    found = dual_prices(problem.potentials, criterion, levels=LEVELS, max_steps=30, tol=1e-6)
+    best, bound = optimum(problem.a, problem.codes, criterion), lower_bound(problem, criterion, found)
+    assert best * (1 - 1e-5) <= bound <= best * (1 + 1e-9)
+    assert found.violation < 0.1
+    assert found.cost == pytest.approx(best, rel=3e-3)
+    if not criterion.equal:
+        assert found.multipliers.min() >= 0
+        # Helper numbers are free: their cost must vanish for the bound to be one.
+        np.testing.assert_allclose(criterion.helpers.T @ found.multipliers, 0, atol=1e-9)
+
+
+def test_prices_scale_with_the_potentials():
+    problem = from_blobs(n_groups=3)
+    criterion = exact_shares(problem.shares)
+    small = from_matrix(problem.a * 1e-5, problem.codes)
+    one, other = (dual_prices(p.potentials, criterion) for p in (problem, small))
+    assert one.n_passes == other.n_passes
+    np.testing.assert_allclose(other.prices * 1e5, one.prices, rtol=1e-3, atol=1e-3)
+
+
+def test_start_from_the_solution_takes_few_passes():
+    problem = from_blobs(n_samples=3000, n_groups=3)
+    criterion = make("tight", problem)
+    cold = dual_prices(problem.potentials, criterion, levels=LEVELS[:4])
+    warm = dual_prices(problem.potentials, criterion, start=cold.multipliers, levels=LEVELS[3:4])
+    assert warm.n_passes <= 2 < cold.n_passes
+    np.testing.assert_allclose(warm.prices, cold.prices, atol=1e-4)
+
+
+def test_one_group_needs_no_prices():
+    problem = from_blobs(n_groups=1)
+    found = dual_prices(problem.potentials, exact_shares(problem.shares))
+    np.testing.assert_array_equal(found.prices, 0)
+    assert found.cost == pytest.approx(problem.a.min(axis=1).sum())
+
+
+def test_saturated_softmax_rows_do_not_throw_the_prices_away():
+    # All points far from level: no curvature at the temperatures tried.
+    a = np.array([[0.0, 1e4], [0.0, 1e4], [1e4, 0.0], [0.0, 1.0]])
+    problem = from_matrix(a, np.array([0, 1, 0, 1]))
+    found = dual_prices(problem.potentials, exact_shares(problem.shares), levels=LEVELS, max_steps=30)
+    assert np.isfinite(found.prices).all()
+    bound = lower_bound(problem, exact_shares(problem.shares), found)
+    assert bound <= optimum(a, problem.codes, exact_shares(problem.shares)) * (1 + 1e-9)
+
+
+@given(st.integers(1, 12), st.integers(0, 2**20))
+@settings(max_examples=40, deadline=None)
+def test_interior_point_method_against_nnls(n, seed):
+    rng = np.random.default_rng(seed)
+    A, b = rng.normal(size=(n + 3, n)), rng.normal(size=n + 3)
+    y = complementary(A.T @ A, -A.T @ b, np.empty((n, 0)), np.ones(n))
+    np.testing.assert_allclose(y, nnls(A, b)[0], atol=1e-6)
+
+
+def test_interior_point_method_with_free_helpers():
+    # min |y - (1, 2, -3)|^2 / 2 with y1 + y2 = y3: the projection onto that cone.
+    y = complementary(np.eye(3), -np.array([1.0, 2.0, -3.0]), np.array([[1.0], [1.0], [-1.0]]), np.ones(3))
+    np.testing.assert_allclose(y, 0, atol=1e-6)
+    y = complementary(np.eye(3), -np.array([1.0, 2.0, 3.0]), np.array([[1.0], [1.0], [-1.0]]), np.ones(3))
+    np.testing.assert_allclose(y, [1, 2, 3], atol=1e-6)

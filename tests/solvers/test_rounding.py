@@ -1,0 +1,78 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import from_blobs, from_matrix
+from scipy.optimize import linear_sum_assignment
+
+from fairclust.solvers.criteria import exact_shares, ratio_bound, share_bounds
+from fairclust.solvers.prices import dual_prices
+from fairclust.solvers.rounding import integer_table, move_to_table
+
+
+def cheapest_with_table(a, codes, table):
+    """Brute force by places: n_jk of each cluster for each group, filled by an optimal matching."""
+    total = 0.0
+    for j, counts in enumerate(table):
+        cost = np.repeat(a[codes == j], counts, axis=1)
+        total += cost[linear_sum_assignment(cost)].sum()
+    return total
+
+
+@given(st.integers(0, 2**20), st.integers(2, 40), st.integers(1, 5), st.integers(1, 3), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_moves_are_the_cheapest(seed, n_samples, n_clusters, n_groups, ties):
+    rng = np.random.default_rng(seed)
+    n_groups = min(n_groups, n_samples)
+    codes = np.r_[np.arange(n_groups), rng.integers(n_groups, size=n_samples - n_groups)]
+    shape = n_samples, n_clusters
+    a = rng.integers(3, size=shape).astype(float) if ties else rng.random(shape)
+    problem = from_matrix(a, codes)
+    prices = rng.normal(size=(n_groups, n_clusters))
+    table = np.array([rng.multinomial(m, np.ones(n_clusters) / n_clusters) for m in np.bincount(codes)])
+    labels, counts, cost, _ = problem.potentials.priced(prices)
+    added = move_to_table(problem.potentials, prices, labels, counts, table)
+    got = [np.bincount(labels[codes == j], minlength=n_clusters) for j in range(n_groups)]
+    np.testing.assert_array_equal(got, table)
+    paid = a[np.arange(n_samples), labels].sum()
+    assert paid == pytest.approx(cheapest_with_table(a, codes, table), abs=1e-9)
+    assert cost + added == pytest.approx(paid, abs=1e-9)
+
+
+def test_moves_over_several_tiles():
+    problem = from_blobs(n_samples=4000, n_groups=2, n_clusters=3)
+    labels, counts, *_ = problem.potentials.priced(np.zeros((2, 3)))
+    table = counts.astype(int) + np.array([[7, -9, 2], [-1, 5, -4]])
+    move_to_table(problem.potentials, np.zeros((2, 3)), labels, counts, table)
+    np.testing.assert_array_equal(
+        [np.bincount(labels[problem.codes == j], minlength=3) for j in range(2)], table
+    )
+    assert problem.a[np.arange(4000), labels].sum() == pytest.approx(
+        cheapest_with_table(problem.a, problem.codes, table), rel=1e-9
+    )
+
+
+def test_table_against_brute_force():
+    # Ten and five points in two clusters: all tables with these row sums.
+    shares = np.array([2 / 3, 1 / 3])
+    for kind in (exact_shares(shares), share_bounds(0.95 * shares, shares / 0.95), ratio_bound(0.45, 2)):
+        soft = np.array([[4.6, 5.4], [2.3, 2.7]])
+        found = integer_table(soft, np.zeros((2, 2)), kind)
+        least = min(
+            kind.excess(np.array([[x, 10 - x], [y, 5 - y]], dtype=float)).max()
+            for x, y in product(range(2, 9), range(0, 6))
+        )
+        np.testing.assert_array_equal(found.sum(axis=1), [10, 5])
+        assert kind.excess(found.astype(float)).max() == pytest.approx(least)
+
+
+@pytest.mark.parametrize("n_groups, n_clusters", [(2, 3), (3, 12), (5, 12)])
+def test_tables_of_exact_shares_are_within_a_point(n_groups, n_clusters):
+    problem = from_blobs(n_samples=500, n_groups=n_groups, n_clusters=n_clusters)
+    criterion = exact_shares(problem.shares)
+    found = dual_prices(problem.potentials, criterion)
+    sizes = np.bincount(problem.codes)[:, None]
+    table = integer_table(found.mass * sizes / found.mass.sum(axis=1, keepdims=True), found.prices, criterion)
+    assert criterion.excess(table.astype(float)).max() < 1
