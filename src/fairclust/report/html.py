@@ -22,11 +22,12 @@ from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import PAPER_TABLES, Names
 from fairclust.report.charts import SHAPES, front_chart, look, with_settings
 from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, leaderboard, settings
-from fairclust.report.render import lam, number, percent
+from fairclust.report.render import lam, number
 from fairclust.report.scoreboard import (
     COMPARED,
     RULE,
     VERDICTS,
+    difference_text,
     metric_label,
     reported_text,
     reproduced_text,
@@ -230,8 +231,7 @@ def _paper(key: str, board: pd.DataFrame, scores: pd.DataFrame, shown: Names) ->
         spec = PAPER_TABLES[spec_name] if spec_name else None
         extra = _beyond(compare(spec, scores)) if spec else of_table[:0]
         rows = pd.concat([of_table[of_table.verdict.isin(COMPARED)], extra], ignore_index=True)
-        rank = {dataset: i for i, dataset in enumerate(of_table.dataset.unique())}
-        rows = rows.sort_values("dataset", key=lambda s: s.map(rank).fillna(len(rank)), kind="stable")
+        rows = _by_paper(rows, of_table)
         heading = "Numbers in the text" if name == "text" else f"Table {name}"
         heading += f": {spec.title}" if spec else ""
         tables.append(
@@ -245,6 +245,16 @@ def _paper(key: str, board: pd.DataFrame, scores: pd.DataFrame, shown: Names) ->
             }
         )
     return {"key": key, "name": PAPERS[key].short_name, "citation": PAPERS[key].citation, "tables": tables}
+
+
+def _by_paper(rows: pd.DataFrame, of_table: pd.DataFrame) -> pd.DataFrame:
+    """Data sets and methods in the paper's order, then those that it does not have."""
+
+    def place(values: pd.Series) -> pd.Series:
+        order = {name: i for i, name in enumerate(of_table[values.name].unique())}
+        return values.map(order).fillna(len(order)).astype(float)
+
+    return rows.sort_values(["dataset", "method"], key=place, kind="stable")
 
 
 def _beyond(long: pd.DataFrame) -> pd.DataFrame:
@@ -273,7 +283,7 @@ def _compared(caption: str, rows: pd.DataFrame, shown: Names) -> Table:
             metric_label(row.metric),
             reported_text(row),
             reproduced_text(row),
-            percent(row.difference),
+            difference_text(row.difference),
             Verdict(row.verdict),
             "–" if pd.isna(row.n_clusters) else str(row.n_clusters),
             _setting(row),
@@ -285,7 +295,11 @@ def _compared(caption: str, rows: pd.DataFrame, shown: Names) -> Table:
 
 
 def _setting(row: Any) -> str:
-    ours = "–" if pd.isna(row.setting) or not row.setting else str(row.setting).replace("lam=", "λ = ")
+    ours = (
+        "–"
+        if pd.isna(row.setting) or not row.setting
+        else str(row.setting).replace("lam=", "λ=").replace("=", " = ")
+    )
     return ours + (f" ({lam(row.lam)})" if pd.notna(row.lam) else "")
 
 

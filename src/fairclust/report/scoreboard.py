@@ -211,7 +211,7 @@ def write_scoreboard(scores: pd.DataFrame, names: Names, stem: Path) -> None:
             "metric": [metric_label(name) for name in board.metric],
             "reported": [reported_text(row) for row in board.itertuples()],
             "reproduced": [reproduced_text(row) for row in board.itertuples()],
-            "difference": board.difference.map(_percent),
+            "difference": board.difference.map(difference_text),
             "verdict": board.verdict,
             "remark": board.remark,
         }
@@ -245,5 +245,6 @@ def reproduced_text(row: object) -> str:
     return number(row.reproduced, max(min(own, 4), at_least))  # type: ignore[attr-defined]
 
 
-def _percent(value: float) -> str:
-    return "∞" if np.isinf(value) else percent(value)
+def difference_text(value: float) -> str:
+    """A relative difference; none at all has no sign."""
+    return "∞" if np.isinf(value) else "0.0 %" if abs(value) < 0.0005 else percent(value)
