@@ -271,3 +271,21 @@ def test_everything_is_there_without_javascript(file, tmp_path):
     finally:
         still.close()
     assert hidden and shown and boards > 1
+
+
+def test_a_graph_shows_the_cost_that_it_has(browser, tmp_path):
+    frame = made_up_scores()
+    frame.loc[frame.dataset == "bank_3", "ncut"] = frame.sse / 1e4
+    frame.loc[frame.dataset == "bank_3", ["sse", "kmedians_cost"]] = None
+    browser.resize(1400)
+    browser.open(make_page_folder(tmp_path / "results", frame))
+    labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
+    assert labels == ["SSE (lower is better)", "Ncut (lower is better)"]
+    assert (
+        browser.js("document.querySelectorAll('svg.front')[1].querySelectorAll('.p:not([display])').length")
+        > 5
+    )
+    choose(browser, "cost", "1")
+    labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
+    assert labels == ["K-medians cost (lower is better)", "Ncut (lower is better)"]
+    assert browser.errors == []

@@ -295,11 +295,8 @@ def _compared(caption: str, rows: pd.DataFrame, shown: Names) -> Table:
 
 
 def _setting(row: Any) -> str:
-    ours = (
-        "–"
-        if pd.isna(row.setting) or not row.setting
-        else str(row.setting).replace("lam=", "λ=").replace("=", " = ")
-    )
+    ours = "" if pd.isna(row.setting) else str(row.setting)
+    ours = ours.replace("lam=", "λ=").replace("=", " = ") or "–"
     return ours + (f" ({lam(row.lam)})" if pd.notna(row.lam) else "")
 
 

@@ -214,8 +214,11 @@
       tip.style.top = `${above > 60 ? above : box.y + box.height + 8}px`;
     }
 
-    draw(cost, fairness) {
+    draw(wanted, fairness) {
       this.select(null);
+      // A graph has no sum of squares: it shows the first cost that it has.
+      const has = (i) => this.points.some((p) => Number.isFinite(p.values[i]));
+      const cost = has(wanted) ? wanted : [...Array(data.costs).keys()].find(has) ?? wanted;
       Object.assign(this, { cost, fairness });
       const { higher, bounded, label } = data.metrics[fairness];
       for (const p of this.points) Object.assign(p, { cost: p.values[cost], fair: p.values[fairness] });
