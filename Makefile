@@ -20,7 +20,7 @@ $(STAMP): requirements.lock pyproject.toml
 
 reproduce: $(STAMP)
 	$(BIN)/snakemake --cores $(CORES) --configfile config/quickstart.yaml --quiet rules progress host
-	@echo "The results are in results/quickstart: tables/overview.md, figures/, scores/scores.csv"
+	@echo "The results are in results/quickstart: report/index.html, tables/overview.md, figures/, scores/scores.csv"
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not slurm"

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from fairclust.bench.fingerprint import (
 from fairclust.bench.grid import block_params, blocks
 from fairclust.bench.provenance import installed_version
 from fairclust.datasets.spec import nearest
-from fairclust.report.catalogue import FIGURES, TABLES, figure_requests
+from fairclust.report.catalogue import FIGURES, TABLES, Names, figure_requests
 
 # How long a source that was not to be had is left alone.
 RETRY_SECONDS = 3600
@@ -108,7 +109,8 @@ class Plan:
     def targets(self) -> list[str]:
         """Everything that `rule all` wants."""
         strict = [f"{self.results}/.strict-ok"] if self.config.strict else []
-        return [f"{self.results}/scores/scores.parquet", *self.tables(), *self.figures(), *strict]
+        made = [*self.tables(), *self.figures(), *self.page()]
+        return [f"{self.results}/scores/scores.parquet", *made, *strict]
 
     # Sources and data sets
 
@@ -241,6 +243,22 @@ class Plan:
         kinds = self.config.report.formats
         return [f"{self.results}/figures/{stem}.{kind}" for stem in self._figures for kind in kinds]
 
+    def names(self) -> dict[str, Any]:
+        """What readers see instead of the names in the configuration."""
+        return asdict(Names.of_config(self.config.model_dump(mode="json", by_alias=True)))
+
+    def page(self) -> list[str]:
+        """The page for readers, and the archive to hand on."""
+        return (
+            [f"{self.results}/report/index.html", f"{self.results}/report.zip"]
+            if self.config.report.html
+            else []
+        )
+
+    def label(self, file: str) -> dict[str, str]:
+        """How Snakemake's own report names a table or figure."""
+        return {"name": Path(file).stem, "format": Path(file).suffix[1:]}
+
     def planes(self) -> list[str]:
         """Folders of the unscaled data sets whose points are shown in figures."""
         shown = {dataset for kind, dataset in self._figures.values() if FIGURES[kind].plane}
@@ -252,14 +270,18 @@ class Plan:
             "tables": self.config.report.tables,
             "figures": {stem: list(request) for stem, request in self._figures.items()},
             "formats": self.config.report.formats,
-            "names": {
-                "datasets": {
-                    name: spec.title + (f" ({spec.shown})" if spec.shown else "")
-                    for name, spec in self.config.datasets.items()
-                },
-                "methods": {name: spec.label or name for name, spec in self.config.methods.items()},
-            },
+            "names": self.names(),
             "code": [module_fingerprint(f"fairclust.report.{name}") for name in ("tables", "figures")],
+            "reported": _content_hash(Path(__file__).parent / "reported"),
+        }
+
+    def page_params(self) -> dict[str, Any]:
+        """With which words the page is written, and from what code."""
+        page = Path(__file__).parent / "report" / "page"
+        texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
+        return {
+            "names": self.names(),
+            "code": [module_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()[:16]],
             "reported": _content_hash(Path(__file__).parent / "reported"),
         }
 
@@ -281,4 +303,6 @@ class Plan:
             lines.append(f"tables:  {results}/tables/ ({tables}; also .csv, .tex)")
         if self._figures:
             lines.append(f"figures: {results}/figures/ ({len(self._figures)} figures)")
+        if self.config.report.html:
+            lines.append(f"report:  {results}/report/index.html (to hand on: {results}/report.zip)")
         return lines

@@ -1,8 +1,10 @@
 """The whole pipeline through Snakemake, in a folder of its own, on small data."""
 
 import json
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from textwrap import dedent
 
@@ -11,6 +13,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from fairclust.cli import main
 from working_folder import METHOD, Project
 
 
@@ -343,3 +346,58 @@ def test_the_same_command_gives_the_same_scores(tmp_path, project):
         assert (other.folder / "results" / name).read_bytes() == (
             again.folder / "results" / name
         ).read_bytes()
+
+
+def rules_run(output):
+    """Names of the rules in Snakemake's table of jobs."""
+    return set(re.findall(r"^(\w+) +\d+$", output, flags=re.MULTILINE)) - {"total", "all"}
+
+
+def test_tables_figures_and_report_are_made_again_without_a_fit(tmp_path):
+    project = Project(tmp_path)
+    project.config["report"] |= {"html": True, "tables": ["overview", "reproduction"]}
+    output = project.run()
+    results = tmp_path / "results"
+    assert "report:  results/report/index.html" in output
+    folders = [results / name for name in ("tables", "figures", "report")]
+    made = [results / "report.zip", *(path for folder in folders for path in folder.iterdir())]
+    assert len(made) == 1 + 6 + 1 + 1
+    before = {path: path.read_bytes() for path in made}
+    fits = project.cells()
+    for path in made:
+        path.unlink()
+    assert rules_run(project.run()) == {"make_tables", "plot_figures", "make_report"}
+    assert {path: path.read_bytes() for path in made} == before
+    assert project.newly_fitted(fits).empty
+    # Other words on the page are no reason to fit either.
+    project.config["methods"]["stripes"]["family"] = "slices"
+    assert not rules_run(project.run()) & {"fit_block", "prepare_dataset"}
+    assert "slices" in (results / "report/index.html").read_text()
+    project.run("--report", "report.zip")
+    with zipfile.ZipFile(tmp_path / "report.zip") as archive:
+        names = [Path(name).name for name in archive.namelist()]
+    for name in ("report.html", "index.html", "overview.csv", "reproduction.md", "front_blobs.png"):
+        assert name in names
+
+
+def test_merged_results_are_gone_on_with_and_nothing_is_fitted_again(tmp_path, monkeypatch):
+    project = Project(tmp_path)
+    project.config["results"] = "a"
+    project.config["methods"]["stripes"]["grid"]["lam"] = [0, 1]
+    project.run()
+    project.config["results"] = "b"
+    project.config["methods"]["stripes"]["grid"]["lam"] = [1, 2]
+    project.run()
+    monkeypatch.chdir(tmp_path)
+    assert main(["merge", "a", "b", "--out", "c"]) == 0
+    merged = pd.read_parquet("c/scores/runs.parquet")
+    assert len(merged) == 2 + 3 * 2
+    scores = Path("c/scores/scores.csv").read_bytes()
+    project.config["results"] = "c"
+    project.config["methods"]["stripes"]["grid"]["lam"] = [0, 1, 2]
+    project.run()
+    after = pd.read_parquet("c/scores/runs.parquet")
+    assert len(after) == len(merged)
+    assert after.finished.isin(merged.finished).all()
+    assert Path("c/scores/scores.csv").read_bytes() == scores
+    assert Path("c/figures/front_blobs.png").is_file()

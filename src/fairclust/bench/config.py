@@ -137,6 +137,9 @@ class MethodSpec(GridSpec):
 
     class_: str = Field(alias="class", pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")
     label: str | None = Field(default=None, description="Name in tables and figures.")
+    family: str = Field(
+        default="other", min_length=1, description="Kind of method, to filter by in the report."
+    )
     input: Literal["points", "graph"] = Field(
         default="points", description="What `fit` gets: the points, or their sparse neighbour graph."
     )
@@ -169,13 +172,14 @@ class GraphSpec(_Strict):
 
 
 class ReportSpec(_Strict):
-    """Tables and figures to make, by name."""
+    """Tables and figures to make, by name, and the page for readers."""
 
     tables: Names = Field(default_factory=list)
     figures: Names = Field(default_factory=list)
     formats: Annotated[list[Literal["png", "pdf", "svg"]], AfterValidator(_check_unique)] = Field(
         default=["png", "pdf"], min_length=1
     )
+    html: bool = Field(default=True, description="Whether to write report/index.html and report.zip.")
 
 
 class Config(Catalogue):

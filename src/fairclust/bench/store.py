@@ -116,6 +116,11 @@ class CellStore:
         record, data, dtype = max(entries, key=lambda entry: entry[0].get("finished") or 0)
         return record, None if data is None else np.frombuffer(data, dtype)
 
+    def list_keys(self) -> list[str]:
+        """The keys of all cells."""
+        loose = [file.stem for file in self.folder.glob("*.npz")]
+        return list(dict.fromkeys([*loose, *(key for pack in self._read_packs() for key in pack)]))
+
     def compact(self, keys: Iterable[str], name: str = "pack") -> None:
         """Move single files into the pack `name`; other packs, and files of other jobs, are left alone.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,20 @@ class Names:
 
     datasets: Mapping[str, str]
     methods: Mapping[str, str]
+    families: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_config(cls, config: Mapping[str, Any]) -> Names:
+        """The names in a configuration, given as plain data."""
+        datasets, methods = config.get("datasets", {}), config.get("methods", {})
+        return cls(
+            {
+                name: spec["title"] + (f" ({spec['shown']})" if spec.get("shown") else "")
+                for name, spec in datasets.items()
+            },
+            {name: spec.get("label") or name for name, spec in methods.items()},
+            {name: spec.get("family") or "other" for name, spec in methods.items()},
+        )
 
     def dataset(self, name: str) -> str:
         return self.datasets.get(name, name)
@@ -160,7 +175,7 @@ PAPER_TABLES = {
     "bfkm_table3": _BFKM,
     "bfkm_table4": replace(_BFKM, table="IV", title="Clustering quality", level_table="III"),
 }
-TABLES = ("overview", *PAPER_TABLES)
+TABLES = ("overview", "reproduction", *PAPER_TABLES)
 _GRAPHS = ("lastfm", "facebook")
 _VFC = (("kmeans", "sse"), ("kmedians", "kmedians_cost"), ("ncut", "ncut"))
 _BFKM_PLANE = ("elliptical", "ds577", "2d4c_no0", "2d4c_no1", "2d4c_no4")
