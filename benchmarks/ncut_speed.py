@@ -27,11 +27,10 @@ from sklearn.exceptions import ConvergenceWarning
 from fairclust.bench.config import load_config
 from fairclust.datasets.census_like import make_census_like
 from fairclust.datasets.download import fetch_source
-from fairclust.datasets.graph import build_knn_graph
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.scaling import standardize, unit_rows
 from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.graph import AffinityGraph
+from fairclust.kernels.graph import AffinityGraph, build_knn_graph
 from fairclust.kernels.tiles import make_layout
 from fairclust.methods import VariationalFairNCut
 from fairclust.metrics.contingency import contingency

@@ -154,7 +154,7 @@ class Plan:
 
     def graph_params(self) -> dict[str, Any]:
         """How the neighbour graphs are made, and the fingerprint of the code that makes them."""
-        return {**self.config.graph.model_dump(), "code": module_fingerprint("fairclust.datasets.graph")}
+        return {**self.config.graph.model_dump(), "code": module_fingerprint("fairclust.kernels.graph")}
 
     def graph_of(self, dataset: str, method: str) -> list[str]:
         """The graph that a fit job needs besides the prepared data set, if any."""

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fairclust.datasets.errors import DatasetError
-from fairclust.datasets.graph import GRAPH, build_knn_graph, load_graph, save_graph
+from fairclust.datasets.graph import GRAPH, load_graph, save_graph
+from fairclust.kernels.graph import build_knn_graph
 
 
 @pytest.fixture

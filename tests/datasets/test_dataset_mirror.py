@@ -43,6 +43,8 @@ EXPECTED: dict[str, tuple[int, list[int], float | None]] = {
     "2d4c_no0": (2, [528, 348, 272, 424], 114.483),
     "2d4c_no1": (2, [538, 192, 539, 354], 74.5),
     "2d4c_no4": (2, [421, 86, 294, 62], 104.0),
+    "lastfm": (0, [1073, 505, 645, 1266, 558, 1529], None),
+    "facebook": (0, [70, 85], None),
 }
 
 
@@ -85,6 +87,8 @@ def test_plain_kmeans_cost(catalogue: Catalogue, name: str, raw: Path) -> None:
     assert model.inertia_ == pytest.approx(EXPECTED[name][2], rel=0.01)
 
 
-def test_graph_sources_are_described_right(catalogue: Catalogue, raw: Path) -> None:
-    for name in ("lastfm_edges", "lastfm_target", "facebook_edges", "facebook_groups"):
-        assert fetch_source(name, catalogue.sources[name], raw, [MIRROR], retries=0, progress=False).is_file()
+@pytest.mark.parametrize(("name", "n_edges"), [("lastfm", 19_587), ("facebook", 1_412)])
+def test_graphs(catalogue: Catalogue, name: str, n_edges: int, raw: Path) -> None:
+    ds = prepared(catalogue, name, raw)
+    assert ds.W is not None and ds.W.nnz == 2 * n_edges
+    assert ds.card["graph"]["n_edges"] == n_edges

@@ -22,6 +22,7 @@ rule plot_figures:
     input:
         f"{RESULTS}/scores/scores.parquet",
         f"{RESULTS}/scores/steps.parquet",
+        f"{RESULTS}/scores/runs.parquet",
         planes=PLAN.planes(),
     output:
         PLAN.figures(),

@@ -14,6 +14,7 @@ from fairclust.bench.config import RECORD_SUFFIX
 from fairclust.bench.store import atomic_write
 from fairclust.datasets.download import fetch_source, sha256_of
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
+from fairclust.datasets.graph import save_graph
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_prepared, write_skipped
@@ -48,7 +49,7 @@ def obtain_source(
 
 
 def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max_rows: int) -> None:
-    """Build the neighbour graph of a prepared data set, or pass its skipping on.
+    """Build the neighbour graph of a prepared data set, or pass its own graph or its skipping on.
 
     Parameters
     ----------
@@ -62,8 +63,10 @@ def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max
     except DatasetSkipped as skipped:
         write_skipped(folder, folder.name, str(skipped))
         return
+    if data.W is not None:
+        save_graph(folder, data.W, data.card["graph"])
+        return
     # Only now: scikit-learn takes seconds, and preparation does not need it.
-    from fairclust.datasets.graph import save_graph
     from fairclust.kernels.graph import build_knn_graph
 
     W, info = build_knn_graph(data.X, n_neighbors, exact_max_rows=exact_max_rows)

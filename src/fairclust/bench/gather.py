@@ -24,7 +24,7 @@ SCORE_COLUMNS = [
     *("dataset", "method", "n_clusters", "lam", "seed", "status", "reason"),
     *("n_rows", "n_features", "n_groups"),
     *METRICS,
-    *("objective", "n_iter", "converged", "estimator", "warnings", "params", "random_state"),
+    *("counts", "objective", "n_iter", "converged", "estimator", "warnings", "params", "random_state"),
     *("data_hash", "fingerprint", "key"),
 ]
 
@@ -71,6 +71,7 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         **{name: record.get(name) for name in [*SCORE_COLUMNS, *RUN_COLUMNS]},
         **record.get("metrics", {}),
         "lam": _number(record["params"].get("lam")),
+        "counts": json.dumps(record["counts"]) if "counts" in record else None,
         "params": canonical_json(record["params"]),
         "estimator": json.dumps(estimator, sort_keys=True),
         "warnings": "; ".join(record.get("warnings", [])),

@@ -57,8 +57,11 @@ def run_block(
     card = read_card(data_folder)
     identity = {name: block[name] for name in ("dataset", "method", "n_clusters", "class", "fingerprint")}
     cells = [Cell(**cell) for cell in block["cells"]]
-    if card["status"] != "ok":
-        skipped = {**identity, "key": None, "status": "skipped", "reason": card["reason"]}
+    reason = card.get("reason")
+    if reason is None and not card["columns"] and graph_folder is None:
+        reason = "the data set is a graph, without points for a method of `input: points`"
+    if reason is not None:
+        skipped = {**identity, "key": None, "status": "skipped", "reason": reason}
         _write_index(index, [{**skipped, **vars(cell)} for cell in cells])
         return
 
@@ -107,7 +110,11 @@ def run_block(
             else:
                 record, labels = found
             if labels is not None:
-                record = {**record, "metrics": scores.score(key, labels, n_clusters)}
+                record = {
+                    **record,
+                    "metrics": scores.score(key, labels, n_clusters),
+                    "counts": scores.counts(labels, n_clusters),
+                }
             lines.append(record)
             left = (time.perf_counter() - begin) / number * (len(cells) - number)
             print(

@@ -12,6 +12,7 @@ import numpy as np
 from fairclust.bench.config import canonical_json
 from fairclust.bench.store import CellStore
 from fairclust.datasets.store import PreparedDataset
+from fairclust.metrics.contingency import contingency
 from fairclust.metrics.table import score_labels
 
 
@@ -49,6 +50,12 @@ class Scorer:
         self.names: list[str] = []
         self._suffix = hashlib.sha256(how.encode()).hexdigest()[:8]
 
+    def counts(self, labels: np.ndarray, n_clusters: int) -> dict[str, list[int]]:
+        """Rows of each group in each cluster: group name to one number for each cluster."""
+        names = self._data.group_names
+        table = contingency(labels, self._data.groups, n_clusters, len(names))
+        return dict(zip(names, table.tolist(), strict=True))
+
     def score(self, key: str, labels: np.ndarray, n_clusters: int) -> dict[str, float | None]:
         """Metrics of a cell by name; None where a metric does not apply.
 
@@ -67,12 +74,13 @@ class Scorer:
         if known is not None:
             return known[0]
         found = score_labels(
-            self._data.X,
+            self._data.X if self._data.X.shape[1] else None,
             labels,
             self._data.groups,
             n_clusters=n_clusters,
             n_groups=len(self._data.group_names),
             W=self._W,
+            truth=self._data.truth,
             **self._settings,
         )
         metrics = {metric: None if math.isnan(value) else value for metric, value in found.items()}

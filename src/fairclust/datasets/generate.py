@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from fairclust.datasets.errors import problem
 
@@ -17,17 +18,27 @@ class Generated(NamedTuple):
     Attributes
     ----------
     X : ndarray of float64, shape (N, d)
-        Features before scaling. The array is handed over: preparation scales it in place.
+        Features before scaling. The array is handed over: preparation scales it in place. No columns for a
+        graph.
     groups : ndarray of int, shape (N,)
         Group codes from 0.
     feature_names : sequence of str, length d
     group_names : sequence of str, length J
+    W : csr_array of shape (N, N), optional
+        For a graph: symmetric affinity of its nodes.
+    truth : ndarray of int, shape (N,), optional
+        True clusters, codes from 0.
+    categories : tuple of tuple of str, optional
+        For the last columns, if these hold codes of categories: the values that the codes stand for.
     """
 
     X: np.ndarray
     groups: np.ndarray
     feature_names: tuple[str, ...]
     group_names: tuple[str, ...]
+    W: sp.csr_array | None = None
+    truth: np.ndarray | None = None
+    categories: tuple[tuple[str, ...], ...] = ()
 
 
 def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Generated:
@@ -63,7 +74,7 @@ def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Gener
             fix="check the dotted path, and that its folder is on PYTHONPATH",
         ) from error
     try:
-        X, groups, feature_names, group_names = generator(**params)
+        X, groups, feature_names, group_names, W, truth, categories = Generated(*generator(**params))
     except (TypeError, ValueError) as error:
         raise problem(
             f"the generator '{dotted}' failed with params {dict(params)}",
@@ -83,12 +94,19 @@ def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Gener
         complaint = f"group codes {groups.min()} to {groups.max()} for {len(group_names)} group names"
     elif not np.isfinite(X).all():
         complaint = "NaN or infinity in X"
+    elif W is not None and (W.shape != (len(X), len(X)) or len(feature_names)):
+        complaint = f"a graph of shape {W.shape} with {len(feature_names)} features for {len(X)} rows"
+    elif truth is not None and truth.shape != (len(X),):
+        complaint = f"true clusters of shape {truth.shape} for {len(X)} rows"
     if complaint:
         raise problem(
             f"the generator '{dotted}' returned something unusable",
             dataset=dataset,
-            expected="finite X (N, d), integer groups (N,) from 0, d feature names, J group names",
+            expected="finite X (N, d), integer groups (N,) from 0, d feature names, J group names; a graph "
+            "has W (N, N) and d = 0",
             found=complaint,
             fix="correct the generator",
         )
-    return Generated(X, groups.astype(np.int32), tuple(feature_names), tuple(group_names))
+    return Generated(
+        X, groups.astype(np.int32), tuple(feature_names), tuple(group_names), W, truth, categories
+    )

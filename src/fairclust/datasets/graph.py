@@ -1,4 +1,4 @@
-"""Affinity graphs of prepared data sets: built, written and read."""
+"""Affinity graphs of prepared data sets, written and read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairclust.datasets.errors import DatasetError
-from fairclust.kernels.graph import build_knn_graph
-
-__all__ = ["build_knn_graph", "load_graph", "save_graph"]
 
 GRAPH = "graph.npz"
 

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fairclust.datasets.download import sha256_of
+from fairclust.datasets.edges import join_pieces, read_graph
 from fairclust.datasets.errors import SourceCorrupt, problem
-from fairclust.datasets.generate import run_generator
+from fairclust.datasets.generate import Generated, run_generator
+from fairclust.datasets.groups import code_groups
 from fairclust.datasets.scaling import MEANING, standardize, unit_rows
-from fairclust.datasets.spec import DatasetSpec, SensitiveSpec, SourceSpec, source_names, stated_sources
+from fairclust.datasets.spec import DatasetSpec, SourceSpec, source_names, stated_sources
 from fairclust.datasets.store import PreparedDataset, data_hash
-from fairclust.datasets.table import Factor, TableFile, natural
+from fairclust.datasets.table import Factor, TableFile
 
 LARGEST = 1e140
-
-
-class _Raw(NamedTuple):
-    """A data set before scaling, with what the card says of its rows."""
-
-    X: np.ndarray
-    groups: np.ndarray
-    feature_names: tuple[str, ...]
-    group_names: tuple[str, ...]
-    rows_read: int
-    dropped: list[dict[str, object]]
-    categories: tuple[tuple[str, ...], ...] = ()
 
 
 def prepare_dataset(
@@ -55,55 +45,59 @@ def prepare_dataset(
     Returns
     -------
     PreparedDataset
-        ``X`` float64 (N, d) C-contiguous, ``groups`` int32 (N,), names and card.
+        ``X`` float64 (N, d) C-contiguous, ``groups`` int32 (N,), names and card; of a graph d = 0 and ``W``.
 
     Raises
     ------
     DatasetError
         A column is missing, a feature is no number, a group is unknown or empty, the file of the
-        groups has another length, fewer than two rows are left.
+        groups has another length, fewer than two rows are left, a graph is in pieces.
     SourceCorrupt
         A file has not the hash that its source states.
     """
     if spec.generator is not None:
-        raw = _Raw(*run_generator(name, spec.generator, spec.params), rows_read=0, dropped=[])
-        raw = raw._replace(rows_read=len(raw.X))
+        made = run_generator(name, spec.generator, spec.params)
+        rows_read = len(made.X)
+        dropped: list[dict[str, object]] = []
         origin: dict[str, Any] = {"generator": spec.generator, "params": dict(spec.params)}
     else:
         files, origin = _files(name, spec, paths, sources or {})
-        raw = _read(name, spec, files)
-    rows, width = raw.X.shape
-    if rows < 2 or width < 1:
+        made, rows_read, dropped = (read_graph if spec.edges else _read)(name, spec, files)
+    if made.W is not None:
+        made, left_out, origin["graph"] = join_pieces(name, made, spec.components)
+        dropped = [*dropped, *left_out]
+    rows, width = made.X.shape
+    if rows < 2 or (width < 1 and made.W is None):
         raise problem(
             "too little data",
             dataset=name,
             expected="at least 2 rows and 1 feature",
-            found=f"{rows} of {raw.rows_read} rows, {width} features",
+            found=f"{rows} of {rows_read} rows, {width} features",
             fix="check 'drop_rows' and 'features'",
         )
-    sizes = np.bincount(raw.groups, minlength=len(raw.group_names))
-    _check_sizes(name, raw, sizes)
-    scaling = _scale(name, raw, spec.scale)
+    sizes = np.bincount(made.groups, minlength=len(made.group_names))
+    _check_sizes(name, made, sizes)
+    scaling = _scale(name, made, spec.scale) if made.W is None else []
     card = {
         "status": "ok",
         "name": name,
         "title": spec.title,
         "shown": spec.shown,
         "rows": rows,
-        "columns": list(raw.feature_names),
-        **_categories_card(raw),
+        "columns": list(made.feature_names),
+        **_categories_card(made),
         "groups": [
             {"name": group, "size": int(size), "share": float(size) / rows}
-            for group, size in zip(raw.group_names, sizes, strict=True)
+            for group, size in zip(made.group_names, sizes, strict=True)
         ],
         "n_clusters": spec.n_clusters,
-        "rows_read": raw.rows_read,
-        "dropped": raw.dropped,
+        "rows_read": rows_read,
+        "dropped": dropped,
         "scaling": scaling,
         **origin,
-        "data_hash": data_hash(raw.X, raw.groups, raw.feature_names, raw.group_names),
+        "data_hash": data_hash(*made[:6]),
     }
-    return PreparedDataset(raw.X, raw.groups, raw.feature_names, raw.group_names, card)
+    return PreparedDataset(*made[:4], card, *made[4:6])
 
 
 def _files(
@@ -148,7 +142,8 @@ def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, 
     }
 
 
-def _read(name: str, spec: DatasetSpec, files: list[Path]) -> _Raw:
+def _read(name: str, spec: DatasetSpec, files: list[Path]) -> tuple[Generated, int, list[dict[str, object]]]:
+    """Features and groups before scaling, the number of rows in the file, and what was dropped."""
     sensitive = spec.sensitive
     assert sensitive is not None  # DatasetSpec: a source comes with a sensitive column
     table = TableFile(files[0], spec.reader, name)
@@ -185,53 +180,14 @@ def _read(name: str, spec: DatasetSpec, files: list[Path]) -> _Raw:
                 found=f"{len(factor.codes):,}",
                 fix="use the file that belongs to the table; check 'header' of both",
             )
-    groups, group_names = _code_groups(
+    groups, group_names = code_groups(
         name, sensitive, factor, read.kept, group_file.path.name, group_file.names[column]
     )
-    return _Raw(
-        read.X, groups, read.feature_names, group_names, len(read.kept), read.dropped, read.categories
-    )
+    made = Generated(read.X, groups, read.feature_names, group_names, categories=read.categories)
+    return made, len(read.kept), read.dropped
 
 
-def _code_groups(
-    name: str, sensitive: SensitiveSpec, factor: Factor, kept: np.ndarray, file: str, column: str
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    codes = factor.codes[kept]
-    counts = np.bincount(codes, minlength=len(factor.values))
-    used = [value for value, count in zip(factor.values, counts, strict=True) if count]
-    if sensitive.groups is None:
-        names = sorted(used, key=natural)
-        owner = {value: code for code, value in enumerate(names) if value}
-        rest = None
-    else:
-        names = list(sensitive.groups)
-        listed = [(value, code) for code, values in enumerate(sensitive.groups.values()) for value in values]
-        owner = {value: code for value, code in listed if value != "*"}
-        rest = next((code for code, values in enumerate(sensitive.groups.values()) if values == "*"), None)
-    group_of = np.full(len(factor.values), -1, dtype=np.int32)
-    for i, value in enumerate(factor.values):
-        # '*' means every other value; an empty cell is none.
-        fallback = -1 if rest is None or not value else rest
-        group_of[i] = owner.get(value, fallback)
-    unknown = [value for value in used if group_of[factor.values.index(value)] < 0]
-    if unknown:
-        value = unknown[0]
-        position = factor.values.index(value)
-        first = int(np.flatnonzero(kept & (factor.codes == position))[0]) + 1
-        raise problem(
-            f"unknown group value {value!r}",
-            dataset=name,
-            file=file,
-            column=column,
-            expected=", ".join(repr(known) for known in owner) or "a value",
-            found=f"{value!r} in {counts[position]:,} rows, first in data row {first}"
-            + (f", and also {', '.join(map(repr, unknown[1:6]))}" if unknown[1:] else ""),
-            fix="add the value to 'sensitive.groups', or list it under 'drop_rows'",
-        )
-    return group_of[codes], tuple(names)
-
-
-def _check_sizes(name: str, raw: _Raw, sizes: np.ndarray) -> None:
+def _check_sizes(name: str, raw: Generated, sizes: np.ndarray) -> None:
     if len(sizes) < 2 or not sizes.all():
         empty = [group for group, size in zip(raw.group_names, sizes, strict=True) if not size]
         raise problem(
@@ -243,14 +199,14 @@ def _check_sizes(name: str, raw: _Raw, sizes: np.ndarray) -> None:
         )
 
 
-def _categories_card(raw: _Raw) -> dict[str, Any]:
+def _categories_card(raw: Generated) -> dict[str, Any]:
     if not raw.categories:
         return {}
     names = raw.feature_names[-len(raw.categories) :]
     return {"categories": {name: list(values) for name, values in zip(names, raw.categories, strict=True)}}
 
 
-def _scale(name: str, raw: _Raw, steps: tuple[str, ...]) -> list[dict[str, Any]]:
+def _scale(name: str, raw: Generated, steps: tuple[str, ...]) -> list[dict[str, Any]]:
     X = raw.X[:, : raw.X.shape[1] - len(raw.categories)]
     if not X.shape[1]:
         return []

@@ -217,13 +217,27 @@ class SensitiveSpec(_Spec):
         return value
 
 
+class EdgesSpec(_Spec):
+    """How the lines of a table become the edges of a graph.
+
+    The nodes and their groups stand in the file that `sensitive.source` names.
+    """
+
+    ends: tuple[ColumnRef, ColumnRef]
+    """The two columns that name the ends of an edge; direction and repetition do not count."""
+    node: ColumnRef
+    """The column of the groups' file that names the node."""
+    min_group: Annotated[int, Field(ge=1)] = 1
+    """Groups of fewer nodes are left out, with their nodes."""
+
+
 def _scale_steps(value: object) -> object:
     short = {"none": (), "standardize": ("standardize",), "l2": ("standardize", "l2")}
     return short.get(value, value) if isinstance(value, str) else value
 
 
 class DatasetSpec(_Spec):
-    """A data set: a table or a generator, its features, its groups, its scaling."""
+    """A data set: a table, a graph or a generator, its features, its groups, its scaling."""
 
     title: str
     """Name for tables and figures."""
@@ -246,6 +260,10 @@ class DatasetSpec(_Spec):
     """Where the groups come from; a generator makes its own."""
     drop_rows: dict[ColumnRef, tuple[CellValue, ...]] = Field(default_factory=dict)
     """Rows to leave out: column to cell values."""
+    edges: EdgesSpec | None = None
+    """Makes the table a graph: its rows are edges."""
+    components: Literal["error", "largest", "keep"] = "error"
+    """What becomes of a graph in several pieces: it is an error, or the largest piece is used, or all are."""
     scale: Annotated[tuple[ScaleStep, ...], BeforeValidator(_scale_steps)] = ("standardize", "l2")
     """Steps in order, or 'none', 'standardize', 'l2' (both steps)."""
     n_clusters: Annotated[int, Field(ge=2)]
@@ -262,10 +280,25 @@ class DatasetSpec(_Spec):
         if self.source is not None and self.params:
             raise ValueError("'params' belongs to a generator")
         if self.generator is not None:
-            foreign = {"reader", "features", "categorical", "sensitive", "drop_rows"} & self.model_fields_set
+            foreign = {
+                "reader",
+                "features",
+                "categorical",
+                "sensitive",
+                "drop_rows",
+                "edges",
+            } & self.model_fields_set
             if foreign:
                 raise ValueError(f"a generated data set has no {', '.join(sorted(foreign))}")
-        if not self.features and not self.categorical:
+        if self.edges is not None:
+            foreign = {"features", "categorical", "scale"} & self.model_fields_set
+            if foreign:
+                raise ValueError(f"a graph has no {', '.join(sorted(foreign))}")
+            if self.sensitive is None or self.sensitive.source is None:
+                raise ValueError("a graph needs 'sensitive.source', the file with the groups of its nodes")
+        elif self.generator is None and "components" in self.model_fields_set:
+            raise ValueError("'components' belongs to a graph, which needs 'edges' or a generator")
+        elif not self.features and not self.categorical:
             raise ValueError("a data set needs a column in 'features' or in 'categorical'")
         if len(set(self.scale)) < len(self.scale):
             raise ValueError("'scale' holds a step twice")

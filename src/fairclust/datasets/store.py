@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
+from fairclust.datasets.graph import GRAPH, load_graph, save_graph
 
-FEATURES, GROUPS, CARD = "X.npy", "groups.npy", "card.json"
+FEATURES, GROUPS, TRUTH, CARD = "X.npy", "groups.npy", "truth.npy", "card.json"
 # Snakemake marks a folder that is an output with a file of its own.
-KNOWN_FILES = frozenset({FEATURES, GROUPS, CARD, ".snakemake_timestamp"})
+KNOWN_FILES = frozenset({FEATURES, GROUPS, TRUTH, GRAPH, CARD, ".snakemake_timestamp"})
 
 
 @dataclass(frozen=True)
@@ -27,13 +29,17 @@ class PreparedDataset:
     Attributes
     ----------
     X : ndarray of float64, shape (N, d), C-contiguous
-        Scaled features.
+        Scaled features; of a graph d = 0.
     groups : ndarray of int32, shape (N,)
         Group code of each row, from 0 to J - 1.
     feature_names : tuple of str, length d
     group_names : tuple of str, length J
     card : dict
         What the data set is and how it came to be; serialisable as JSON.
+    W : csr_array of shape (N, N) or None
+        Affinity, if the data set is a graph.
+    truth : ndarray of int32, shape (N,), or None
+        True clusters, if they are known.
     """
 
     X: np.ndarray
@@ -41,22 +47,34 @@ class PreparedDataset:
     feature_names: tuple[str, ...]
     group_names: tuple[str, ...]
     card: dict[str, Any] = field(repr=False)
+    W: sp.csr_array | None = None
+    truth: np.ndarray | None = None
 
 
 def data_hash(
-    X: np.ndarray, groups: np.ndarray, feature_names: tuple[str, ...], group_names: tuple[str, ...]
+    X: np.ndarray,
+    groups: np.ndarray,
+    feature_names: tuple[str, ...],
+    group_names: tuple[str, ...],
+    W: sp.csr_array | None = None,
+    truth: np.ndarray | None = None,
 ) -> str:
-    """Return the SHA-256 over features, groups and names: the identity of a prepared data set."""
+    """Return the SHA-256 over all of a prepared data set: its identity."""
     digest = hashlib.sha256()
     names = {"features": feature_names, "groups": group_names, "shape": X.shape}
     digest.update(json.dumps(names).encode())
     digest.update(np.ascontiguousarray(X, dtype="<f8").data)
     digest.update(np.ascontiguousarray(groups, dtype="<i4").data)
+    if W is not None:
+        for part, kind in ((W.indptr, "<i8"), (W.indices, "<i4"), (W.data, "<f8")):
+            digest.update(np.ascontiguousarray(part, dtype=kind).data)
+    if truth is not None:
+        digest.update(np.ascontiguousarray(truth, dtype="<i4").data)
     return digest.hexdigest()
 
 
 def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
-    """Write X.npy, groups.npy and card.json; all of them or nothing.
+    """Write X.npy, groups.npy, card.json, and graph.npz and truth.npy if there are any; all or nothing.
 
     Parameters
     ----------
@@ -74,6 +92,10 @@ def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
     def write(temp: Path) -> None:
         np.save(temp / FEATURES, ds.X, allow_pickle=False)
         np.save(temp / GROUPS, ds.groups, allow_pickle=False)
+        if ds.truth is not None:
+            np.save(temp / TRUTH, ds.truth, allow_pickle=False)
+        if ds.W is not None:
+            save_graph(temp, ds.W, ds.card["graph"])
         _write_card(temp, ds.card)
 
     _replace_folder(Path(folder), write)
@@ -137,6 +159,8 @@ def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
             raise DatasetSkipped(card["reason"])
         X = np.load(folder / FEATURES, mmap_mode="r" if mmap else None, allow_pickle=False)
         groups = np.load(folder / GROUPS, allow_pickle=False)
+        truth = np.load(folder / TRUTH, allow_pickle=False) if (folder / TRUTH).is_file() else None
+        W = load_graph(folder)[0] if "graph" in card else None
         names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise DatasetError(
@@ -147,7 +171,7 @@ def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
             f"'{folder}': X {X.shape} and groups {groups.shape} do not fit the card "
             f"({card['rows']} rows, {len(names[0])} columns). Fix: prepare it again"
         )
-    return PreparedDataset(X, groups, *names, card)
+    return PreparedDataset(X, groups, *names, card, W, truth)
 
 
 def _write_card(folder: Path, card: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Sparse affinity graphs: nearest neighbours, normalised-cut potentials in tiles, spectral embeddings."""
+"""Affinity graphs: nearest neighbours, the complete one, normalised-cut potentials in tiles."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import numba
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from scipy.linalg import null_space
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import TILE, TileLayout, run_over_tiles
@@ -23,8 +21,6 @@ from fairclust.kernels.tiles import TILE, TileLayout, run_over_tiles
 # Trees lose to all pairs from about ten features on: 20,000 rows of 14 features, four times slower.
 _TREE_MAX_FEATURES = 8
 _RECALL_ROWS = 1000
-# Below this many nodes all eigenvectors by LAPACK are as fast as a few by Lanczos, and never fail.
-_DENSE_MAX_NODES = 500
 
 
 def build_knn_graph(
@@ -85,7 +81,9 @@ def build_knn_graph(
     own = neighbors == np.arange(n_samples)[:, None]
     own[~own.any(axis=1), -1] = True
     columns = neighbors[~own].astype(np.int32)
+    # 32-bit numbers as long as they do: products with the graph read half as much.
     ends = np.arange(0, columns.size + 1, n_neighbors - 1)
+    ends = ends.astype(sp.get_index_dtype(maxval=2 * columns.size))
     shape = (n_samples, n_samples)
     A = sp.csr_array((np.full(columns.size, 0.5, np.float32), columns, ends), shape=shape)
     W = (A + A.T).tocsr()
@@ -129,6 +127,30 @@ def _nearest_by_descent(
     last = _nearest(points, points[rows], n_neighbors)[0][:, -1:]
     found = np.linalg.norm(points[neighbors[rows]] - points[rows][:, None], axis=2)
     return neighbors, float((found <= last * (1 + 1e-6)).mean()), len(rows)
+
+
+def max_scaled_affinity(X: np.ndarray) -> np.ndarray:
+    """Affinity of all pairs, ``w_pq = exp(-||x_p - x_q||^2 / max ||x - x'||)``.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_samples), float64
+        Symmetric, its diagonal 1; the only array of this size that is held.
+
+    References
+    ----------
+    Pan, Zhong, Qian, Balanced fair k-means clustering, 2023, published program. The square is divided by the
+    largest distance itself, so that the affinity depends on the unit of X.
+    """
+    W = cdist(X, X)
+    largest = W.max(initial=0.0) or 1.0
+    np.square(W, out=W)
+    W /= -largest
+    return np.exp(W, out=W)
 
 
 @njit(cache=True, nogil=True)
@@ -178,7 +200,8 @@ class AffinityGraph:
     Attributes
     ----------
     W : csr_array of shape (n_nodes, n_nodes), float32 or float64
-        Symmetric, non-negative.
+        Symmetric, non-negative. A complete graph may have an ndarray, of which the cut's potentials know
+        nothing.
     degrees : ndarray of shape (n_nodes,), float64
         Row sums, positive.
     """
@@ -293,80 +316,3 @@ class AffinityGraph:
 
     def _edges(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self.W.indptr, self.W.indices, self.W.data
-
-    def _pieces(self, root: np.ndarray) -> np.ndarray:
-        """Orthonormal leading eigenvectors of ``D^-1/2 W D^-1/2``, one for each piece, largest first."""
-        n_pieces, piece = sp.csgraph.connected_components(self.W, directed=False)
-        ranks = np.argsort(np.argsort(-np.bincount(piece), kind="stable"))
-        vectors = np.zeros((len(root), n_pieces))
-        vectors[np.arange(len(root)), ranks[piece]] = 1.0 / root
-        return vectors / np.linalg.norm(vectors, axis=0)
-
-    def spectral_embedding(
-        self, n_components: int, *, groups: np.ndarray | None = None, seed: int = 0
-    ) -> np.ndarray:
-        """Coordinates of the nodes in which the normalised cut is the k-means objective, relaxed.
-
-        Parameters
-        ----------
-        n_components : int
-            Cut to the number of nodes.
-        groups : ndarray of shape (n_nodes,), optional
-            With it, only coordinates with the same mean in every group are allowed: fair spectral clustering.
-        seed : int
-            Of the start vector.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes, n_components)
-            Rows of ``D^-1/2 U``, scaled to unit length, U the leading eigenvectors of ``D^-1/2 W D^-1/2``;
-            with groups, of its restriction to the complement of ``D^-1/2 F``, F the group indicators minus
-            their shares.
-
-        References
-        ----------
-        Ng, Jordan, Weiss, On spectral clustering, 2001; Kleindessner et al., Guarantees for spectral
-        clustering with fairness constraints, ICML 2019.
-        """
-        n_nodes = len(self.degrees)
-        n_components = min(n_components, n_nodes)
-        root = 1.0 / np.sqrt(self.degrees)
-        N = sp.dia_array((root[None], [0]), shape=self.W.shape) @ self.W.astype(np.float64)
-        N = (N @ sp.dia_array((root[None], [0]), shape=self.W.shape)).tocsr()
-        basis = np.empty((n_nodes, 0))
-        if groups is not None:
-            onehot = np.eye(groups.max() + 1)[groups]
-            basis = np.linalg.qr(root[:, None] * (onehot - onehot.mean(axis=0))[:, 1:])[0]
-
-        # A graph in c pieces has c leading eigenvectors of the same eigenvalue, which Lanczos with its one
-        # start vector may miss: they are written down, and the others looked for beside them.
-        known = self._pieces(root)
-        known = known @ null_space(basis.T @ known) if basis.shape[1] else known
-        if known.shape[1] >= n_components:
-            coordinates = root[:, None] * known[:, :n_components]
-            return coordinates / np.maximum(np.linalg.norm(coordinates, axis=1, keepdims=True), 1e-300)
-        basis = np.hstack([basis, known])
-        n_left = n_components - known.shape[1]
-
-        def project(x: np.ndarray) -> np.ndarray:
-            return x - basis @ (basis.T @ x)
-
-        if n_nodes <= max(_DENSE_MAX_NODES, 2 * n_components):
-            # The constraint directions move to eigenvalue -2, below all others.
-            dense = project(project(N.toarray()).T) - 2.0 * basis @ basis.T
-            U = np.linalg.eigh(dense)[1][:, -n_left:]
-        else:
-            op = LinearOperator(
-                N.shape, matvec=lambda x: project(N @ project(x)) - 2.0 * basis @ (basis.T @ x), dtype=float
-            )
-            v0 = np.random.RandomState(seed).uniform(size=n_nodes)
-            try:
-                # One thread: these products are so short that two threads mostly wait for each other.
-                with threadpool_limits(1, user_api="blas"):
-                    U = eigsh(op, n_left, which="LA", v0=v0, tol=1e-4, ncv=max(40, 3 * n_components))[1]
-            except ArpackNoConvergence as error:
-                # A start for something else: what has converged will do.
-                U = error.eigenvectors if error.eigenvectors.shape[1] else v0[:, None]
-        # Both solvers sort upwards: the leading eigenvector, the constant, comes first here.
-        coordinates = root[:, None] * np.hstack([known, U[:, ::-1]])
-        return coordinates / np.maximum(np.linalg.norm(coordinates, axis=1, keepdims=True), 1e-300)

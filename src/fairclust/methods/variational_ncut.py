@@ -13,29 +13,28 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils import check_random_state
+from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import validate_data
 
 from fairclust.base import (
     COUNT,
     NON_NEGATIVE,
     POSITIVE,
     PRECISION,
-    FairClusterer,
     at_least,
-    encode_groups,
     initial_centers,
     resolve_target,
     without_empty,
 )
 from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.graph import AffinityGraph, build_knn_graph
+from fairclust.kernels.graph import AffinityGraph
 from fairclust.kernels.tiles import make_layout, pack_points
 from fairclust.solvers.bound import bound_iteration
 from fairclust.solvers.criteria import exact_shares
+from fairclust.solvers.graph_input import GraphClusterer
 from fairclust.solvers.penalty import minimize_penalty, padded_fairness
 from fairclust.solvers.prices import dual_prices
+from fairclust.solvers.spectral import NotConverged, spectral_embedding
 
 # In the order in which "best" tries them.
 _BEST = ("fair_spectral", "prices", "spectral")
@@ -60,7 +59,7 @@ class _Run:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
-class VariationalFairNCut(FairClusterer):
+class VariationalFairNCut(GraphClusterer):
     """Normalised cut of a graph with the Kullback-Leibler fairness penalty.
 
     Minimises ``K - sum_k S_k'W S_k / (d'S_k) + lam * sum_k KL(U || P_k)`` (equation 2 with the Ncut row of
@@ -181,45 +180,6 @@ class VariationalFairNCut(FairClusterer):
         self.precision = precision
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = tags.input_tags.sparse = self.affinity == "precomputed"
-        return tags
-
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> FairClusterer:
-        """Cluster the rows of `X`, or the nodes of the graph `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers; for ``affinity="precomputed"`` a sparse or dense affinity of shape
-            (n_samples, n_samples).
-        y : ignored
-        sensitive_features : array-like of shape (n_samples,)
-            The group of every row.
-
-        Returns
-        -------
-        self
-        """
-        if self.affinity != "precomputed":
-            return super().fit(X, sensitive_features=sensitive_features)
-        self._validate_params()
-        W = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        graph = AffinityGraph.from_matrix(W)
-        n_nodes = len(graph.degrees)
-        codes, self.groups_ = encode_groups(sensitive_features, n_nodes)
-        if self.n_clusters > n_nodes:
-            raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={n_nodes}")
-        self.graph_info_: dict[str, Any] = {}
-        self._fit_graph(graph, None, codes, check_random_state(self.random_state))
-        return self
-
-    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        rng = check_random_state(self.random_state)
-        W, self.graph_info_ = build_knn_graph(X, self.n_neighbors, random_state=rng)
-        self._fit_graph(AffinityGraph.from_matrix(W), X, codes, rng)
-
     def _fit_graph(
         self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
     ) -> None:
@@ -333,7 +293,12 @@ class VariationalFairNCut(FairClusterer):
 
         @cache
         def embedding(fair: bool) -> np.ndarray:
-            return graph.spectral_embedding(self.n_clusters, groups=codes if fair else None, seed=seed)
+            # A start for something else: a rough one will do, and so will what has converged of it.
+            try:
+                found = spectral_embedding(graph, self.n_clusters, groups=codes if fair else None, tol=1e-4)
+            except NotConverged as error:
+                found = error.found
+            return normalize(found.coordinates)
 
         @cache
         def kmeans(space: str) -> KMeans:

@@ -69,7 +69,7 @@ class FigureKind:
     stem : str
         File name; ``{dataset}`` is filled in.
     plot : str
-        Which of `fairclust.report.figures.PLOTS` draws it.
+        Which of the `PLOTS` of `fairclust.report.figures` and `spectral_figures` draws it.
     method, cost : str
         The method and the metric that it shows, where the plot is about one.
     datasets : tuple of str
@@ -80,6 +80,8 @@ class FigureKind:
         The table whose reported numbers, or whose choice of settings, it shows.
     plane : bool
         Whether it shows the points themselves, as they are before scaling.
+    across : str
+        Beginning of the names of data sets that share one figure, instead of a figure for each.
     """
 
     stem: str
@@ -90,6 +92,7 @@ class FigureKind:
     fairness: str = ""
     table: str = ""
     plane: bool = False
+    across: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,7 @@ PAPER_TABLES = {
     "bfkm_table4": replace(_BFKM, table="IV", title="Clustering quality", level_table="III"),
 }
 TABLES = ("overview", *PAPER_TABLES)
+_GRAPHS = ("lastfm", "facebook")
 _VFC = (("kmeans", "sse"), ("kmedians", "kmedians_cost"), ("ncut", "ncut"))
 _BFKM_PLANE = ("elliptical", "ds577", "2d4c_no0", "2d4c_no1", "2d4c_no4")
 _BFKM_OTHERS = ("bfkm_adult", "bfkm_bank", "bfkm_census1990", "bfkm_creditcard", "bfkm_diabetic")
@@ -192,15 +196,29 @@ FIGURES = {
         )
         for name, cost in _VFC
     },
+    "msbm_error": FigureKind("msbm_error", "by_size", cost="clustering_error", across="msbm_"),
+    "msbm_time": FigureKind("msbm_time", "by_size", cost="cpu_seconds", across="msbm_"),
+    "graph_balance": FigureKind(
+        "graph_balance_{dataset}", "metric_by_k", cost="average_balance", datasets=_GRAPHS
+    ),
+    "graph_shares": FigureKind("graph_shares_{dataset}", "group_shares", datasets=(*_GRAPHS, "msbm_1000")),
 }
 
 
 def figure_requests(kinds: Iterable[str], datasets: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """File stem to (kind, data set), for every figure of every data set that it is made for."""
-    datasets = list(datasets)
-    return {
+    """File stem to (kind, data set), for every figure of every data set that it is made for.
+
+    A figure across data sets goes by the first of them.
+    """
+    kinds, datasets = list(kinds), list(datasets)
+    requests = {
         FIGURES[kind].stem.format(dataset=dataset): (kind, dataset)
         for kind in kinds
         for dataset in datasets
-        if not FIGURES[kind].datasets or dataset in FIGURES[kind].datasets
+        if (not FIGURES[kind].datasets or dataset in FIGURES[kind].datasets) and not FIGURES[kind].across
     }
+    for kind in kinds:
+        family = [name for name in datasets if FIGURES[kind].across and name.startswith(FIGURES[kind].across)]
+        if family:
+            requests[FIGURES[kind].stem] = (kind, family[0])
+    return requests

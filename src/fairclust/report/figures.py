@@ -79,7 +79,8 @@ class Material:
     ----------
     kind : FigureKind
     cells, steps : DataFrame
-        Scores and outer steps of one data set, of the kind's method if it has one.
+        Scores (with `cpu_seconds`) and outer steps of one data set, or of those that share the figure; of the
+        kind's method if it has one.
     title : str
         The data set's name for readers.
     shown : Names
@@ -141,12 +142,13 @@ def plot_front(material: Material) -> Figure:
     """Cost against fairness for every method of a data set; the best start of every setting.
 
     A line joins the settings that no other setting of the method beats in both; the others are faint. Hollow
-    marks are the reported numbers.
+    marks are the reported numbers. Of a graph without points the cost is the normalised cut.
     """
-    cost, fairness = material.kind.cost, material.kind.fairness
+    fairness = material.kind.fairness
     for figure, axes, at_k in _panels(material):  # noqa: B007
         if at_k.empty:
             continue
+        cost = "ncut" if at_k.sse.isna().all() else material.kind.cost
         axes.set_xlabel(METRICS[cost].label)
         axes.set_ylabel(METRICS[fairness].label)
         limit = _cost_limit(at_k, cost)
@@ -340,7 +342,7 @@ def plot_figures(
     requests : mapping
         File stem to kind and data set, from `catalogue.figure_requests`.
     scores : Path
-        The Parquet file of the scores; the outer steps lie beside it.
+        The Parquet file of the scores; the outer steps, and what the cells cost, lie beside it.
     folder : Path
         Output.
     shown : Names
@@ -351,13 +353,21 @@ def plot_figures(
         Folder of the stores of cells, by data set, method and K.
     """
     of_plane = {folder.name: folder for folder in planes}
+    # Here, not above: that module takes what it draws with from this one.
+    from fairclust.report.spectral_figures import PLOTS as SPECTRAL_PLOTS
+
+    plots = PLOTS | SPECTRAL_PLOTS
     frame = pd.read_parquet(scores)
+    runs = scores.with_name("runs.parquet")
+    if runs.is_file():
+        costs = pd.read_parquet(runs, columns=["key", "cpu_seconds"]).dropna().drop_duplicates("key")
+        frame = frame.merge(costs, on="key", how="left")
     steps = pd.read_parquet(scores.with_name("steps.parquet"))
     for stem, (name, dataset) in requests.items():
         kind = FIGURES[name]
-        mine = frame.dataset == dataset
+        mine = frame.dataset.str.startswith(kind.across) if kind.across else frame.dataset == dataset
         if kind.method:
             mine &= frame.method == kind.method
         title, plane = shown.dataset(dataset), of_plane.get(dataset)
         material = Material(kind, frame[mine], steps, title, shown, plane, stores)
-        _save(PLOTS[kind.plot](material), folder / stem, formats)
+        _save(plots[kind.plot](material), folder / stem, formats)

@@ -1,0 +1,154 @@
+"""Graphs from a list of edges and a list of nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairclust.datasets.errors import problem
+from fairclust.datasets.generate import Generated
+from fairclust.datasets.groups import code_groups
+from fairclust.datasets.spec import DatasetSpec
+from fairclust.datasets.table import TableFile
+
+
+def read_graph(
+    name: str, spec: DatasetSpec, files: list[Path]
+) -> tuple[Generated, int, list[dict[str, object]]]:
+    """Read the nodes with their groups, and the edges between them.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set, for messages.
+    spec : DatasetSpec
+        With `edges`.
+    files : list of Path
+        The edges, then the nodes.
+
+    Returns
+    -------
+    made : Generated
+        No features; `W` with weights 1, symmetric, empty diagonal.
+    n_read : int
+        Nodes in the file.
+    dropped : list of dict
+        Column, value and number of rows for each reason to drop nodes or edges.
+
+    Raises
+    ------
+    DatasetError
+        A node is listed twice, or an edge ends at a node that is not listed.
+    """
+    edges, sensitive = spec.edges, spec.sensitive
+    assert edges is not None and sensitive is not None  # DatasetSpec
+    nodes = TableFile(files[1], sensitive.reader or spec.reader.model_copy(update={"names": ()}), name)
+    named, column = nodes.position(edges.node), nodes.position(sensitive.column)
+    names, factor = nodes.read([], named).factor, nodes.read([], column).factor
+    assert names is not None and factor is not None  # a column was asked for
+    n_read = len(names.codes)
+    if len(names.values) < n_read:
+        twice = names.values[int(np.bincount(names.codes).argmax())]
+        raise problem(
+            f"the node {twice!r} is listed twice",
+            dataset=name,
+            file=files[1].name,
+            column=nodes.names[named],
+            fix="list every node once",
+        )
+    everyone = np.ones(n_read, dtype=bool)
+    groups, group_names = code_groups(name, sensitive, factor, everyone, files[1].name, nodes.names[column])
+    sizes = np.bincount(groups, minlength=len(group_names))
+    large = sizes >= edges.min_group
+    dropped: list[dict[str, object]] = [
+        {"column": nodes.names[column], "value": group, "rows": int(size)}
+        for group, size in zip(group_names, sizes, strict=True)
+        if size < edges.min_group
+    ]
+    # -1 stands for nodes of dropped groups, -2 for nodes that are not listed.
+    number = np.where(large[groups], np.cumsum(large[groups]) - 1, -1)
+    numbers = dict(zip(names.values, number, strict=True))
+
+    table = TableFile(files[0], spec.reader, name)
+    drops = {table.position(key): listed for key, listed in spec.drop_rows.items()}
+    ends = []
+    for end in edges.ends:
+        read = table.read([], table.position(end), drops)
+        assert read.factor is not None
+        of_value = np.array([numbers.get(value, -2) for value in read.factor.values], dtype=np.int64)
+        ends.append(of_value[read.factor.codes[read.kept]])
+        if (ends[-1] == -2).any():
+            stranger = next(v for v in read.factor.values if v not in numbers)
+            raise problem(
+                f"{int((ends[-1] == -2).sum())} edges end at nodes that are not listed",
+                dataset=name,
+                file=files[0].name,
+                column=table.names[table.position(end)],
+                expected=f"nodes of '{files[1].name}'",
+                found=repr(stranger),
+                fix="check 'edges.ends' and 'edges.node', or 'drop_rows'",
+            )
+    dropped += read.dropped
+    a, b = ends
+    real = (a >= 0) & (b >= 0) & (a != b)
+    n_nodes = int(large[groups].sum())
+    A = sp.coo_array((np.ones(int(real.sum()), np.float32), (a[real], b[real])), shape=(n_nodes, n_nodes))
+    W = sp.csr_array(A.tocsr() + A.T.tocsr())
+    W.data[:] = 1.0
+    W.sort_indices()
+    codes = (np.cumsum(large) - 1)[groups[large[groups]]].astype(np.int32)
+    kept_names = tuple(group for group, kept in zip(group_names, large, strict=True) if kept)
+    return Generated(np.empty((n_nodes, 0)), codes, (), kept_names, W), n_read, dropped
+
+
+def join_pieces(
+    name: str, made: Generated, components: str
+) -> tuple[Generated, list[dict[str, object]], dict[str, Any]]:
+    """See to it that a graph has no more pieces than it may.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set, for messages.
+    made : Generated
+        With `W`.
+    components : "error", "largest" or "keep"
+        See `DatasetSpec`.
+
+    Returns
+    -------
+    made : Generated
+        With "largest" restricted to the largest connected component.
+    dropped : list of dict
+    card : dict
+        Edges, and pieces before any was dropped.
+
+    Raises
+    ------
+    DatasetError
+        The graph is in pieces and `components` is "error", or it has isolated nodes and all are kept.
+    """
+    W = made.W
+    assert W is not None
+    n_pieces, piece = sp.csgraph.connected_components(W, directed=False)
+    sizes = np.bincount(piece, minlength=n_pieces)
+    n_single = int((sizes == 1).sum())
+    if (components == "error" and n_pieces > 1) or (components == "keep" and n_single):
+        raise problem(
+            f"the graph falls into {n_pieces} pieces",
+            dataset=name,
+            expected="one piece" if components == "error" else "no isolated node",
+            found=f"{sizes.max():,} nodes in the largest, {n_single:,} isolated nodes",
+            fix="set 'components' to 'largest'" + (", or to 'keep'" if not n_single else ""),
+        )
+    dropped: list[dict[str, object]] = []
+    if components == "largest" and n_pieces > 1:
+        inside = piece == sizes.argmax()
+        dropped = [{"column": "piece", "value": "not the largest", "rows": int((~inside).sum())}]
+        truth = None if made.truth is None else made.truth[inside]
+        W = W[inside][:, inside]
+        made = made._replace(X=made.X[inside], groups=made.groups[inside], W=W, truth=truth)
+    return made, dropped, {"n_edges": int(W.nnz // 2), "n_pieces": int(n_pieces), "components": components}

@@ -1,0 +1,70 @@
+"""From the cells of the sensitive column to group codes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairclust.datasets.errors import problem
+from fairclust.datasets.spec import SensitiveSpec
+from fairclust.datasets.table import Factor, natural
+
+
+def code_groups(
+    name: str, sensitive: SensitiveSpec, factor: Factor, kept: np.ndarray, file: str, column: str
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Group codes of the kept rows and names of the groups, from the sensitive column.
+
+    Parameters
+    ----------
+    name : str
+        Name of the data set, for messages.
+    sensitive : SensitiveSpec
+    factor : Factor
+        The column, all rows of the file.
+    kept : ndarray of bool, shape (n_read,)
+    file, column : str
+        For messages.
+
+    Returns
+    -------
+    codes : ndarray of int32, shape (n_kept,)
+    names : tuple of str
+
+    Raises
+    ------
+    DatasetError
+        A value belongs to no group.
+    """
+    codes = factor.codes[kept]
+    counts = np.bincount(codes, minlength=len(factor.values))
+    used = [value for value, count in zip(factor.values, counts, strict=True) if count]
+    if sensitive.groups is None:
+        names = sorted(used, key=natural)
+        owner = {value: code for code, value in enumerate(names) if value}
+        rest = None
+    else:
+        names = list(sensitive.groups)
+        listed = [(value, code) for code, values in enumerate(sensitive.groups.values()) for value in values]
+        owner = {value: code for value, code in listed if value != "*"}
+        rest = next((code for code, values in enumerate(sensitive.groups.values()) if values == "*"), None)
+    group_of = np.full(len(factor.values), -1, dtype=np.int32)
+    for i, value in enumerate(factor.values):
+        # '*' means every other value; an empty cell is none.
+        fallback = -1 if rest is None or not value else rest
+        group_of[i] = owner.get(value, fallback)
+    unknown = [value for value in used if group_of[factor.values.index(value)] < 0]
+    if unknown:
+        value = unknown[0]
+        position = factor.values.index(value)
+        first = int(np.flatnonzero(kept & (factor.codes == position))[0]) + 1
+        raise problem(
+            f"unknown group value {value!r}",
+            dataset=name,
+            file=file,
+            column=column,
+            expected=", ".join(repr(known) for known in owner) or "a value",
+            found=f"{value!r} in {counts[position]:,} rows, first in data row {first}"
+            + (f", and also {', '.join(map(repr, unknown[1:6]))}" if unknown[1:] else ""),
+            fix="add the value to 'sensitive.groups', or list it under 'drop_rows'",
+        )
+    return group_of[codes], tuple(names)

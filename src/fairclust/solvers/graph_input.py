@@ -1,0 +1,83 @@
+"""What methods on graphs share: points or an affinity in, a checked graph out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from fairclust.base import FairClusterer, encode_groups
+from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
+from fairclust.solvers.spectral import check_memory
+
+
+class GraphClusterer(FairClusterer):
+    """Base of the methods on graphs.
+
+    A method has the parameters `affinity`, `n_neighbors`, `random_state` and, if its affinity may be dense,
+    `max_memory_mb`; it implements ``_fit_graph(graph, points, codes, rng)``.
+
+    Attributes
+    ----------
+    graph_info_ : dict
+        How the nearest-neighbour graph was built; empty for other affinities.
+    """
+
+    affinity: str
+    n_neighbors: int
+    max_memory_mb: float
+    random_state: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.sparse = self.affinity == "precomputed"
+        return tags
+
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> FairClusterer:
+        """Cluster the rows of `X`, or the nodes of the graph `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers; for ``affinity="precomputed"`` a sparse or dense affinity of shape
+            (n_samples, n_samples).
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,)
+            The group of every row.
+
+        Returns
+        -------
+        self
+        """
+        if self.affinity != "precomputed":
+            return super().fit(X, sensitive_features=sensitive_features)
+        self._validate_params()
+        W = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        graph = AffinityGraph.from_matrix(W)
+        n_nodes = len(graph.degrees)
+        codes, self.groups_ = encode_groups(sensitive_features, n_nodes)
+        if self.n_clusters > n_nodes:
+            raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={n_nodes}")
+        self.graph_info_: dict[str, Any] = {}
+        self._fit_graph(graph, None, codes, check_random_state(self.random_state))
+        return self
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        rng = check_random_state(self.random_state)
+        self.graph_info_ = {}
+        if self.affinity == "max_scaled":
+            check_memory(len(X), 1, self.max_memory_mb, "affinity='max_scaled'", "use 'nearest_neighbors'")
+            W = max_scaled_affinity(X)
+            graph = AffinityGraph(W, W.sum(axis=1))
+        else:
+            W, self.graph_info_ = build_knn_graph(X, self.n_neighbors, random_state=rng)
+            graph = AffinityGraph.from_matrix(W)
+        self._fit_graph(graph, X, codes, rng)
+
+    @abstractmethod
+    def _fit_graph(
+        self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
+    ) -> None: ...

@@ -1,0 +1,209 @@
+"""Graph data sets: from edges and nodes, and from a generator; on disk and in the pipeline's jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+
+from fairclust.bench.data import graph_folder
+from fairclust.bench.grid import Cell
+from fairclust.bench.runner import read_index, run_block
+from fairclust.datasets import (
+    DatasetError,
+    DatasetSpec,
+    Generated,
+    PreparedDataset,
+    load_prepared,
+    prepare_dataset,
+    save_prepared,
+)
+from fairclust.datasets.graph import load_graph
+from fairclust.datasets.msbm import _pairs_within, make_msbm
+
+# A square with a tail, a pair apart, a single node; e-e is a loop, b-a a repetition.
+EDGES = "from,to,kind\na,b,1\nb,c,1\nc,d,1\nd,a,1\nd,e,1\nb,a,1\ne,e,1\nx,y,1\na,z,0\n"
+NODES = "who,sex\na,f\nb,m\nc,f\nd,m\ne,f\nx,m\ny,m\nz,f\n"
+
+
+def prepare(tmp_path: Path, lines: str = EDGES, nodes: str = NODES, **spec: Any) -> PreparedDataset:
+    fields: dict[str, Any] = {
+        "title": "Demo",
+        "source": "edges",
+        "drop_rows": {"kind": [0]},
+        "edges": {"ends": ["from", "to"], "node": "who"},
+        "sensitive": {"column": "sex", "source": "nodes"},
+        "components": "largest",
+        "n_clusters": 2,
+        **spec,
+    }
+    paths = {"edges": tmp_path / "e.csv", "nodes": tmp_path / "n.csv"}
+    paths["edges"].write_text(lines, encoding="utf-8")
+    paths["nodes"].write_text(nodes, encoding="utf-8")
+    return prepare_dataset("demo", DatasetSpec.model_validate(fields), paths)
+
+
+def test_largest_piece(tmp_path: Path) -> None:
+    ds = prepare(tmp_path)
+    ring = np.zeros((5, 5))
+    for a, b in ((0, 1), (1, 2), (2, 3), (3, 0), (3, 4)):
+        ring[a, b] = ring[b, a] = 1
+    assert ds.W is not None
+    assert_array_equal(ds.W.toarray(), ring)
+    assert_array_equal(ds.groups, [0, 1, 0, 1, 0])
+    assert ds.group_names == ("f", "m")
+    assert ds.X.shape == (5, 0) and ds.feature_names == ()
+    assert ds.card["graph"] == {"n_edges": 5, "n_pieces": 3, "components": "largest"}
+    assert ds.card["rows_read"] == 8
+    assert ds.card["dropped"] == [
+        {"column": "kind", "value": "0", "rows": 1},
+        {"column": "piece", "value": "not the largest", "rows": 3},
+    ]
+    assert ds.card["scaling"] == []
+
+
+def test_small_groups_are_left_out_with_their_nodes(tmp_path: Path) -> None:
+    nodes = NODES.replace("c,f", "c,o")
+    ds = prepare(tmp_path, nodes=nodes, lines=EDGES + "b,e,1\n", edges=edges_spec(min_group=2))
+    assert ds.W is not None
+    # Without c: a-b, d-a, d-e, b-e.
+    assert_array_equal(ds.W.toarray(), [[0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 0, 1], [0, 1, 1, 0]])
+    assert ds.group_names == ("f", "m")
+    assert {"column": "sex", "value": "o", "rows": 1} in ds.card["dropped"]
+
+
+def edges_spec(**more: Any) -> dict[str, Any]:
+    return {"ends": ["from", "to"], "node": "who", **more}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"components": "error"}, r"falls into 3 pieces; expected one piece; found 5 nodes.*'largest'$"),
+        ({"components": "keep"}, r"falls into 3 pieces; expected no isolated node; found .* 1 isolated"),
+        ({"nodes": NODES + "a,f\n"}, r"the node 'a' is listed twice"),
+        ({"lines": EDGES + "a,q,1\n"}, r"'e.csv'.*1 edges end at nodes that are not listed.*found 'q'"),
+    ],
+)
+def test_errors_say_what_to_do(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    texts = {key: changes.pop(key) for key in ("lines", "nodes") if key in changes}
+    with pytest.raises(DatasetError, match=message):
+        prepare(tmp_path, **texts, **changes)
+
+
+def test_pieces_can_be_kept(tmp_path: Path) -> None:
+    nodes, lines = NODES.replace("z,f\n", ""), EDGES.replace("a,z,0\n", "")
+    ds = prepare(tmp_path, nodes=nodes, lines=lines, components="keep")
+    assert len(ds.groups) == 7
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": ["kind"]}, "a graph has no features"),
+        ({"scale": "l2"}, "a graph has no scale"),
+        ({"sensitive": {"column": "sex"}}, "a graph needs 'sensitive.source'"),
+        ({"edges": None}, "'components' belongs to a graph"),
+    ],
+)
+def test_what_a_graph_cannot_have(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        prepare(tmp_path, **changes)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    spec = DatasetSpec(
+        title="M", generator="fairclust.datasets.msbm.make_msbm", params={"n_rows": 400}, n_clusters=5
+    )
+    ds = prepare_dataset("m", spec, {})
+    save_prepared(ds, tmp_path / "m")
+    back = load_prepared(tmp_path / "m")
+    assert ds.W is not None and back.W is not None and ds.truth is not None
+    assert (back.W != ds.W).nnz == 0 and back.W.dtype == ds.W.dtype
+    assert_array_equal(back.truth, ds.truth)
+    assert back.X.shape == (400, 0)
+    save_prepared(ds, tmp_path / "m")
+    other = prepare_dataset("m", spec.model_copy(update={"params": {"n_rows": 400, "seed": 1}}), {})
+    assert other.card["data_hash"] != ds.card["data_hash"]
+
+
+def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path: Path) -> None:
+    save_prepared(prepare(tmp_path), tmp_path / "data")
+    graph_folder(tmp_path / "data", tmp_path / "graph", n_neighbors=20, exact_max_rows=10)
+    assert load_graph(tmp_path / "graph")[0].nnz == 10
+
+    def run(cls: str, graph: Path | None, **params: Any) -> dict[str, Any]:
+        block = {
+            **{"dataset": "demo", "method": "m", "n_clusters": 2, "part": 1, "n_parts": 1, "class": cls},
+            **{"fingerprint": "f", "cells": [vars(Cell(params, 0, 0))]},
+            "limits": {"cell_seconds": 60.0, "cell_memory_mb": 4000.0},
+        }
+        index = tmp_path / "index.jsonl"
+        options: dict[str, Any] = {"threads": 1, "score_settings": {}, "scorer": "s", "graph_folder": graph}
+        run_block(block, tmp_path / "data", tmp_path / cls, index, **options)
+        return read_index(index)[0]
+
+    for cls in (
+        "fairclust.methods.fair_spectral.FairSpectralClustering",
+        "fairclust.methods.variational_ncut.VariationalFairNCut",
+    ):
+        found = run(cls, tmp_path / "graph", affinity="precomputed")
+        assert found["status"] == "ok", found["reason"]
+        assert found["metrics"]["ncut"] > 0
+        assert found["metrics"]["sse"] is None
+        assert sum(map(sum, found["counts"].values())) == 5
+        assert list(found["counts"]) == ["f", "m"]
+    points = run("fairclust.methods.kmeans.KMeans", None)
+    assert points["status"] == "skipped"
+    assert "the data set is a graph" in points["reason"]
+
+
+def test_block_model_has_its_probabilities() -> None:
+    made = make_msbm(1500, n_clusters=3, n_groups=2, rates=(10, 7, 4, 1), seed=3)
+    assert isinstance(made, Generated) and made.W is not None and made.truth is not None
+    W = made.W.toarray()
+    assert_array_equal(W, W.T)
+    assert W.diagonal().sum() == 0 and set(np.unique(W)) == {0.0, 1.0}
+    cell = 2 * made.truth + made.groups
+    assert_array_equal(np.bincount(cell), 250)
+    density = np.array([[W[cell == a][:, cell == b].sum() for b in range(6)] for a in range(6)])
+    density /= np.where(np.eye(6, dtype=bool), 250 * 249, 250 * 250)
+    unit = (np.log(1500) / 1500) ** (2 / 3)
+    for a in range(6):
+        for b in range(6):
+            rate = [[10, 4], [7, 1]][a // 2 != b // 2][a % 2 != b % 2]
+            assert density[a, b] == pytest.approx(rate * unit, rel=0.08)
+
+
+def test_pairs_within_are_all_pairs() -> None:
+    rows, columns = _pairs_within(7, 1.0, np.random.default_rng(0))
+    assert_array_equal(np.sort(rows * 7 + columns), np.sort([i * 7 + j for j in range(7) for i in range(j)]))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"n_rows": 15}, "n_rows at least"),
+        ({"n_rows": 100}, "give the probabilities"),
+        ({"n_groups": 1}, "n_groups"),
+    ],
+)
+def test_block_models_that_cannot_be(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make_msbm(**params)
+
+
+def test_graph_of_a_generator_must_fit() -> None:
+    from fairclust.datasets import generate
+
+    W = sp.csr_array((3, 3))
+    generate.bad_graph = lambda: (np.empty((2, 0)), np.array([0, 1]), (), ("a", "b"), W)  # type: ignore[attr-defined]
+    try:
+        with pytest.raises(DatasetError, match=r"a graph of shape \(3, 3\)"):
+            generate.run_generator("d", "fairclust.datasets.generate.bad_graph", {})
+    finally:
+        del generate.bad_graph  # type: ignore[attr-defined]

@@ -1,0 +1,243 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import eigh, sqrtm, subspace_angles
+from sklearn.manifold import spectral_embedding as sklearn_embedding
+
+from fairclust.base import NotSupported
+from fairclust.bench.worker import fit_cell
+from fairclust.datasets.msbm import make_msbm
+from fairclust.kernels.graph import AffinityGraph, build_knn_graph
+from fairclust.solvers import spectral as module
+from fairclust.solvers.spectral import NotConverged, nullspace_embedding, spectral_embedding
+
+LAPLACIANS = ["normalized", "unnormalized"]
+
+
+@pytest.fixture
+def no_dense(monkeypatch):
+    monkeypatch.setattr(module, "_DENSE_MAX_NODES", 10)
+
+
+def blob_graph(n=450, n_groups=3, seed=2):
+    """Overlapping blobs, whose graph is in one piece, with groups of different shares."""
+    rng = np.random.default_rng(seed)
+    X = np.concatenate([rng.normal(m, 1, (n // 3, 2)) for m in (0, 3, 6)])
+    groups = rng.choice(n_groups, p=rng.dirichlet(np.full(n_groups, 5.0)), size=len(X))
+    groups[: 2 * n_groups] = np.repeat(np.arange(n_groups), 2)
+    return AffinityGraph.from_matrix(build_knn_graph(X, 12)[0]), groups
+
+
+def by_the_paper(graph, groups, k, laplacian):
+    """Algorithm 2 of the poster (Algorithms 2 and 3 of Kleindessner et al.), as written."""
+    W, d = graph.W.toarray().astype(float), graph.degrees
+    F = (np.eye(groups.max() + 1)[groups] - np.bincount(groups) / len(groups))[:, :-1]
+    Z = np.linalg.svd(F.T)[2][F.shape[1] :].T
+    L = Z.T @ (np.diag(d) - W) @ Z
+    if laplacian == "unnormalized":
+        return Z @ eigh(L)[1][:, :k]
+    inverse = np.linalg.inv(sqrtm(Z.T @ np.diag(d) @ Z).real)
+    return Z @ inverse @ eigh(inverse @ L @ inverse)[1][:, :k]
+
+
+def angle(A, B):
+    return subspace_angles(A, B).max()
+
+
+@pytest.mark.parametrize("laplacian", LAPLACIANS)
+@pytest.mark.parametrize("n_groups", [2, 3, 6])
+@pytest.mark.parametrize("kind", ["blobs", "msbm"])
+def test_both_solvers_span_what_the_paper_says(no_dense, laplacian, n_groups, kind):
+    if kind == "blobs":
+        graph, groups = blob_graph(n_groups=n_groups)
+    else:
+        made = make_msbm(400, n_clusters=4, n_groups=n_groups, seed=1)
+        graph, groups = AffinityGraph.from_matrix(made.W), made.groups
+    wanted = by_the_paper(graph, groups, 4, laplacian)
+    projected = spectral_embedding(graph, 4, groups=groups, laplacian=laplacian)
+    dense = nullspace_embedding(graph, 4, groups=groups, laplacian=laplacian)
+    assert angle(dense.coordinates, wanted) < 1e-6
+    assert angle(projected.coordinates, dense.coordinates) < 1e-6
+    np.testing.assert_allclose(projected.eigenvalues, dense.eigenvalues, atol=1e-8)
+    for found in (projected, dense):
+        scale = graph.degrees.max() if laplacian == "unnormalized" else 1.0
+        assert found.residual < 1e-8 * scale
+        assert max(found.orthogonality, found.constraint) < 1e-12
+        means = np.stack([found.coordinates[groups == j].mean(axis=0) for j in range(n_groups)])
+        assert np.abs(means - means[0]).max() < 1e-10 * np.abs(found.coordinates).max()
+    assert projected.n_products > 0
+    assert dense.n_products == 0
+
+
+@pytest.mark.parametrize("laplacian", LAPLACIANS)
+@pytest.mark.parametrize("fair", [False, True])
+def test_lanczos_and_lapack_agree_and_repeat(monkeypatch, laplacian, fair):
+    graph, groups = blob_graph()
+    options = {"groups": groups if fair else None, "laplacian": laplacian}
+    dense = spectral_embedding(graph, 3, **options)
+    monkeypatch.setattr(module, "_DENSE_MAX_NODES", 10)
+    lanczos = spectral_embedding(graph, 3, **options)
+    np.testing.assert_allclose(lanczos.coordinates, dense.coordinates, atol=1e-6 * dense.coordinates.max())
+    np.testing.assert_array_equal(spectral_embedding(graph, 3, **options).coordinates, lanczos.coordinates)
+
+
+def test_plain_embedding_is_scikit_learns():
+    graph, _ = blob_graph()
+    theirs = sklearn_embedding(
+        graph.W.toarray().astype(float), n_components=4, drop_first=False, random_state=0
+    )
+    assert angle(spectral_embedding(graph, 4).coordinates, theirs) < 1e-6
+
+
+def test_dense_affinity_gives_the_same(no_dense):
+    graph, groups = blob_graph()
+    full = AffinityGraph(graph.W.toarray().astype(float), graph.degrees)
+    for laplacian in LAPLACIANS:
+        sparse = spectral_embedding(graph, 3, groups=groups, laplacian=laplacian)
+        dense = spectral_embedding(full, 3, groups=groups, laplacian=laplacian)
+        assert angle(sparse.coordinates, dense.coordinates) < 1e-6
+
+
+def test_eigenvalues_of_a_ring():
+    n = 40
+    ring = sp.eye_array(n, k=1) + sp.eye_array(n, k=n - 1)
+    graph = AffinityGraph.from_matrix(ring + ring.T)
+    wanted = np.sort(1 - np.cos(2 * np.pi * np.arange(n) / n))[:5]
+    np.testing.assert_allclose(spectral_embedding(graph, 5).eigenvalues, wanted, atol=1e-12)
+    np.testing.assert_allclose(
+        spectral_embedding(graph, 5, laplacian="unnormalized").eigenvalues, 2 * wanted, atol=1e-12
+    )
+    # Every other node in a group: the coordinates of even and odd nodes have the same mean anyway, but for
+    # the largest eigenvalue's, which is not wanted.
+    fair = spectral_embedding(graph, 5, groups=np.arange(n) % 2)
+    np.testing.assert_allclose(fair.eigenvalues, wanted, atol=1e-12)
+
+
+def test_what_has_not_converged_is_said(no_dense):
+    graph, groups = blob_graph()
+    with pytest.raises(
+        NotConverged, match=r"found \d of 6 eigenvectors in 1 restarts \(tol=1e-12\)"
+    ) as caught:
+        spectral_embedding(graph, 6, groups=groups, tol=1e-12, max_iter=1)
+    assert caught.value.found.coordinates.shape[0] == 450
+    assert np.isfinite(caught.value.found.coordinates).all()
+
+
+def test_what_has_not_converged_is_a_status(no_dense):
+    graph, groups = blob_graph()
+    cell = {"params": {"affinity": "precomputed", "max_iter": 1, "tol": 1e-12}, "random_state": 0}
+    record, labels = fit_cell(
+        graph.W, groups, "fairclust.methods.fair_spectral.FairSpectralClustering", 6, cell
+    )
+    assert (record["status"], labels) == ("diverged", None)
+    assert "eigenvectors" in record["reason"]
+
+
+def test_memory_is_asked_for_before_it_is_taken():
+    graph, groups = blob_graph()
+    with pytest.raises(NotSupported, match=r"about 6 MB for 450 rows.*use solver='projected'"):
+        nullspace_embedding(graph, 3, groups=groups, max_memory_mb=5)
+
+
+def pieces(sizes):
+    return AffinityGraph.from_matrix(sp.block_diag([np.ones((n, n)) - np.eye(n) for n in sizes]))
+
+
+@pytest.mark.parametrize("laplacian", LAPLACIANS)
+def test_pieces_are_told_apart(no_dense, laplacian):
+    graph = pieces([10, 14, 12])
+    rows = spectral_embedding(graph, 3, laplacian=laplacian).coordinates
+    piece = np.repeat([0, 1, 2], [10, 14, 12])
+    for number in range(3):
+        assert np.abs(rows[piece == number] - rows[piece == number][0]).max() < 1e-12
+    corners = rows[[0, 10, 24]]
+    assert np.linalg.matrix_rank(corners) == 3
+
+
+@pytest.mark.parametrize("n_samples", [300, 1500])
+def test_a_neighbour_graph_in_pieces(n_samples):
+    rng = np.random.default_rng(0)
+    piece = np.arange(n_samples) % 3
+    W, _ = build_knn_graph(rng.normal(size=(n_samples, 2)) + 100.0 * piece[:, None], 10)
+    for n_components in (3, 5):
+        found = spectral_embedding(AffinityGraph.from_matrix(W), n_components)
+        np.testing.assert_allclose(found.eigenvalues[:3], 0, atol=1e-12)
+        assert (found.eigenvalues[3:] > 1e-6).all()
+        assert found.residual < 1e-8
+
+
+def test_more_pieces_than_wanted_tell_the_largest_apart():
+    found = spectral_embedding(pieces([5, 9, 4, 8, 7]), 3)
+    assert found.coordinates.shape == (33, 3)
+    used = np.abs(found.coordinates).sum(axis=1) > 1e-12
+    np.testing.assert_array_equal(np.repeat([False, True, False, True, True], [5, 9, 4, 8, 7]), used)
+
+
+@pytest.mark.parametrize("laplacian", LAPLACIANS)
+@pytest.mark.parametrize("n_components", [2, 3, 4])
+def test_fair_combinations_of_as_many_pieces_as_wanted(laplacian, n_components):
+    # Four pieces of two groups, one group each: all three fair combinations are kept, whether two or three
+    # are wanted, and a fourth coordinate cuts a piece.
+    graph, groups = pieces([8, 8, 8, 8]), np.repeat([0, 1, 0, 1], 8)
+    found = spectral_embedding(graph, n_components, groups=groups, laplacian=laplacian)
+    assert found.coordinates.shape == (32, max(3, n_components))
+    np.testing.assert_allclose(found.eigenvalues[:3], 0, atol=1e-12)
+    assert (found.eigenvalues[3:] > 0.5).all()
+    assert found.constraint < 1e-12
+    dense = nullspace_embedding(graph, n_components, groups=groups, laplacian=laplacian)
+    if n_components <= 3:
+        assert angle(found.coordinates, dense.coordinates) < 1e-6
+    # A piece is as far from either piece of the other group, and farther from the other of its own.
+    corners = found.coordinates[::8, :3]
+    if n_components <= 3:
+        gaps = np.linalg.norm(corners[:, None] - corners, axis=2)
+        assert gaps[0, 1] == pytest.approx(gaps[0, 3])
+        assert gaps[0, 2] == pytest.approx(np.sqrt(2) * gaps[0, 1])
+
+
+def test_mixed_pieces_with_groups_match_the_dense_solver(no_dense):
+    # Fewer fair combinations of the pieces than wanted: the others come from Lanczos, beside them.
+    rng = np.random.default_rng(3)
+    blocks = [build_knn_graph(rng.normal(size=(n, 2)), 8)[0] for n in (60, 80, 70)]
+    graph, groups = AffinityGraph.from_matrix(sp.block_diag(blocks)), rng.integers(3, size=210)
+    for laplacian in LAPLACIANS:
+        projected = spectral_embedding(graph, 4, groups=groups, laplacian=laplacian)
+        dense = nullspace_embedding(graph, 4, groups=groups, laplacian=laplacian)
+        np.testing.assert_allclose(projected.eigenvalues, dense.eigenvalues, atol=1e-8)
+        assert angle(projected.coordinates, dense.coordinates) < 1e-6
+
+
+@st.composite
+def odd_graphs(draw):
+    n = draw(st.integers(2, 16))
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    A = rng.integers(0, 3, (n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.1, 0.3, 1.0])))
+    if draw(st.booleans()):
+        A = np.kron(np.eye(3), A)
+    W = (A + A.T) / 2 * draw(st.sampled_from([1e-6, 1.0, 1e6]))
+    W[np.diag_indices(len(W))] += W.sum(axis=1) == 0
+    codes = rng.integers(0, draw(st.integers(1, 4)), len(W))
+    return (
+        AffinityGraph.from_matrix(W),
+        np.unique(codes, return_inverse=True)[1],
+        draw(st.integers(1, len(W))),
+    )
+
+
+@given(case=odd_graphs(), fair=st.booleans(), laplacian=st.sampled_from(LAPLACIANS))
+@settings(max_examples=80, deadline=None)
+def test_odd_graphs(case, fair, laplacian):
+    graph, groups, k = case
+    found = spectral_embedding(graph, k, groups=groups if fair else None, laplacian=laplacian)
+    n_allowed = len(groups) - (groups.max() if fair else 0)
+    assert min(k, n_allowed) <= found.coordinates.shape[1] <= n_allowed
+    scale = 1.0 if laplacian == "normalized" else graph.degrees.max()
+    assert found.residual < 1e-9 * scale
+    assert max(found.orthogonality, found.constraint) < 1e-10
+    if fair:
+        dense = nullspace_embedding(graph, k, groups=groups, laplacian=laplacian)
+        np.testing.assert_allclose(
+            found.eigenvalues[: len(dense.eigenvalues)], dense.eigenvalues, atol=1e-9 * scale
+        )
