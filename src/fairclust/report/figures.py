@@ -22,8 +22,8 @@ from matplotlib.ticker import MaxNLocator
 from fairclust.bench.store import CellStore, atomic_write
 from fairclust.datasets.errors import DatasetSkipped
 from fairclust.datasets.store import PreparedDataset, load_prepared
-from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import FIGURES, PAPER_TABLES, FigureKind, Names
+from fairclust.report.columns import COLUMNS, load_cells
 from fairclust.report.selection import OVERVIEW_LEVEL, best_starts, choose, reported_level
 from fairclust.reported import load_reported
 
@@ -57,7 +57,7 @@ def _band(axes: Axes, cells: pd.DataFrame, metric: str, colour: str, mark: str) 
     middle = grouped.median()
     axes.fill_between(middle.index, grouped.min(), grouped.max(), color=colour, alpha=0.18, linewidth=0)
     axes.plot(middle.index, middle, color=colour, marker=mark, markersize=4)
-    axes.set_ylabel(METRICS[metric].label, color=colour)
+    axes.set_ylabel(COLUMNS[metric].label, color=colour)
     axes.tick_params(axis="y", colors=colour)
 
 
@@ -145,12 +145,13 @@ def plot_front(material: Material) -> Figure:
     marks are the reported numbers. Of a graph without points the cost is the normalised cut.
     """
     fairness = material.kind.fairness
+    sign = -1 if COLUMNS[fairness].direction == "lower" else 1
     for figure, axes, at_k in _panels(material):  # noqa: B007
         if at_k.empty:
             continue
         cost = "ncut" if at_k.sse.isna().all() else material.kind.cost
-        axes.set_xlabel(METRICS[cost].label)
-        axes.set_ylabel(METRICS[fairness].label)
+        axes.set_xlabel(COLUMNS[cost].label)
+        axes.set_ylabel(COLUMNS[fairness].label)
         limit = _cost_limit(at_k, cost)
         reported = _reported_points(material, at_k)
         beyond = []
@@ -158,20 +159,22 @@ def plot_front(material: Material) -> Figure:
             best, name = best_starts(cells), material.shown.method(str(method))
             style: dict[str, Any] = {
                 "color": COLOURS[number % len(COLOURS)],
-                "marker": MARKS[number % len(MARKS)],
+                # Every round through the colours has other marks.
+                "marker": MARKS[(number + number // len(COLOURS)) % len(MARKS)],
             }
             if (best[cost] > limit).any():
                 beyond.append(f"{name} (up to {best[cost].max():,.0f})")
                 best = best[best[cost] <= limit]
-            best = best.sort_values([cost, fairness], ascending=[True, False])
-            unbeaten = best[fairness] > best[fairness].cummax().shift(fill_value=-np.inf)
+            best = best.sort_values([cost, fairness], ascending=[True, sign < 0])
+            fair = sign * best[fairness]
+            unbeaten = fair > fair.cummax().shift(fill_value=-np.inf)
             front, others = best[unbeaten], best[~unbeaten]
             line = ":" if len(front) > 1 else ""
             axes.plot(others[cost], others[fairness], linestyle="", alpha=0.2, **style)
             axes.plot(front[cost], front[fairness], linestyle=line, linewidth=1, label=name, **style)
-            if method in reported.index:
+            if method in reported:
                 style |= {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.5}
-                axes.plot(*reported.loc[method, [cost, fairness]], linestyle="", **style)
+                axes.plot(*reported[method], linestyle="", **style)
         axes.legend(frameon=False, fontsize=9)
         notes = ["hollow: reported"] if len(reported) else []
         notes += ["dearer than shown: " + ", ".join(beyond)] if beyond else []
@@ -180,15 +183,21 @@ def plot_front(material: Material) -> Figure:
     return figure
 
 
-def _reported_points(material: Material, cells: pd.DataFrame) -> pd.DataFrame:
-    """The paper's numbers for the data set and K of `cells`: a row for each method."""
+def _reported_points(material: Material, cells: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The paper's numbers for the data set and K of `cells`: costs and fairness for each method."""
     kind, first = material.kind, cells.iloc[0]
     if not kind.table:
-        return pd.DataFrame()
+        return {}
     found = load_reported(PAPER_TABLES[kind.table].paper)
     found = found[(found.dataset == first.dataset) & (found.n_clusters == first.n_clusters)]
-    found = found[found.metric.isin([kind.cost, kind.fairness])]
-    return found.pivot_table(index="method", columns="metric", values="value").dropna()
+    costs, fairness = (found[found.metric == name] for name in (kind.cost, kind.fairness))
+    # A method may stand in a table with several lambdas, and a paper may have two tables for the two.
+    points = costs.merge(fairness, on=["method", "lam"], suffixes=("", "_fairness"))
+    points = points.dropna(subset=["value", "value_fairness"])
+    return {
+        str(method): (of_method.value.to_numpy(float), of_method.value_fairness.to_numpy(float))
+        for method, of_method in points.groupby("method")
+    }
 
 
 def _cost_limit(cells: pd.DataFrame, cost: str) -> float:
@@ -230,7 +239,7 @@ def plot_cost_by_k(material: Material) -> Figure:
         label = f"λ = {lam:g}" + (" (vanilla)" if lam == 0 else "")
         axes.plot(middle.index, middle, color=colour, marker=MARKS[number % len(MARKS)], label=label)
     axes.set_xlabel("K")
-    axes.set_ylabel(METRICS[material.kind.cost].label)
+    axes.set_ylabel(COLUMNS[material.kind.cost].label)
     axes.legend(frameon=False)
     _footnote(axes, material.cells, ok)
     return figure
@@ -288,7 +297,7 @@ def plot_clusters(material: Material) -> Figure:
                 label=name,
             )
         values = [
-            f"{METRICS[name].label} {choice.cell[name]:.{METRICS[name].decimals}f}"
+            f"{COLUMNS[name].label} {choice.cell[name]:.{COLUMNS[name].decimals}f}"
             for name in ("fairness_ratio", "sse")
         ]
         axes.set_xlabel("\n".join([", ".join(values), *wrap(choice.setting, 40)]), fontsize=8)
@@ -357,17 +366,15 @@ def plot_figures(
     from fairclust.report.spectral_figures import PLOTS as SPECTRAL_PLOTS
 
     plots = PLOTS | SPECTRAL_PLOTS
-    frame = pd.read_parquet(scores)
-    runs = scores.with_name("runs.parquet")
-    if runs.is_file():
-        costs = pd.read_parquet(runs, columns=["key", "cpu_seconds"]).dropna().drop_duplicates("key")
-        frame = frame.merge(costs, on="key", how="left")
+    frame = load_cells(scores)
     steps = pd.read_parquet(scores.with_name("steps.parquet"))
     for stem, (name, dataset) in requests.items():
         kind = FIGURES[name]
         mine = frame.dataset.str.startswith(kind.across) if kind.across else frame.dataset == dataset
         if kind.method:
             mine &= frame.method == kind.method
+        if kind.methods:
+            mine &= frame.method.isin(kind.methods)
         title, plane = shown.dataset(dataset), of_plane.get(dataset)
         material = Material(kind, frame[mine], steps, title, shown, plane, stores)
         _save(plots[kind.plot](material), folder / stem, formats)
