@@ -28,6 +28,7 @@ EXPECTED: dict[str, tuple[int, list[int], float | None]] = {
     "credit_3": (4, [14030, 10585, 5385], None),
     "adult_cat": (8, [21790, 10771], None),
     "adult_mixed_k2": (12, [21790, 10771], None),
+    "adult_by_k": (5, [21790, 10771], None),
     "adult_k2": (5, [21790, 10771], None),
     "adult_std": (5, [21790, 10771], None),
     "bank_2_std": (6, [24928, 16180], None),

@@ -9,7 +9,7 @@ from fairclust.bench.config import load_config
 from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import FIGURES, PAPER_TABLES, TABLES, Names
 from fairclust.report.columns import COLUMNS, load_cells
-from fairclust.report.figures import Material, plot_front
+from fairclust.report.figures import Material, plot_front, plot_terms
 from fairclust.report.selection import reported_level
 from fairclust.report.tables import compare, make_tables
 
@@ -169,6 +169,38 @@ def test_fronts_of_what_should_be_low_and_of_listed_methods():
     # Both lambdas of the paper, not their mean.
     assert list(reported.get_xdata()) == [19059, 20040]
     assert list(reported.get_ydata()) == [0.013, 0.0]
+
+
+def test_delta_against_balance_has_no_front():
+    cells = pd.DataFrame(
+        [
+            cell("adult", "fmc_em", lam, 0, sse=1.0, delta=0.1 / lam, balance=0.1 * lam)
+            for lam in (1.0, 2.0, 4.0)
+        ]
+    )
+    figure = plot_front(Material(FIGURES["fmc_fig11"], cells, pd.DataFrame(), "Adult", NAMES))
+    _, shown = figure.axes[0].lines
+    assert len(shown.get_xdata()) == 3
+    assert shown.get_linestyle() == "None"
+
+
+def test_terms_of_the_objective_by_steps():
+    cells = pd.DataFrame([cell("adult", "fmc_em", lam, seed) for lam in (2.0, 5.0, 10.0) for seed in (0, 1)])
+    steps = pd.DataFrame(
+        [
+            {"key": key, "step": step, "clustering": 3.0 - step, "fairness": 1 / step}
+            for key in cells.key
+            for step in (2, 1)
+        ]
+    )
+    figure = plot_terms(Material(FIGURES["fmc_fig10"], cells, steps, "Adult", NAMES))
+    left, right = figure.axes
+    assert [len(axes.lines) for axes in figure.axes] == [2, 2]
+    np.testing.assert_array_equal(left.lines[0].get_xydata(), [[1, 2.0], [2, 1.0]])
+    np.testing.assert_array_equal(right.lines[1].get_ydata(), [1.0, 0.5])
+    assert "λ = 5" in left.get_xlabel()
+    nothing = plot_terms(Material(FIGURES["fmc_fig10"], cells[cells.lam > 5], steps, "Adult", NAMES))
+    assert not nothing.axes[0].lines
 
 
 def test_methods_and_data_sets_of_the_catalogue_are_in_the_configuration(root):

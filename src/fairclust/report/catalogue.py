@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class FigureKind:
         The only data sets that it is drawn for; empty: all of the run.
     fairness : str
         The metric that a front shows against the cost.
+    lam : float
+        The largest lambda that it shows, where it shows one.
     methods : tuple of str
         The only methods that it shows; empty: all of the run.
     table : str
@@ -98,6 +101,7 @@ class FigureKind:
     cost: str = ""
     datasets: tuple[str, ...] = ()
     fairness: str = ""
+    lam: float = inf
     methods: tuple[str, ...] = ()
     table: str = ""
     plane: bool = False
@@ -318,6 +322,42 @@ FIGURES = {
         f"fmc_front_{name}": replace(_FMC_FRONT, stem=f"fmc_front_{name}_{{dataset}}", fairness=name)
         for name in ("balance", "delta")
     },
+    # By the number of clusters, by covariance, by steps, Delta against balance: the paper's Figures 8 to 11.
+    **{
+        f"fmc_fig8_{name}": FigureKind(
+            f"fmc_fig8_{{dataset}}_{name}",
+            "metric_by_k",
+            cost=name,
+            methods=("mm_em", "fmc_em"),
+            datasets=("adult_by_k",),
+        )
+        for name in ("nll", "delta", "balance")
+    },
+    "fmc_fig9": FigureKind(
+        "fmc_fig9_{dataset}",
+        "front",
+        cost="nll",
+        fairness="balance",
+        methods=("fmc_em", "fmc_gd", "fmc_em_diag", "fmc_gd_diag"),
+        datasets=("adult", "bank_2", "credit_2"),
+    ),
+    "fmc_fig10": FigureKind(
+        "fmc_fig10_{dataset}",
+        "terms",
+        "fmc_em",
+        cost="nll",
+        fairness="soft_delta",
+        lam=5.0,
+        datasets=("adult",),
+    ),
+    "fmc_fig11": FigureKind(
+        "fmc_fig11_{dataset}",
+        "front",
+        cost="delta",
+        fairness="balance",
+        methods=("mm_em", "fmc_em"),
+        datasets=("adult",),
+    ),
     **{
         f"vfc_fig1_{name}": FigureKind(
             f"vfc_fig1_{{dataset}}_{name}", "convergence", f"vfc_{name}", cost, ("synthetic",)

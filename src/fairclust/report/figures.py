@@ -169,7 +169,10 @@ def plot_front(material: Material) -> Figure:
             fair = sign * best[fairness]
             unbeaten = fair > fair.cummax().shift(fill_value=-np.inf)
             front, others = best[unbeaten], best[~unbeaten]
-            line = ":" if len(front) > 1 else ""
+            if not COLUMNS[cost].is_cost:
+                # Two measures of fairness: nothing to trade.
+                front, others = best, best[:0]
+            line = ":" if len(front) > 1 and COLUMNS[cost].is_cost else ""
             axes.plot(others[cost], others[fairness], linestyle="", alpha=0.2, **style)
             axes.plot(front[cost], front[fairness], linestyle=line, linewidth=1, label=name, **style)
             if method in reported:
@@ -205,7 +208,7 @@ def _cost_limit(cells: pd.DataFrame, cost: str) -> float:
     ok = cells[cells.status == "ok"]
     settings = ok.groupby("method").params.transform("nunique")
     highest = ok[settings > 1][cost].max()
-    return np.inf if np.isnan(highest) else 1.25 * float(highest)
+    return np.inf if np.isnan(highest) else float(highest + 0.25 * abs(highest))
 
 
 def plot_convergence(material: Material) -> Figure:
@@ -220,6 +223,29 @@ def plot_convergence(material: Material) -> Figure:
             axes.plot(steps.step, steps.objective, color=COLOURS[0], alpha=0.5, marker=".", linewidth=1)
         axes.set_xlabel(f"outer step (one line for each of {len(chosen)} seeds, λ = {lam:g})")
         axes.set_ylabel("Energy")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
+def plot_terms(material: Material) -> Figure:
+    """The two terms of the objective against steps at one lambda, a line per seed (FMC, Figure 10)."""
+    kind = material.kind
+    figure, panels = plt.subplots(1, 2, figsize=(9.6, 3.8), layout="constrained")
+    chosen = material.cells[(material.cells.status == "ok") & (material.cells.lam <= kind.lam)]
+    chosen = chosen[(chosen.lam == chosen.lam.max()) & (chosen.n_clusters == chosen.n_clusters.min())]
+    figure.suptitle(f"{material.title}, {material.shown.method(kind.method)}")
+    for axes, term, name in zip(panels, ("clustering", "fairness"), (kind.cost, kind.fairness), strict=True):
+        if chosen.empty:
+            _say_why(axes, material.cells)
+            continue
+        for cell in chosen.itertuples():
+            steps = material.steps[material.steps.key == cell.key].sort_values("step")
+            axes.plot(steps.step, steps[term], color=COLOURS[0], alpha=0.5, linewidth=1)
+        first = chosen.iloc[0]
+        axes.set_xlabel(
+            f"step (a line for each of {len(chosen)} seeds, λ = {first.lam:g}, K = {first.n_clusters})"
+        )
+        axes.set_ylabel(COLUMNS[name].label)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
@@ -329,6 +355,7 @@ PLOTS: dict[str, Callable[[Material], Figure]] = {
     "front": plot_front,
     "lam_tradeoff": plot_lam_tradeoff,
     "convergence": plot_convergence,
+    "terms": plot_terms,
     "cost_by_k": plot_cost_by_k,
     "clusters": plot_clusters,
 }
