@@ -28,6 +28,11 @@ EXPECTED: dict[str, tuple[int, list[int], float | None]] = {
     "credit_3": (4, [14030, 10585, 5385], None),
     "adult_cat": (8, [21790, 10771], None),
     "adult_mixed_k2": (12, [21790, 10771], None),
+    "adult_by_k": (5, [21790, 10771], None),
+    "adult_k2": (5, [21790, 10771], None),
+    "adult_std": (5, [21790, 10771], None),
+    "bank_2_std": (6, [24928, 16180], None),
+    "credit_2_std": (4, [14030, 15970], None),
     "bank_2_cat": (10, [24928, 16180], None),
     "bank_3_cat": (10, [24928, 11568, 4612], None),
     "credit_2_cat": (8, [14030, 15970], None),
@@ -64,7 +69,7 @@ def prepared(catalogue: Catalogue, name: str, raw: Path) -> PreparedDataset:
 
 def test_every_file_data_set_is_checked(catalogue: Catalogue) -> None:
     from_files = {name for name, spec in catalogue.datasets.items() if spec.generator is None}
-    assert from_files == set(EXPECTED) | {"census_ii"}
+    assert from_files == set(EXPECTED) | {"census_ii", "census_ii_std"}
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -25,6 +25,7 @@ from fairclust.datasets import (
     scaling,
 )
 from fairclust.datasets.scaling import standardize, unit_rows
+from fairclust.datasets.store import load_prepared, save_prepared
 
 TEXT = "age,sex,hours,city\n30,f,10,x\n40,m,20,y\n50,f,60,x\n60,o,30,z\n"
 
@@ -163,6 +164,20 @@ def test_all_features_leave_out_the_categorical_ones(tmp_path: Path) -> None:
     assert ds.feature_names == ("age", "hours", "city")
     with pytest.raises(DatasetError, match="lists a column twice"):
         prepare(tmp_path, categorical=["hours"])
+
+
+def test_true_classes_are_no_feature(tmp_path: Path) -> None:
+    plain, ds = (prepare(tmp_path, features="all", categorical=["city"], truth=t) for t in (None, "hours"))
+    assert plain.truth is None
+    assert ds.feature_names == ("age", "city")
+    assert ds.X.flags.c_contiguous and ds.X.shape == (4, 2)
+    assert_array_equal(ds.truth, [0, 1, 3, 2])
+    assert ds.truth is not None and ds.truth.dtype == np.int32
+    assert list(ds.card["categories"]) == ["city"]
+    save_prepared(ds, tmp_path / "saved")
+    assert_array_equal(load_prepared(tmp_path / "saved").truth, ds.truth)
+    with pytest.raises(DatasetError, match="or the truth"):
+        prepare(tmp_path, features=["age", "hours"], truth="hours")
 
 
 def test_scale_none_keeps_values(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def cells():
                             **{"reason": "", "n_rows": int(dataset.partition("_")[2] or 99)},
                             **{"clustering_error": error + seed / 100, "average_balance": 0.1 * k},
                             "counts": json.dumps({"a": [3 + seed] * k, "b": [1] * k}),
+                            "estimator": "{}",
                             "key": f"{dataset}{method}{k}{seed}",
                         }
                     )
@@ -70,7 +71,7 @@ def test_shares_are_those_of_the_best_start():
 def test_files_are_written_with_and_without_cells(tmp_path):
     frame = cells()
     path = tmp_path / "scores.parquet"
-    frame[["key"]].assign(cpu_seconds=1.0).to_parquet(tmp_path / "runs.parquet")
+    frame[["key"]].assign(wall_seconds=2.0, cpu_seconds=1.0).to_parquet(tmp_path / "runs.parquet")
     pd.DataFrame({"key": [], "step": [], "objective": []}).to_parquet(tmp_path / "steps.parquet")
     requests = figure_requests(KINDS, ["msbm_1000", "msbm_2000", "lastfm", "facebook"])
     for status in ("ok", "skipped"):

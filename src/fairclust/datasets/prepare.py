@@ -149,20 +149,23 @@ def _read(name: str, spec: DatasetSpec, files: list[Path]) -> tuple[Generated, i
     table = TableFile(files[0], spec.reader, name)
     inside = table.position(sensitive.column) if len(files) == 1 else None
     categorical = [table.position(column) for column in spec.categorical]
+    truth = [] if spec.truth is None else [table.position(spec.truth)]
     if spec.features == "all":
-        features = [i for i in range(len(table.names)) if i != inside and i not in categorical]
+        others = {inside, *categorical, *truth}
+        features = [i for i in range(len(table.names)) if i not in others]
     else:
         features = [table.position(column) for column in spec.features]
-    if inside in features or len({*features, *categorical}) < len(features) + len(categorical):
+    listed = [*features, *categorical, *truth]
+    if inside in features or len({*listed}) < len(listed):
         raise problem(
-            "'features' lists a column twice, or the sensitive column",
+            "'features' lists a column twice, or the sensitive column, or the truth",
             dataset=name,
             file=files[0].name,
-            found=[table.names[i] for i in (*features, *categorical)],
-            fix="list each feature once, as numeric or as categorical; the groups must not be a feature",
+            found=[table.names[i] for i in listed],
+            fix="list each feature once, as numeric or categorical; the groups must not be a feature",
         )
     drops = {table.position(column): listed for column, listed in spec.drop_rows.items()}
-    read = table.read(features, inside, drops, categorical)
+    read = table.read(features, inside, drops, [*categorical, *truth])
     if read.factor is not None:
         factor, group_file, column = read.factor, table, inside or 0
     else:
@@ -184,7 +187,19 @@ def _read(name: str, spec: DatasetSpec, files: list[Path]) -> tuple[Generated, i
         name, sensitive, factor, read.kept, group_file.path.name, group_file.names[column]
     )
     made = Generated(read.X, groups, read.feature_names, group_names, categories=read.categories)
+    if truth:
+        made = _split_truth(made)
     return made, len(read.kept), read.dropped
+
+
+def _split_truth(made: Generated) -> Generated:
+    """The last column, codes of a category, becomes the truth."""
+    return made._replace(
+        X=np.ascontiguousarray(made.X[:, :-1]),
+        feature_names=made.feature_names[:-1],
+        truth=made.X[:, -1].astype(np.int32),
+        categories=made.categories[:-1],
+    )
 
 
 def _check_sizes(name: str, raw: Generated, sizes: np.ndarray) -> None:

@@ -250,7 +250,7 @@ class DatasetSpec(_Spec):
     reader: ReaderSpec = ReaderSpec()
     """How the table is read."""
     features: Literal["all"] | tuple[ColumnRef, ...] = "all"
-    """Numeric columns by name or number; 'all' is every column but the sensitive and the categorical ones."""
+    """Numeric columns by name or number; 'all' is every column but those named below."""
     categorical: tuple[ColumnRef, ...] = ()
     """Columns of categories: after the numeric ones, as codes 0, 1, ... of the sorted values, not scaled.
 
@@ -260,6 +260,8 @@ class DatasetSpec(_Spec):
     """Where the groups come from; a generator makes its own."""
     drop_rows: dict[ColumnRef, tuple[CellValue, ...]] = Field(default_factory=dict)
     """Rows to leave out: column to cell values."""
+    truth: ColumnRef | None = None
+    """Column of true classes: no feature, no method sees it; labels are compared with it."""
     edges: EdgesSpec | None = None
     """Makes the table a graph: its rows are edges."""
     components: Literal["error", "largest", "keep"] = "error"
@@ -280,14 +282,14 @@ class DatasetSpec(_Spec):
         if self.source is not None and self.params:
             raise ValueError("'params' belongs to a generator")
         if self.generator is not None:
-            own = {"reader", "features", "categorical", "sensitive", "drop_rows", "edges"}
+            own = {"reader", "features", "categorical", "sensitive", "drop_rows", "truth", "edges"}
             foreign = own & self.model_fields_set
             if foreign:
                 raise ValueError(f"a generated data set has no {', '.join(sorted(foreign))}")
         if not self.features and not self.categorical:
             raise ValueError("a data set needs a column in 'features' or in 'categorical'")
         if self.edges is not None:
-            foreign = {"features", "categorical", "scale"} & self.model_fields_set
+            foreign = {"features", "categorical", "truth", "scale"} & self.model_fields_set
             if foreign:
                 raise ValueError(f"a graph has no {', '.join(sorted(foreign))}")
             if self.sensitive is None or self.sensitive.source is None:

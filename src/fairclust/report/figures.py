@@ -22,8 +22,8 @@ from matplotlib.ticker import MaxNLocator
 from fairclust.bench.store import CellStore, atomic_write, read_table
 from fairclust.datasets.errors import DatasetSkipped
 from fairclust.datasets.store import PreparedDataset, load_prepared
-from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import FIGURES, PAPER_TABLES, FigureKind, Names
+from fairclust.report.columns import COLUMNS, load_cells
 from fairclust.report.selection import OVERVIEW_LEVEL, best_starts, choose, reported_level
 from fairclust.reported import load_reported
 
@@ -57,7 +57,7 @@ def _band(axes: Axes, cells: pd.DataFrame, metric: str, colour: str, mark: str) 
     middle = grouped.median()
     axes.fill_between(middle.index, grouped.min(), grouped.max(), color=colour, alpha=0.18, linewidth=0)
     axes.plot(middle.index, middle, color=colour, marker=mark, markersize=4)
-    axes.set_ylabel(METRICS[metric].label, color=colour)
+    axes.set_ylabel(COLUMNS[metric].label, color=colour)
     axes.tick_params(axis="y", colors=colour)
 
 
@@ -154,12 +154,13 @@ def plot_front(material: Material) -> Figure:
     marks are the reported numbers. Of a graph without points the cost is the normalised cut.
     """
     fairness = material.kind.fairness
+    sign = -1 if COLUMNS[fairness].direction == "lower" else 1
     for figure, axes, at_k in _panels(material):  # noqa: B007
         if at_k.empty:
             continue
         cost = material.kind.cost if at_k[material.kind.cost].notna().any() else "ncut"
-        axes.set_xlabel(METRICS[cost].label)
-        axes.set_ylabel(METRICS[fairness].label)
+        axes.set_xlabel(COLUMNS[cost].label)
+        axes.set_ylabel(COLUMNS[fairness].label)
         limit = _cost_limit(at_k, cost)
         reported = _reported_points(material, at_k)
         beyond = []
@@ -170,15 +171,19 @@ def plot_front(material: Material) -> Figure:
             if (best[cost] > limit).any():
                 beyond.append(f"{name} (up to {best[cost].max():,.0f})")
                 best = best[best[cost] <= limit]
-            best = best.sort_values([cost, fairness], ascending=[True, False])
-            unbeaten = best[fairness] > best[fairness].cummax().shift(fill_value=-np.inf)
+            best = best.sort_values([cost, fairness], ascending=[True, sign < 0])
+            fair = sign * best[fairness]
+            unbeaten = fair > fair.cummax().shift(fill_value=-np.inf)
             front, others = best[unbeaten], best[~unbeaten]
-            line = ":" if len(front) > 1 else ""
+            if not COLUMNS[cost].is_cost:
+                # Two measures of fairness: nothing to trade.
+                front, others = best, best[:0]
+            line = ":" if len(front) > 1 and COLUMNS[cost].is_cost else ""
             axes.plot(others[cost], others[fairness], linestyle="", alpha=0.2, **style)
             axes.plot(front[cost], front[fairness], linestyle=line, linewidth=1, label=name, **style)
-            if method in reported.index:
+            if method in reported:
                 style |= {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.5}
-                axes.plot(*reported.loc[method, [cost, fairness]], linestyle="", **style)
+                axes.plot(*reported[method], linestyle="", **style)
         # Beside the axes: a dozen methods would cover the points.
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1.02))
         notes = ["hollow: reported"] if len(reported) else []
@@ -188,15 +193,21 @@ def plot_front(material: Material) -> Figure:
     return figure
 
 
-def _reported_points(material: Material, cells: pd.DataFrame) -> pd.DataFrame:
-    """The paper's numbers for the data set and K of `cells`: a row for each method."""
+def _reported_points(material: Material, cells: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The paper's numbers for the data set and K of `cells`: costs and fairness for each method."""
     kind, first = material.kind, cells.iloc[0]
     if not kind.table:
-        return pd.DataFrame()
+        return {}
     found = load_reported(PAPER_TABLES[kind.table].paper)
     found = found[(found.dataset == first.dataset) & (found.n_clusters == first.n_clusters)]
-    found = found[found.metric.isin([kind.cost, kind.fairness])]
-    return found.pivot_table(index="method", columns="metric", values="value").dropna()
+    costs, fairness = (found[found.metric == name] for name in (kind.cost, kind.fairness))
+    # A method may stand in a table with several lambdas, and a paper may have two tables for the two.
+    points = costs.merge(fairness, on=["method", "lam"], suffixes=("", "_fairness"))
+    points = points.dropna(subset=["value", "value_fairness"])
+    return {
+        str(method): (of_method.value.to_numpy(float), of_method.value_fairness.to_numpy(float))
+        for method, of_method in points.groupby("method")
+    }
 
 
 def _cost_limit(cells: pd.DataFrame, cost: str) -> float:
@@ -204,7 +215,7 @@ def _cost_limit(cells: pd.DataFrame, cost: str) -> float:
     ok = cells[cells.status == "ok"]
     settings = ok.groupby("method").params.transform("nunique")
     highest = ok[settings > 1][cost].max()
-    return np.inf if np.isnan(highest) else 1.25 * float(highest)
+    return np.inf if np.isnan(highest) else float(highest + 0.25 * abs(highest))
 
 
 def plot_convergence(material: Material) -> Figure:
@@ -219,6 +230,29 @@ def plot_convergence(material: Material) -> Figure:
             axes.plot(steps.step, steps.objective, color=COLOURS[0], alpha=0.5, marker=".", linewidth=1)
         axes.set_xlabel(f"outer step (one line for each of {len(chosen)} seeds, λ = {lam:g})")
         axes.set_ylabel("Energy")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return figure
+
+
+def plot_terms(material: Material) -> Figure:
+    """The two terms of the objective against steps at one lambda, a line per seed (FMC, Figure 10)."""
+    kind = material.kind
+    figure, panels = plt.subplots(1, 2, figsize=(9.6, 3.8), layout="constrained")
+    chosen = material.cells[(material.cells.status == "ok") & (material.cells.lam <= kind.lam)]
+    chosen = chosen[(chosen.lam == chosen.lam.max()) & (chosen.n_clusters == chosen.n_clusters.min())]
+    figure.suptitle(f"{material.title}, {material.shown.method(kind.method)}")
+    for axes, term, name in zip(panels, ("clustering", "fairness"), (kind.cost, kind.fairness), strict=True):
+        if chosen.empty:
+            _say_why(axes, material.cells)
+            continue
+        for cell in chosen.itertuples():
+            steps = material.steps[material.steps.key == cell.key].sort_values("step")
+            axes.plot(steps.step, steps[term], color=COLOURS[0], alpha=0.5, linewidth=1)
+        first = chosen.iloc[0]
+        axes.set_xlabel(
+            f"step (a line for each of {len(chosen)} seeds, λ = {first.lam:g}, K = {first.n_clusters})"
+        )
+        axes.set_ylabel(COLUMNS[name].label)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
@@ -238,7 +272,7 @@ def plot_cost_by_k(material: Material) -> Figure:
         label = f"λ = {lam:g}" + (" (vanilla)" if lam == 0 else "")
         axes.plot(middle.index, middle, color=colour, marker=mark, label=label)
     axes.set_xlabel("K")
-    axes.set_ylabel(METRICS[material.kind.cost].label)
+    axes.set_ylabel(COLUMNS[material.kind.cost].label)
     axes.legend(frameon=False)
     _footnote(axes, material.cells, ok)
     return figure
@@ -296,7 +330,7 @@ def plot_clusters(material: Material) -> Figure:
                 label=name,
             )
         values = [
-            f"{METRICS[name].label} {choice.cell[name]:.{METRICS[name].decimals}f}"
+            f"{COLUMNS[name].label} {choice.cell[name]:.{COLUMNS[name].decimals}f}"
             for name in ("fairness_ratio", "sse")
         ]
         axes.set_xlabel("\n".join([", ".join(values), *wrap(choice.setting, 40)]), fontsize=8)
@@ -328,6 +362,7 @@ PLOTS: dict[str, Callable[[Material], Figure]] = {
     "front": plot_front,
     "lam_tradeoff": plot_lam_tradeoff,
     "convergence": plot_convergence,
+    "terms": plot_terms,
     "cost_by_k": plot_cost_by_k,
     "clusters": plot_clusters,
 }
@@ -365,17 +400,15 @@ def plot_figures(
     from fairclust.report.spectral_figures import PLOTS as SPECTRAL_PLOTS
 
     plots = PLOTS | SPECTRAL_PLOTS
-    frame = read_table(scores)
-    runs = scores.with_name("runs.parquet")
-    if runs.is_file():
-        costs = read_table(runs)[["key", "cpu_seconds"]].dropna().drop_duplicates("key")
-        frame = frame.merge(costs, on="key", how="left")
+    frame = load_cells(scores)
     steps = read_table(scores.with_name("steps.parquet"))
     for stem, (name, dataset) in requests.items():
         kind = FIGURES[name]
         mine = frame.dataset.str.startswith(kind.across) if kind.across else frame.dataset == dataset
         if kind.method:
             mine &= frame.method == kind.method
+        if kind.methods:
+            mine &= frame.method.isin(kind.methods)
         title, plane = shown.dataset(dataset), of_plane.get(dataset)
         material = Material(kind, frame[mine], steps, title, shown, plane, stores)
         _save(plots[kind.plot](material), folder / stem, formats)

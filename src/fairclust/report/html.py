@@ -17,10 +17,11 @@ import yaml
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from fairclust.bench.store import atomic_write
+from fairclust.bench.store import atomic_write, read_table
 from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import PAPER_TABLES, Names
 from fairclust.report.charts import SHAPES, front_chart, look, with_settings
+from fairclust.report.columns import load_cells
 from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, leaderboard, settings
 from fairclust.report.render import lam, number
 from fairclust.report.scoreboard import (
@@ -87,7 +88,7 @@ def make_page(scores: Path, runs: Path, provenance: Path, shown: Names) -> str:
     str
         HTML.
     """
-    frame, costs = pd.read_parquet(scores), pd.read_parquet(runs)
+    frame, costs = load_cells(scores), read_table(runs)
     origin = json.loads(provenance.read_text())
     board = scoreboard(frame)
     methods = _in_order(frame.method.unique(), shown.methods)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import PAPER_TABLES, Names
+from fairclust.report.columns import COLUMNS
 from fairclust.report.render import number, percent, write_table
 from fairclust.report.selection import NOT_RUN
 from fairclust.report.tables import compare
@@ -40,7 +41,6 @@ _REASON_UNKNOWN = "reason not known"
 _OF_DATA = {"n_nodes": "n_rows", "n_groups": "n_groups"}
 _TIMES = {"seconds", "seconds_std", "relative_seconds"}
 _ELSEWHERE = "measured on another machine"
-_LOWER_ELSEWHERE = {"nll", *_TIMES}
 
 
 def load_reasons() -> pd.DataFrame:
@@ -127,7 +127,7 @@ def judge(metric: str, reported: float, value: float, decimals: int) -> str:
     printed = 0.5 * 10.0**-decimals * (1 + 1e-9)
     if abs(value - reported) <= max(TOLERANCE * abs(reported), printed):
         return "reproduced"
-    lower = metric in _LOWER_ELSEWHERE or (metric in METRICS and METRICS[metric].direction == "lower")
+    lower = metric in COLUMNS and COLUMNS[metric].direction == "lower"
     if metric in _OF_DATA:
         return "worse"
     return "better" if (value < reported) == lower else "worse"
@@ -228,7 +228,7 @@ def write_scoreboard(scores: pd.DataFrame, names: Names, stem: Path) -> None:
 
 def metric_label(name: str) -> str:
     """Heading of a reported metric."""
-    return METRICS[name].label if name in METRICS else name.replace("_", " ")
+    return COLUMNS[name].label if name in COLUMNS else name.replace("_", " ")
 
 
 def reported_text(row: object) -> str:
@@ -240,7 +240,7 @@ def reported_text(row: object) -> str:
 def reproduced_text(row: object) -> str:
     """Our number with as many digits as the metric, or the paper, has."""
     metric, decimals = str(row.metric), row.decimals  # type: ignore[attr-defined]
-    own = METRICS[metric].decimals if metric in METRICS else 2
+    own = COLUMNS[metric].decimals if metric in COLUMNS else 2
     at_least = int(decimals) if pd.notna(decimals) else own
     return number(row.reproduced, max(min(own, 4), at_least))  # type: ignore[attr-defined]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import BY_LAM, PaperTable, Rule
+from fairclust.report.columns import COLUMNS
 from fairclust.reported import load_reported
 
 NOT_RUN = "not yet run"
@@ -18,7 +20,7 @@ OVERVIEW_LEVEL = 0.05
 
 def describe(rule: Rule) -> str:
     """The rule in words, for readers of a table."""
-    fairness = METRICS[rule.fairness].label
+    fairness = COLUMNS[rule.fairness].label
     # An abbreviation keeps its capitals.
     fairness = fairness if fairness.isupper() else fairness.lower()
     starts = "Of the starts (seeds) of one setting the one with the lowest objective of the method counts"
@@ -27,7 +29,7 @@ def describe(rule: Rule) -> str:
             f"{starts}; the smallest lambda whose {fairness} is within the level is taken, and where that "
             "leaves several settings, or for methods without lambda, the cheapest."
         )
-    order = METRICS[rule.order].label
+    order = COLUMNS[rule.order].label
     return f"{starts}; of the settings whose {fairness} is within the level, that with the lowest {order}."
 
 
@@ -75,7 +77,7 @@ def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
 
 def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
     """Which values of a fairness metric are at least as good as the level."""
-    return values >= level if METRICS[fairness].direction == "higher" else values <= level
+    return values >= level if COLUMNS[fairness].direction == "higher" else values <= level
 
 
 def choose(cells: pd.DataFrame, level: float | None = None, rule: Rule = BY_LAM) -> Choice:
@@ -106,19 +108,24 @@ def choose(cells: pd.DataFrame, level: float | None = None, rule: Rule = BY_LAM)
     cost = best.objective.fillna(best.sse)
     if level is None or len(best) == 1:
         # Nothing to choose, or nothing to choose by.
-        chosen = best.loc[cost.idxmin()]
+        chosen = best.loc[_lowest(cost)]
     else:
         values = best[rule.fairness]
         enough = best[within(values, level, rule.fairness)]
         if len(enough):
             order = cost if rule.order == "lam" else best[rule.order]
             by_lam = rule.order == "lam" and best.lam.notna().any()
-            chosen = enough.iloc[0] if by_lam else enough.loc[order[enough.index].idxmin()]
+            chosen = enough.iloc[0] if by_lam else enough.loc[_lowest(order[enough.index])]
         else:
-            higher = METRICS[rule.fairness].direction == "higher"
+            higher = COLUMNS[rule.fairness].direction == "higher"
             chosen = best.loc[values.idxmax() if higher else values.idxmin()]
             note = f"no setting of the grid meets the level {level:.3g}: the fairest is shown"
     return Choice(chosen, note, n_ok, n_all, _setting(chosen, cells))
+
+
+def _lowest(values: pd.Series) -> Any:
+    """Index of the lowest value; the first if none is known, as for a graph without an objective."""
+    return values.fillna(np.inf).idxmin()
 
 
 def _setting(cell: pd.Series, cells: pd.DataFrame) -> str:
@@ -133,7 +140,7 @@ def _short(value: object) -> str:
 
 
 def reported_level(spec: PaperTable, dataset: str, method: str) -> float | None:
-    """The fairness that a paper reports for a method, or else for its own, within its printed digits.
+    """The fairness that a paper reports for a method, or else its own best, within its printed digits.
 
     An error of 0.00 stands for anything below 0.005, a balance of 0.50 for anything from 0.495 on.
 
@@ -152,9 +159,10 @@ def reported_level(spec: PaperTable, dataset: str, method: str) -> float | None:
         "table == @table and dataset == @dataset and metric == @fairness and value.notna()",
         local_dict={"table": spec.level_table or spec.table, "dataset": dataset, "fairness": fairness},
     )
-    slack = 0.5 if METRICS[fairness].direction == "lower" else -0.5
+    lower = COLUMNS[fairness].direction == "lower"
+    slack = 0.5 if lower else -0.5
     for name in (method, spec.own):
-        mine = of[of.method == name]
+        mine = of[of.method == name].sort_values("value", ascending=lower)
         if len(mine):
             return float(mine.value.iloc[0] + slack * 10.0 ** -mine.decimals.iloc[0])
     return None

@@ -12,11 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fairclust.metrics.table import METRICS
+from fairclust.report.columns import COLUMNS
 from fairclust.report.figures import COLOURS, Material, _footnote, _say_why, look
 from fairclust.report.selection import best_starts
-
-_LABELS = {"cpu_seconds": "CPU seconds of a fit"}
 
 
 def _lines(cells: pd.DataFrame, metric: str) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -41,7 +39,7 @@ def _draw_lines(axes: Axes, material: Material, x: str, metric: str) -> pd.DataF
         axes.fill_between(middle.index, grouped.min(), grouped.max(), color=colour, alpha=0.18, linewidth=0)
         axes.plot(middle.index, middle, color=colour, marker=mark, markersize=4, label=label)
         drawn.append(cells)
-    axes.set_ylabel(_LABELS.get(metric) or METRICS[metric].label)
+    axes.set_ylabel(COLUMNS[metric].label)
     if drawn:
         axes.legend(frameon=False, fontsize=8)
     return pd.concat(drawn) if drawn else material.cells[:0]
@@ -59,7 +57,7 @@ def plot_by_size(material: Material) -> Figure:
     drawn = _draw_lines(axes, material, "n_rows", metric)
     axes.set_xlabel("n")
     axes.set_xscale("log")
-    if metric in _LABELS:
+    if metric == "cpu_seconds":
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)

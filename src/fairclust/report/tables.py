@@ -9,13 +9,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairclust.bench.store import read_table
-from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import BY_LAM, PAPER_TABLES, Names, PaperTable
+from fairclust.report.columns import COLUMNS, load_cells
 from fairclust.report.render import lam, number, percent, write_table
-from fairclust.report.selection import NOT_RUN, OVERVIEW_LEVEL, choose, describe, reported_level, within
+from fairclust.report.selection import (
+    NOT_RUN,
+    OVERVIEW_LEVEL,
+    Choice,
+    choose,
+    describe,
+    reported_level,
+    within,
+)
 from fairclust.reported import PAPERS, load_reported
 
+# Of the starts of a setting, not of one cell.
+_SECONDS = ("seconds", "seconds_std", "relative_seconds")
 _OVERVIEW_METRICS = ["sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd"]
 
 
@@ -26,23 +35,34 @@ def compare(spec: PaperTable, scores: pd.DataFrame) -> pd.DataFrame:
     ----------
     spec : PaperTable
     scores : DataFrame
-        The tidy scores.
+        From `columns.load_cells`.
 
     Returns
     -------
     DataFrame
         The reported columns and: level, reproduced, difference (relative; NaN against a reported zero),
         chosen_lam, setting, seed, n_ok, n_all, remark.
+
+    Notes
+    -----
+    Seconds are the mean over the starts of the chosen setting, and their standard deviation.
     """
     reported = _with_our_rows(spec, load_reported(spec.paper).query("table == @spec.table"))
+    originals = {own: original for original, listed in spec.stand_ins.items() for own in listed}
     rows = []
-    for (dataset, method), group in reported.groupby(["dataset", "method"], sort=False):
-        k = int(group.n_clusters.iloc[0])
-        cells = scores[(scores.dataset == dataset) & (scores.method == method) & (scores.n_clusters == k)]
-        level = reported_level(spec, str(dataset), str(method))
+    for key, group in reported.groupby(["dataset", "method", "lam"], sort=False, dropna=False):
+        dataset, method, printed_lam = key
+        cells = _cells_of(group, scores)
+        level = reported_level(spec, originals.get(str(dataset), str(dataset)), str(method))
+        if spec.at_lam and pd.notna(printed_lam):
+            cells, level = cells[cells.lam == printed_lam], None
         choice = choose(cells, level, spec.rule)
+        seconds = _seconds(cells, choice)
         for item in group.itertuples():
-            value = np.nan if choice.cell is None else float(choice.cell[str(item.metric)])
+            if item.metric in _SECONDS:
+                value = seconds.get(str(item.metric), np.nan)
+            else:
+                value = np.nan if choice.cell is None else float(choice.cell[str(item.metric)])
             reference = float(item.value)
             rows.append(
                 {
@@ -56,21 +76,50 @@ def compare(spec: PaperTable, scores: pd.DataFrame) -> pd.DataFrame:
                     "n_ok": choice.n_ok,
                     "n_all": choice.n_all,
                     "remark": choice.note,
+                    "_seconds": seconds.get("seconds", np.nan),
                 }
             )
-    return pd.DataFrame(rows)
+    return _with_relative_seconds(spec, pd.DataFrame(rows))
+
+
+def _cells_of(group: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """The cells of the method, data set and K of reported numbers."""
+    first = group.iloc[0]
+    same = (scores.dataset == first.dataset) & (scores.method == first.method)
+    return scores[same & (scores.n_clusters == int(first.n_clusters))]
+
+
+def _seconds(cells: pd.DataFrame, choice: Choice) -> dict[str, float]:
+    """Mean and standard deviation of the seconds over the starts of the chosen setting."""
+    if choice.cell is None:
+        return {}
+    starts = cells[(cells.status == "ok") & (cells.params == choice.cell.params)].seconds
+    return {"seconds": float(starts.mean()), "seconds_std": float(starts.std())}
+
+
+def _with_relative_seconds(spec: PaperTable, long: pd.DataFrame) -> pd.DataFrame:
+    """Seconds in units of those of the paper's own method on the same data set."""
+    unit = long[long.method == spec.own].groupby("dataset")._seconds.first()
+    relative = long._seconds / long.dataset.map(unit)
+    is_relative = long.metric == "relative_seconds"
+    long.loc[is_relative, "reproduced"] = relative
+    long.loc[is_relative, "difference"] = relative / long.value - 1
+    return long.drop(columns="_seconds")
 
 
 def _with_our_rows(spec: PaperTable, reported: pd.DataFrame) -> pd.DataFrame:
-    """The reported numbers and, without any, the methods beyond the paper and the stand-ins of data sets."""
-    own = reported[reported.method == spec.own]
-    blank = {"value": np.nan, "lam": np.nan, "note": "not in the paper"}
-    parts = [reported, *(own.assign(method=method, **blank) for method in spec.beyond)]
-    found = pd.concat(parts, ignore_index=True)
-    for original, stand_in in spec.stand_ins.items():
-        rows = found[found.dataset == original]
-        found = pd.concat([found, rows.assign(dataset=stand_in, n_rows=np.nan, **blank)], ignore_index=True)
-    return found
+    """The reported numbers and, without any, further columns, methods, and stand-ins of data sets."""
+    blank = {"value": np.nan, "note": "not in the paper"}
+    first = reported.drop_duplicates(["dataset", "method", "lam"])
+    found = pd.concat([reported, *(first.assign(metric=name, **blank) for name in spec.beside)])
+    blank |= {"lam": np.nan}
+    own = found[found.method == spec.own].drop_duplicates(["dataset", "metric"])
+    found = pd.concat([found, *(own.assign(method=method, **blank) for method in spec.beyond)])
+    for original, stand_ins in spec.stand_ins.items():
+        rows = found[found.dataset == original].drop_duplicates(["method", "metric"])
+        blank |= {"n_rows": np.nan}
+        found = pd.concat([found, *(rows.assign(dataset=stand_in, **blank) for stand_in in stand_ins)])
+    return found.reset_index(drop=True)
 
 
 def _paper_table(spec: PaperTable, scores: pd.DataFrame, names: Names, stem: Path) -> None:
@@ -82,13 +131,14 @@ def _paper_table(spec: PaperTable, scores: pd.DataFrame, names: Names, stem: Pat
         "Every cell: reproduced (reported; relative difference of costs).",
         f"{describe(spec.rule)} The level is what the paper reports for the method, within its printed "
         "digits (an error of 0.05 admits 0.055).",
+        *(["Where the table states a lambda the cells of this lambda count."] if spec.at_lam else []),
         *spec.remarks,
     ]
     for dataset, of_dataset in long.groupby("dataset", sort=False):
         first, title = of_dataset.iloc[0], names.dataset(str(dataset))
         row: dict[str, object] = {"dataset": dataset, "n_rows": first.n_rows, "n_clusters": first.n_clusters}
         text: dict[str, object] = {"data set": title}
-        for method, of_method in of_dataset.groupby("method", sort=False):
+        for (method, _), of_method in of_dataset.groupby(["method", "lam"], sort=False, dropna=False):
             label, remark = names.method(str(method)), of_method.iloc[0].remark
             numbers, words = _numbers(of_method), _words(of_method, spec, method in run)
             if spec.by_method:
@@ -132,7 +182,8 @@ def _words(of_method: pd.DataFrame, spec: PaperTable, was_run: bool) -> dict[str
     """What readers see of a method on a data set."""
     last = of_method.iloc[0]
     text: dict[str, object] = {
-        METRICS[str(item.metric)].label: _beside(item) for item in of_method.itertuples()
+        COLUMNS[str(item.metric)].label: _beside(item, alone=item.metric in spec.beside)
+        for item in of_method.itertuples()
     }
     if of_method.lam.notna().any():
         text["lambda"] = f"{lam(last.chosen_lam)} ({lam(last.lam)})"
@@ -160,12 +211,14 @@ def _unlucky_seeds(
     ]
 
 
-def _beside(item: Any) -> str:
-    """Reproduced (reported; difference), or the reason in a word."""
+def _beside(item: Any, *, alone: bool) -> str:
+    """Reproduced (reported; difference), or the reason in a word; alone what no paper reports."""
+    column = COLUMNS[str(item.metric)]
+    if alone:
+        return number(item.reproduced, column.decimals)
     decimals = int(item.decimals) if pd.notna(item.decimals) else 2
     reported = number(item.value, decimals)
-    metric = METRICS[str(item.metric)]
-    if metric.needs != "table" and metric.direction == "lower" and not np.isnan(item.difference):
+    if column.is_cost and not np.isnan(item.difference):
         reported += f"; {percent(item.difference)}"
     ours = (
         item.remark.partition(":")[0] or "–"
@@ -195,7 +248,7 @@ def _overview(scores: pd.DataFrame, names: Names, stem: Path) -> None:
                 "K": k,
                 "method": names.method(str(method)),
                 "setting": choice.setting or "–",
-                **{METRICS[m].label: number(v, METRICS[m].decimals) for m, v in values.items()},
+                **{COLUMNS[m].label: number(v, COLUMNS[m].decimals) for m, v in values.items()},
                 "cells": f"{choice.n_ok}/{choice.n_all}",
             }
         )
@@ -214,12 +267,12 @@ def make_tables(names: Iterable[str], scores: Path, folder: Path, shown: Names) 
     names : iterable of str
         Out of `catalogue.TABLES`.
     scores : Path
-        The Parquet file of the scores.
+        The Parquet file of the scores; what the cells cost lies beside it.
     folder : Path
         Output.
     shown : Names
     """
-    frame = read_table(scores)
+    frame = load_cells(scores)
     for name in names:
         if name == "overview":
             _overview(frame, shown, folder / name)
