@@ -39,6 +39,7 @@ def made_up_scores(n_lams=6, n_seeds=2, datasets=("adult", "bank_3"), methods=("
                             "fairness_error": np.inf if fair == 0 else 0.02 / fair - 0.01,
                             **{"n_rows": 32561.0, "n_features": 5.0, "n_groups": 2.0},
                             "params": json.dumps({"lam": lam} if method != "kmeans" else {}),
+                            "estimator": "{}",
                         }
                     )
     rows[-1] |= {"status": "timeout", "reason": "longer than 5 s", **dict.fromkeys(METRICS, np.nan)}

@@ -11,6 +11,7 @@ import pytest
 from pages import NAMES, made_up_scores, make_page_folder
 
 from fairclust.report.charts import tick_text, ticks, with_settings
+from fairclust.report.columns import with_columns
 from fairclust.report.leaderboard import settings
 from fairclust.report.scoreboard import COMPARED, reproduced_text, scoreboard
 
@@ -104,7 +105,7 @@ def test_names_cannot_break_the_page(html, page):
 
 
 def test_tables_of_a_paper_are_those_of_the_scoreboard(frame, page):
-    board = scoreboard(frame)
+    board = scoreboard(with_columns(frame))
     rows = next(rows for caption, rows in page.tables.items() if caption.startswith("VFC, Table 3"))
     of = board[(board.paper == "vfc") & (board.table == "3") & board.verdict.isin(COMPARED)]
     head, *body = rows
@@ -118,7 +119,7 @@ def test_tables_of_a_paper_are_those_of_the_scoreboard(frame, page):
 
 
 def test_every_cell_of_the_papers_is_counted(frame, page, html):
-    board = scoreboard(frame)
+    board = scoreboard(with_columns(frame))
     for verdict, count in board.verdict.value_counts().items():
         assert f"{count} {verdict}</span>" in html
     counted = sum(

@@ -6,6 +6,7 @@ import pytest
 
 from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import Names
+from fairclust.report.columns import with_columns
 from fairclust.report.scoreboard import VERDICTS, judge, load_reasons, scoreboard, totals, write_scoreboard
 from fairclust.reported import PAPERS, load_reported
 
@@ -15,7 +16,7 @@ def cell(dataset, method, k, lam, seed=0, status="ok", reason="", **metrics):
         **dict.fromkeys(METRICS, np.nan),
         **{"dataset": dataset, "method": method, "n_clusters": k, "lam": lam, "seed": seed},
         **{"status": status, "reason": reason, "objective": np.nan, "params": f'{{"lam": {lam}}}'},
-        **{"n_rows": 100.0, "n_groups": 2.0},
+        **{"n_rows": 100.0, "n_groups": 2.0, "estimator": "{}", "key": None},
         **metrics,
     }
 
@@ -34,7 +35,7 @@ def board():
             cell("lastfm", "other", 4, 1.0, n_rows=5678.0, n_groups=5.0),
         ]
     )
-    return scoreboard(scores)
+    return scoreboard(with_columns(scores))
 
 
 def at(board, table, dataset, method="vfc_kmeans"):
@@ -132,7 +133,7 @@ def test_reasons_name_cells_that_exist():
 
 def test_the_scoreboard_is_written(board, tmp_path):
     scores = pd.DataFrame([cell("adult", "vfc_kmeans", 10, 9000.0, sse=10183.0, fairness_error=0.018)])
-    write_scoreboard(scores, Names({"adult": "Adult"}, {}), tmp_path / "reproduction")
+    write_scoreboard(with_columns(scores), Names({"adult": "Adult"}, {}), tmp_path / "reproduction")
     table = pd.read_csv(tmp_path / "reproduction.csv")
     assert len(table) == len(load_reported())
     text = (tmp_path / "reproduction.md").read_text()

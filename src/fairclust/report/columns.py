@@ -77,14 +77,19 @@ def load_cells(scores: Path) -> pd.DataFrame:
         The scores with `nll`, `soft_delta`, `min_distance` and `accuracy`, and `seconds` (of the clock) and
         `cpu_seconds`; NaN where a cell has none.
     """
-    frame = read_table(scores)
-    stated = [json.loads(text) if isinstance(text, str) else {} for text in frame["estimator"]]
-    for name, attribute in _ESTIMATOR.items():
-        frame[name] = pd.Series([one.get(attribute) for one in stated], index=frame.index, dtype=float)
-    frame["accuracy"] = 1 - frame["clustering_error"]
     runs = scores.with_name("runs.parquet")
-    if not runs.is_file():
+    return with_columns(read_table(scores), read_table(runs) if runs.is_file() else None)
+
+
+def with_columns(frame: pd.DataFrame, runs: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The scores with the columns that `load_cells` adds; `runs` are the costs of the cells."""
+    stated = [json.loads(text) if isinstance(text, str) else {} for text in frame["estimator"]]
+    found = {
+        name: pd.Series([one.get(attribute) for one in stated], index=frame.index, dtype=float)
+        for name, attribute in _ESTIMATOR.items()
+    }
+    frame = frame.assign(**found, accuracy=1 - frame["clustering_error"])
+    if runs is None:
         return frame.assign(seconds=np.nan, cpu_seconds=np.nan)
-    costs = read_table(runs)[["key", "wall_seconds", "cpu_seconds"]]
-    costs = costs[costs.key.notna()].drop_duplicates("key").rename(columns={"wall_seconds": "seconds"})
-    return frame.merge(costs, on="key", how="left")
+    costs = runs[runs.key.notna()].drop_duplicates("key").rename(columns={"wall_seconds": "seconds"})
+    return frame.merge(costs[["key", "seconds", "cpu_seconds"]], on="key", how="left")
