@@ -190,8 +190,8 @@ _FMC_CATEGORICAL = replace(
     remarks=(
         "NLL is the mean negative log-likelihood of the fitted mixture, as the estimator states it.",
         "FMC-EM and FMC-GD have the objective of the authors' program. The table states no lambda.",
-        "Adult's numbers come about only with sex, the group, among the features; its likeliest mixture splits "
-        "by it.",
+        "Adult's numbers come about only with sex, the group, among the features; its likeliest mixture "
+        "splits by it.",
     ),
 )
 _FMC_CENSUS = PaperTable(
