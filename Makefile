@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CORES ?= $(shell nproc 2>/dev/null || echo 2)
 STAMP := $(VENV)/.installed
 
-.PHONY: setup reproduce test test-slow lint format schema clean
+.PHONY: setup reproduce test test-slow test-slurm lint format schema clean
 
 setup: $(STAMP)
 
@@ -20,13 +20,18 @@ $(STAMP): requirements.lock pyproject.toml
 
 reproduce: $(STAMP)
 	$(BIN)/snakemake --cores $(CORES) --configfile config/quickstart.yaml --quiet rules progress host
-	@echo "The results are in results/quickstart: tables/overview.md, figures/, scores/scores.csv"
+	@echo "The results are in results/quickstart: report/index.html, tables/overview.md, figures/, scores/scores.csv"
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not slurm"
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
+
+# SLURM's daemons on the loopback interface, out of Debian's packages (installed if missing), as root.
+test-slurm: $(STAMP)
+	tests/cluster/install_slurm.sh
+	$(BIN)/python -m pytest -m slurm
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -9,18 +9,22 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fairclust.bench.config import RECORD_SUFFIX, Config, ConfigError
+from fairclust.bench.config import RECORD, Config, ConfigError
 from fairclust.bench.fingerprint import (
     ClassNotFound,
+    class_parameters,
     file_fingerprint,
     module_fingerprint,
-    unknown_parameters,
 )
 from fairclust.bench.grid import block_params, blocks
-from fairclust.report.catalogue import FIGURES, TABLES, figure_requests
+from fairclust.bench.provenance import installed_version
+from fairclust.datasets.spec import nearest
+from fairclust.report.catalogue import FIGURES, TABLES, Names, figure_requests
 
 # How long a source that was not to be had is left alone.
 RETRY_SECONDS = 3600
@@ -32,6 +36,21 @@ def share_sources() -> None:
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if sources not in paths:
         os.environ["PYTHONPATH"] = os.pathsep.join([sources, *filter(None, paths)])
+
+
+def megabytes(paths: Iterable[str]) -> float:
+    """Size of files and folders, in units of 2**20 bytes.
+
+    Raises
+    ------
+    FileNotFoundError
+        One of them is not there (yet).
+    """
+    size = 0
+    for path in map(Path, paths):
+        files = path.rglob("*") if path.is_dir() else [path]
+        size += sum(file.stat().st_size for file in files if not file.is_dir())
+    return size / 2**20
 
 
 def _fingerprint_or_reason(module: str) -> str:
@@ -77,11 +96,12 @@ class Plan:
             for block in self._blocks.values():
                 self._block_params[block.stem] = block_params(config, block)
                 given = {name for cell in self._block_params[block.stem]["cells"] for name in cell["params"]}
-                strange = unknown_parameters(config.methods[block.method].class_, given)
-                if strange:
+                class_path = config.methods[block.method].class_
+                taken = class_parameters(class_path)
+                for name in sorted(given - taken) if taken is not None else ():
                     raise ConfigError(
-                        f"methods.{block.method}: {config.methods[block.method].class_} takes no parameter "
-                        f"{', '.join(map(repr, strange))}"
+                        f"methods.{block.method}: {class_path} takes no parameter {name!r}; "
+                        f"{nearest(name, sorted(taken or ()))}"
                     )
         except ClassNotFound as error:
             raise ConfigError(f"methods.{block.method}.class: {error}") from None
@@ -89,7 +109,8 @@ class Plan:
     def targets(self) -> list[str]:
         """Everything that `rule all` wants."""
         strict = [f"{self.results}/.strict-ok"] if self.config.strict else []
-        return [f"{self.results}/scores/scores.parquet", *self.tables(), *self.figures(), *strict]
+        made = [*self.tables(), *self.figures(), *self.page()]
+        return [f"{self.results}/scores/scores.parquet", *made, *strict]
 
     # Sources and data sets
 
@@ -101,16 +122,22 @@ class Plan:
                 return found[source].model_dump(mode="json")
         return self.config.sources[source].model_dump(mode="json")
 
-    def source_files(self, dataset: str) -> list[str]:
-        """Inputs of a data set: the records of its sources, and the user's own files that exist."""
+    def source_folders(self, dataset: str) -> list[str]:
+        """Folders of a data set's fetched sources."""
         sources = self.config.sources_of(dataset)
-        records = [
-            f"{self.results}/data/raw/{name}{RECORD_SUFFIX}"
-            for name, spec in sources.items()
-            if not spec.reads_in_place
+        return [
+            f"{self.results}/data/raw/{name}" for name, spec in sources.items() if not spec.reads_in_place
         ]
-        own = [str(spec.path) for spec in sources.values() if spec.reads_in_place]
-        return [*records, *(path for path in own if Path(path).is_file())]
+
+    def own_files(self, dataset: str) -> list[str]:
+        """The user's own files, those that exist, which a data set reads where they lie."""
+        own = [str(spec.path) for spec in self.config.sources_of(dataset).values() if spec.reads_in_place]
+        return [path for path in own if Path(path).is_file()]
+
+    def own_archive(self, source: str) -> list[str]:
+        """The user's own archive, if it exists, which a source is unpacked from."""
+        path = self.source_params(source)["path"]
+        return [path] if path is not None and Path(path).is_file() else []
 
     def asked(self, source: str) -> dict[str, Any]:
         """Where to look for a source, and since when.
@@ -120,7 +147,7 @@ class Plan:
         """
         new = {"mirrors": self.config.mirrors, "again": ""}
         try:
-            record = json.loads(Path(f"{self.results}/data/raw/{source}{RECORD_SUFFIX}").read_text())
+            record = json.loads(Path(f"{self.results}/data/raw/{source}/{RECORD}").read_text())
             asked, age = record["asked"], time.time() - record["when"]
         except (OSError, ValueError, KeyError):
             return new
@@ -155,6 +182,10 @@ class Plan:
     def graph_params(self) -> dict[str, Any]:
         """How the neighbour graphs are made, and the fingerprint of the code that makes them."""
         return {**self.config.graph.model_dump(), "code": module_fingerprint("fairclust.kernels.graph")}
+
+    def versions(self, *packages: str) -> dict[str, str]:
+        """Installed versions of packages that a shared result depends on."""
+        return {package: installed_version(package) for package in packages}
 
     def graph_of(self, dataset: str, method: str) -> list[str]:
         """The graph that a fit job needs besides the prepared data set, if any."""
@@ -212,6 +243,22 @@ class Plan:
         kinds = self.config.report.formats
         return [f"{self.results}/figures/{stem}.{kind}" for stem in self._figures for kind in kinds]
 
+    def names(self) -> dict[str, Any]:
+        """What readers see instead of the names in the configuration."""
+        return asdict(Names.of_config(self.config.model_dump(mode="json", by_alias=True)))
+
+    def page(self) -> list[str]:
+        """The page for readers, and the archive to hand on."""
+        return (
+            [f"{self.results}/report/index.html", f"{self.results}/report.zip"]
+            if self.config.report.html
+            else []
+        )
+
+    def label(self, file: str) -> dict[str, str]:
+        """How Snakemake's own report names a table or figure."""
+        return {"name": Path(file).stem, "format": Path(file).suffix[1:]}
+
     def planes(self) -> list[str]:
         """Folders of the unscaled data sets whose points are shown in figures."""
         shown = {dataset for kind, dataset in self._figures.values() if FIGURES[kind].plane}
@@ -223,14 +270,18 @@ class Plan:
             "tables": self.config.report.tables,
             "figures": {stem: list(request) for stem, request in self._figures.items()},
             "formats": self.config.report.formats,
-            "names": {
-                "datasets": {
-                    name: spec.title + (f" ({spec.shown})" if spec.shown else "")
-                    for name, spec in self.config.datasets.items()
-                },
-                "methods": {name: spec.label or name for name, spec in self.config.methods.items()},
-            },
+            "names": self.names(),
             "code": [module_fingerprint(f"fairclust.report.{name}") for name in ("tables", "figures")],
+            "reported": _content_hash(Path(__file__).parent / "reported"),
+        }
+
+    def page_params(self) -> dict[str, Any]:
+        """With which words the page is written, and from what code."""
+        page = Path(__file__).parent / "report" / "page"
+        texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
+        return {
+            "names": self.names(),
+            "code": [module_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()[:16]],
             "reported": _content_hash(Path(__file__).parent / "reported"),
         }
 
@@ -244,10 +295,14 @@ class Plan:
         runs = results / "scores" / "runs.parquet"
         lines = describe(results / "summary.json")
         lines += describe_times(runs, results.glob("logs/**/*.log.json"), began)
+        damaged = sorted(map(str, results.glob("cells/**/*.corrupt")))
+        lines += [f"damaged, set aside, its cells computed again: {path}" for path in damaged]
         lines.append(f"scores:  {results}/scores/scores.csv (and .parquet; costs of the cells in runs.csv)")
         if self.config.report.tables:
             tables = ", ".join(f"{name}.md" for name in self.config.report.tables)
             lines.append(f"tables:  {results}/tables/ ({tables}; also .csv, .tex)")
         if self._figures:
             lines.append(f"figures: {results}/figures/ ({len(self._figures)} figures)")
+        if self.config.report.html:
+            lines.append(f"report:  {results}/report/index.html (to hand on: {results}/report.zip)")
         return lines

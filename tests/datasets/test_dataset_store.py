@@ -133,7 +133,7 @@ def test_a_skip_is_not_an_error() -> None:
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"holds no data card .*Fix: prepare it again"):
+    with pytest.raises(DatasetError, match=r"holds no data card .*Fix: delete it, run again"):
         load_prepared(tmp_path / "none")
 
 

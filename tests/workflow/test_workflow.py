@@ -1,9 +1,10 @@
 """The whole pipeline through Snakemake, in a folder of its own, on small data."""
 
 import json
-import os
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from textwrap import dedent
 
@@ -12,84 +13,8 @@ import pandas as pd
 import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
-METHOD = '''
-"""A method outside the package."""
-
-import numpy as np
-
-from fairclust.base import FairClusterer
-
-
-class {name}(FairClusterer):
-    _parameter_constraints = {{}}
-
-    def __init__(self, n_clusters=2, *, lam=0.0, random_state=None):
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.random_state = random_state
-
-    def _fit(self, X, codes):
-        # A comment.
-        order = np.argsort(X[:, 0] * {factor})
-        self.labels_ = np.empty(len(X), int)
-        self.labels_[order] = np.arange(len(X)) * self.n_clusters // len(X)
-        self.n_iter_ = 1
-        self.history_ = []
-'''
-
-
-class Project:
-    """A working folder with a configuration of its own, run by the repository's Snakefile."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.config = {
-            "run": {"datasets": ["blobs"], "methods": ["random", "stripes"], "seeds": 2},
-            "datasets": {
-                "blobs": {
-                    "title": "Blobs",
-                    "generator": "fairclust.datasets.blobs.make_group_blobs",
-                    "n_clusters": 3,
-                }
-            },
-            "methods": {
-                "random": {"class": "fairclust.methods.random_labels.RandomLabels"},
-                "stripes": {"class": "my_methods.stripes.Stripes", "grid": {"lam": [0, 1]}},
-                "other": {"class": "my_methods.other.Other"},
-            },
-            "report": {"tables": ["overview"], "figures": ["front"], "formats": ["png"]},
-        }
-        (folder / "my_methods").mkdir()
-        self.write("my_methods/stripes.py", METHOD.format(name="Stripes", factor=1))
-        self.write("my_methods/other.py", METHOD.format(name="Other", factor=-1))
-
-    def write(self, name, text):
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        return path
-
-    def run(self, *arguments, code=0):
-        self.write("config/config.yaml", yaml.safe_dump(self.config))
-        command = [
-            *(Path(sys.executable).with_name("snakemake"), "--snakefile", ROOT / "Snakefile"),
-            *("--workflow-profile", ROOT / "profiles/default", "--cores", "2", *arguments),
-        ]
-        done = subprocess.run(
-            command, cwd=self.folder, capture_output=True, text=True, env={**os.environ, "FORCE_COLOR": ""}
-        )
-        output = done.stdout + done.stderr
-        assert done.returncode == code, output
-        return output
-
-    def cells(self):
-        return pd.read_parquet(self.folder / "results/scores/runs.parquet")
-
-    def newly_fitted(self, before):
-        """Rows of cells whose fit is not one of `before`."""
-        now = self.cells()
-        return now[~now.finished.isin(before.finished)]
+from fairclust.cli import main
+from working_folder import METHOD, Project
 
 
 @pytest.fixture(scope="module")
@@ -410,7 +335,7 @@ def test_a_wrong_class_stops_before_any_job(project):
 def test_the_same_command_gives_the_same_scores(tmp_path, project):
     other = Project(tmp_path)
     other.run()
-    again = Project(tmp_path / "again") if (tmp_path / "again").mkdir() is None else None
+    again = Project(tmp_path / "again")
     again.run()
     for name in (
         "scores/scores.csv",
@@ -421,3 +346,58 @@ def test_the_same_command_gives_the_same_scores(tmp_path, project):
         assert (other.folder / "results" / name).read_bytes() == (
             again.folder / "results" / name
         ).read_bytes()
+
+
+def rules_run(output):
+    """Names of the rules in Snakemake's table of jobs."""
+    return set(re.findall(r"^(\w+) +\d+$", output, flags=re.MULTILINE)) - {"total", "all"}
+
+
+def test_tables_figures_and_report_are_made_again_without_a_fit(tmp_path):
+    project = Project(tmp_path)
+    project.config["report"] |= {"html": True, "tables": ["overview", "reproduction"]}
+    output = project.run()
+    results = tmp_path / "results"
+    assert "report:  results/report/index.html" in output
+    folders = [results / name for name in ("tables", "figures", "report")]
+    made = [results / "report.zip", *(path for folder in folders for path in folder.iterdir())]
+    assert len(made) == 1 + 6 + 1 + 1
+    before = {path: path.read_bytes() for path in made}
+    fits = project.cells()
+    for path in made:
+        path.unlink()
+    assert rules_run(project.run()) == {"make_tables", "plot_figures", "make_report"}
+    assert {path: path.read_bytes() for path in made} == before
+    assert project.newly_fitted(fits).empty
+    # Other words on the page are no reason to fit either.
+    project.config["methods"]["stripes"]["family"] = "slices"
+    assert not rules_run(project.run()) & {"fit_block", "prepare_dataset"}
+    assert "slices" in (results / "report/index.html").read_text()
+    project.run("--report", "report.zip")
+    with zipfile.ZipFile(tmp_path / "report.zip") as archive:
+        names = [Path(name).name for name in archive.namelist()]
+    for name in ("report.html", "index.html", "overview.csv", "reproduction.md", "front_blobs.png"):
+        assert name in names
+
+
+def test_merged_results_are_gone_on_with_and_nothing_is_fitted_again(tmp_path, monkeypatch):
+    project = Project(tmp_path)
+    project.config["results"] = "a"
+    project.config["methods"]["stripes"]["grid"]["lam"] = [0, 1]
+    project.run()
+    project.config["results"] = "b"
+    project.config["methods"]["stripes"]["grid"]["lam"] = [1, 2]
+    project.run()
+    monkeypatch.chdir(tmp_path)
+    assert main(["merge", "a", "b", "--out", "c"]) == 0
+    merged = pd.read_parquet("c/scores/runs.parquet")
+    assert len(merged) == 2 + 3 * 2
+    scores = Path("c/scores/scores.csv").read_bytes()
+    project.config["results"] = "c"
+    project.config["methods"]["stripes"]["grid"]["lam"] = [0, 1, 2]
+    project.run()
+    after = pd.read_parquet("c/scores/runs.parquet")
+    assert len(after) == len(merged)
+    assert after.finished.isin(merged.finished).all()
+    assert Path("c/scores/scores.csv").read_bytes() == scores
+    assert Path("c/figures/front_blobs.png").is_file()

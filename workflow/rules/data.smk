@@ -1,8 +1,13 @@
 rule download_source:
+    input:
+        lambda w: PLAN.own_archive(w.source),
     output:
-        f"{RESULTS}/data/raw/{{source}}.source.json",
+        directory(f"{RESULTS}/data/raw/{{source}}"),
     log:
         f"{RESULTS}/logs/download_source/{{source}}.log",
+    cache: "omit-software" if CACHE else False
+    # The machine that starts Snakemake has network; nodes of a cluster often have none.
+    localrule: True
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -19,18 +24,21 @@ rule download_source:
 
 rule prepare_dataset:
     input:
-        lambda w: PLAN.source_files(w.dataset),
+        sources=lambda w: PLAN.source_folders(w.dataset),
+        own=lambda w: PLAN.own_files(w.dataset),
     output:
         directory(f"{RESULTS}/data/prepared/{{dataset}}"),
     log:
         f"{RESULTS}/logs/prepare_dataset/{{dataset}}.log",
+    cache: CACHE
     conda:
         "../envs/fairclust.yml"
     resources:
-        mem_mb=scaled(2000),
-        runtime=scaled(30),
+        mem_mb=scaled(2000, per_input_mb=20),
+        runtime=scaled(30, per_input_mb=0.1),
     params:
         spec=lambda w: PLAN.dataset_params(w.dataset),
+        versions=PLAN.versions("numpy", "pandas", "scikit-learn"),
     message:
         "Preparing {wildcards.dataset}"
     script:
@@ -45,6 +53,7 @@ use rule prepare_dataset as prepare_plane with:
         f"{RESULTS}/logs/prepare_plane/{{dataset}}.log",
     params:
         spec=lambda w: PLAN.dataset_params(w.dataset, scale="none"),
+        versions=PLAN.versions("numpy", "pandas", "scikit-learn"),
     message:
         "Preparing {wildcards.dataset}, unscaled"
 
@@ -56,14 +65,16 @@ rule build_graph:
         directory(f"{RESULTS}/data/graphs/{{dataset}}"),
     log:
         f"{RESULTS}/logs/build_graph/{{dataset}}.log",
+    cache: CACHE
     conda:
         "../envs/fairclust.yml"
     threads: CONFIG.resources.threads
     resources:
-        mem_mb=scaled(4000),
-        runtime=scaled(60),
+        mem_mb=scaled(4000, per_input_mb=10),
+        runtime=scaled(60, per_input_mb=0.5),
     params:
         graph=PLAN.graph_params(),
+        versions=PLAN.versions("numpy", "scipy", "scikit-learn", "numba", "pynndescent"),
     message:
         "Building the neighbour graph of {wildcards.dataset}"
     script:

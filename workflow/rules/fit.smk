@@ -6,12 +6,16 @@ rule fit_block:
         f"{RESULTS}/fits/{{dataset}}/{{method}}/{{block}}.jsonl",
     log:
         f"{RESULTS}/logs/fit_block/{{dataset}}/{{method}}/{{block}}.log",
+    # Of a data set, so that no block waits for another data set; how many blocks share a job of a cluster says
+    # `group-components` in profiles/slurm.
+    group:
+        "fit_{dataset}"
     conda:
         "../envs/fairclust.yml"
     threads: CONFIG.resources.threads
     resources:
-        mem_mb=scaled(CONFIG.resources.mem_mb),
-        runtime=scaled(CONFIG.resources.runtime),
+        mem_mb=scaled(CONFIG.resources.mem_mb, per_input_mb=6),
+        runtime=scaled(CONFIG.resources.runtime, per_input_mb=0.5),
     params:
         block=lambda w: PLAN.block_params(w.dataset, w.method, w.block),
         score_settings=CONFIG.score.model_dump(),
@@ -36,6 +40,8 @@ rule gather_scores:
         f"{RESULTS}/provenance.json",
     log:
         f"{RESULTS}/logs/gather_scores.log",
+    group:
+        "report"
     conda:
         "../envs/fairclust.yml"
     resources:

@@ -6,5 +6,8 @@ with job(snakemake):
     from fairclust.bench.data import prepare_folder
 
     prepare_folder(
-        snakemake.wildcards.dataset, snakemake.params.spec, list(snakemake.input), snakemake.output[0]
+        snakemake.wildcards.dataset,
+        snakemake.params.spec,
+        list(snakemake.input.get("sources", [])),
+        snakemake.output[0],
     )

@@ -20,8 +20,8 @@ from pydantic import (
 
 from fairclust.datasets.spec import Catalogue, Name
 
-# Ending of the files that say where a source was found, or why not.
-RECORD_SUFFIX = ".source.json"
+# The file, in a source's folder, that says where the source was found, or why not.
+RECORD = "source.json"
 
 
 class ConfigError(ValueError):
@@ -117,8 +117,12 @@ class ResourceSpec(_Strict):
     """What one job asks for."""
 
     threads: int = Field(default=1, ge=1, description="Threads of a fit job (BLAS and numba alike).")
-    mem_mb: int = Field(default=2000, ge=300, description="Memory of a fit job; doubled at every retry.")
-    runtime: int = Field(default=120, ge=1, description="Minutes of a fit job; doubled at every retry.")
+    mem_mb: int = Field(
+        default=2000, ge=300, description="Memory of a fit job of small data; doubled at every retry."
+    )
+    runtime: int = Field(
+        default=120, ge=1, description="Minutes of a fit job of small data; doubled at every retry."
+    )
 
 
 class GridSpec(_Strict):
@@ -133,6 +137,9 @@ class MethodSpec(GridSpec):
 
     class_: str = Field(alias="class", pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")
     label: str | None = Field(default=None, description="Name in tables and figures.")
+    family: str = Field(
+        default="other", min_length=1, description="Kind of method, to filter by in the report."
+    )
     input: Literal["points", "graph"] = Field(
         default="points", description="What `fit` gets: the points, or their sparse neighbour graph."
     )
@@ -165,13 +172,14 @@ class GraphSpec(_Strict):
 
 
 class ReportSpec(_Strict):
-    """Tables and figures to make, by name."""
+    """Tables and figures to make, by name, and the page for readers."""
 
     tables: Names = Field(default_factory=list)
     figures: Names = Field(default_factory=list)
     formats: Annotated[list[Literal["png", "pdf", "svg"]], AfterValidator(_check_unique)] = Field(
         default=["png", "pdf"], min_length=1
     )
+    html: bool = Field(default=True, description="Whether to write report/index.html and report.zip.")
 
 
 class Config(Catalogue):
@@ -275,6 +283,8 @@ def load_config(raw: Mapping[str, Any], *, origin: str = "config/config.yaml") -
     ConfigError
         One line per problem: the key, what was found, what is expected, the nearest valid name.
     """
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"{origin} cannot be used:\n  - expected keys and values; found {_short(raw)}")
     try:
         return Config.model_validate(dict(raw))
     except ValidationError as error:

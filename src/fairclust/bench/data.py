@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairclust.bench.config import RECORD_SUFFIX
+from fairclust.bench.config import RECORD
 from fairclust.bench.store import atomic_write
 from fairclust.datasets.download import fetch_source, sha256_of
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
@@ -20,31 +20,31 @@ from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_prepared, write_skipped
 
 
-def obtain_source(
-    name: str, spec: Mapping[str, Any], raw: str | Path, asked: Mapping[str, Any], record: str | Path
-) -> None:
+def obtain_source(name: str, spec: Mapping[str, Any], folder: str | Path, asked: Mapping[str, Any]) -> None:
     """Fetch a source and write a record: status 'ok' with path and hash, or 'unavailable' with the reason.
+
+    The folder holds the file as well, and the record's path begins in it, so that it can be moved and shared.
 
     Parameters
     ----------
     name : str
     spec : mapping
         A `SourceSpec` as plain data.
-    raw : path
-        Folder of raw data.
+    folder : path
+        Output, of this source alone.
     asked : mapping
         `mirrors`, and `again`, the moment of a new try; kept in the record.
-    record : path
-        Output, JSON.
     """
+    folder = Path(folder)
     try:
-        path = fetch_source(name, SourceSpec.model_validate(spec), raw, asked["mirrors"])
-        found: dict[str, Any] = {"source": name, "status": "ok", "path": str(path), "sha256": sha256_of(path)}
+        path = fetch_source(name, SourceSpec.model_validate(spec), folder, asked["mirrors"])
+        place = str(path.relative_to(folder))
+        found: dict[str, Any] = {"source": name, "status": "ok", "path": place, "sha256": sha256_of(path)}
     except DatasetError as error:
         print(error, file=sys.stderr)
         found = {"source": name, "status": "unavailable", "reason": str(error)}
     found |= {"asked": dict(asked), "when": time.time()}
-    with atomic_write(Path(record)) as file:
+    with atomic_write(folder / RECORD) as file:
         file.write(json.dumps(found, indent=2).encode())
 
 
@@ -73,7 +73,7 @@ def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max
     save_graph(folder, W, info)
 
 
-def prepare_folder(name: str, spec: Mapping[str, Any], records: Sequence[str], folder: str | Path) -> None:
+def prepare_folder(name: str, spec: Mapping[str, Any], fetched: Sequence[str], folder: str | Path) -> None:
     """Prepare a data set, or write the folder of a skipped one.
 
     Parameters
@@ -81,24 +81,24 @@ def prepare_folder(name: str, spec: Mapping[str, Any], records: Sequence[str], f
     name : str
     spec : mapping
         A `DatasetSpec` as plain data.
-    records : sequence of str
-        Records of `obtain_source`; other paths (the user's own files) are passed over.
+    fetched : sequence of str
+        Folders of `obtain_source`, each named as its source.
     folder : path
         Output.
     """
     dataset = DatasetSpec.model_validate(spec["dataset"])
     sources = {key: SourceSpec.model_validate(value) for key, value in spec["sources"].items()}
-    found = {Path(record).name.removesuffix(RECORD_SUFFIX): Path(record) for record in records}
+    folders = {Path(path).name: Path(path) for path in fetched}
     paths: dict[str, Path] = {}
     try:
         for source, stated in sources.items():
             if stated.reads_in_place:
                 paths[source] = Path(str(stated.path))
                 continue
-            record = json.loads(found[source].read_text())
+            record = json.loads((folders[source] / RECORD).read_text())
             if record["status"] != "ok":
                 raise DatasetError(record["reason"])
-            paths[source] = Path(record["path"])
+            paths[source] = folders[source] / record["path"]
         save_prepared(prepare_dataset(name, dataset, paths, sources), folder)
     except Exception as error:
         # A generator of the user's may raise anything; the other data sets go on all the same.

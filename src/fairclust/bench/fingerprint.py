@@ -24,6 +24,8 @@ def _module_file(module: str) -> Path | None:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return None
+    except Exception as error:  # the code of a package above the module, which may be anybody's
+        raise ClassNotFound(f"{module!r} cannot be imported: {type(error).__name__}: {error}") from None
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
@@ -133,21 +135,33 @@ def file_fingerprint(*modules: str) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
-def unknown_parameters(path: str, names: set[str]) -> list[str]:
-    """Names that the class's own ``__init__`` does not take; empty if that cannot be told from the source."""
+def class_parameters(path: str) -> set[str] | None:
+    """Names that a class's ``__init__``, own or inherited, takes; None if the source hides it."""
     module, _, name = path.rpartition(".")
     file = _module_file(module)
     if file is None:
-        return []
-    for node in ast.iter_child_nodes(_tree(file)):
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            for item in node.body:
-                if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-                    if item.args.kwarg is not None:
-                        return []
-                    taken = {a.arg for a in [*item.args.args, *item.args.kwonlyargs]}
-                    return sorted(names - taken)
-    return []
+        return None
+    # Where each name at the top of the module comes from.
+    homes = {node.name: node for node in ast.iter_child_nodes(_tree(file)) if isinstance(node, ast.ClassDef)}
+    imported = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.iter_child_nodes(_tree(file))
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+        for alias in node.names
+    }
+    if name not in homes:
+        return None
+    for item in homes[name].body:
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            taken = {a.arg for a in [*item.args.args[1:], *item.args.kwonlyargs]}
+            return None if item.args.kwarg is not None else taken
+    for base in homes[name].bases:
+        if isinstance(base, ast.Name) and base.id != name:
+            own = f"{module}.{base.id}" if base.id in homes else imported.get(base.id)
+            found = class_parameters(own) if own is not None else None
+            if found is not None:
+                return found
+    return None
 
 
 def class_fingerprint(path: str) -> str:

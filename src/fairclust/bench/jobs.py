@@ -5,6 +5,7 @@ Imports nothing heavy: the thread settings must be in place before NumPy and num
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -12,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ _THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+
+_FULL = "\nThe disk is full. What is finished is kept: make room, then the same command again."
 
 
 class JobFailed(SystemExit):
@@ -66,15 +69,22 @@ def job(snakemake: Any) -> Iterator[None]:
         os.environ[variable] = str(snakemake.threads)
     sys.path.insert(0, str(Path.cwd()))  # classes of the user's own, beside the Snakefile
     log = Path(snakemake.log[0])
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("w", buffering=1) as file:
-        try:
-            with redirect_stdout(file), redirect_stderr(file):
-                yield
-        except Exception as error:
-            traceback.print_exc(file=file)
-            raise JobFailed(
-                f"{snakemake.rule}: {type(error).__name__}: {error}\n(full trace: {log})"
-            ) from None
-    record = Path(str(log) + ".json")
-    record.write_text(json.dumps({"rule": snakemake.rule, "end": time.time(), "seconds": _process_age()}))
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w", buffering=1) as file:
+            try:
+                with redirect_stdout(file), redirect_stderr(file):
+                    yield
+            except Exception:
+                with suppress(OSError):  # a full disk has no room for it either
+                    traceback.print_exc(file=file)
+                raise
+    except Exception as error:
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = _FULL if full else ""
+        raise JobFailed(
+            f"{snakemake.rule}: {type(error).__name__}: {error}{hint}\n(full trace: {log})"
+        ) from None
+    record = {"rule": snakemake.rule, "end": time.time(), "seconds": _process_age()}
+    with suppress(OSError):  # only for the summary's sake
+        Path(str(log) + ".json").write_text(json.dumps(record))

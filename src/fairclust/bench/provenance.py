@@ -31,15 +31,18 @@ def git_commit() -> str:
         return "unknown"
 
 
+@cache
+def installed_version(package: str) -> str:
+    """Version of a package, or 'not installed'."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages that can change a number."""
-    versions = {}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = "not installed"
-    return versions
+    return {package: installed_version(package) for package in _PACKAGES}
 
 
 def provenance() -> dict[str, Any]:

@@ -150,5 +150,16 @@ def _write_index(index: Path, lines: list[dict[str, Any]]) -> None:
 
 
 def read_index(index: Path) -> list[dict[str, Any]]:
-    """Records of a block's index."""
-    return [json.loads(line) for line in Path(index).read_text().splitlines()]
+    """Records of a block's index.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged.
+    """
+    try:
+        return [json.loads(line) for line in Path(index).read_text().splitlines()]
+    except ValueError as error:
+        raise ValueError(
+            f"{index} is damaged ({error}). Fix: delete it and run again; finished cells are kept"
+        ) from None

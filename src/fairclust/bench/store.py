@@ -52,6 +52,22 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def read_table(path: Path) -> Any:
+    """A table of the results, written as Parquet.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged.
+    """
+    try:
+        return pq.read_table(io.BytesIO(path.read_bytes())).to_pandas()
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}). Fix: delete it and run again; finished cells are kept"
+        ) from None
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
@@ -99,6 +115,11 @@ class CellStore:
         entries = [(json.loads(text), data, dtype) for text, data, dtype in found]
         record, data, dtype = max(entries, key=lambda entry: entry[0].get("finished") or 0)
         return record, None if data is None else np.frombuffer(data, dtype)
+
+    def list_keys(self) -> list[str]:
+        """The keys of all cells."""
+        loose = [file.stem for file in self.folder.glob("*.npz")]
+        return list(dict.fromkeys([*loose, *(key for pack in self._read_packs() for key in pack)]))
 
     def compact(self, keys: Iterable[str], name: str = "pack") -> None:
         """Move single files into the pack `name`; other packs, and files of other jobs, are left alone.

@@ -1,4 +1,4 @@
-"""The command `fairclust`: a CSV in, labels and metrics out; the methods; how far a run is; scaffolds."""
+"""The command `fairclust`: fit a CSV, list methods, scaffold one, look how far a run is, merge results."""
 
 from __future__ import annotations
 
@@ -61,12 +61,16 @@ def _parser() -> argparse.ArgumentParser:
         help="laid over config/config.yaml; may be repeated",
     )
     status.add_argument("--cores", type=int, default=1, help="for the estimate (default: %(default)s)")
+
+    merge = commands.add_parser("merge", help="join result folders; tables and report are made anew")
+    merge.add_argument("folders", type=Path, nargs="+", help="result folders of runs that have ended")
+    merge.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="new or empty")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    from fairclust.cli import fit, scaffold, status
+    from fairclust.cli import fit, merge, scaffold, status
 
     args = _parser().parse_args(arguments)
     try:
@@ -76,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             lines = fit.list_methods()
         elif args.command == "new-method":
             lines = scaffold.run(args)
+        elif args.command == "merge":
+            lines = merge.run(args)
         else:
             lines = status.run(args)
     except (CommandError, OSError) as error:

@@ -28,8 +28,8 @@ class Generated(NamedTuple):
         For a graph: symmetric affinity of its nodes.
     truth : ndarray of int, shape (N,), optional
         True clusters, codes from 0.
-    categories : tuple of tuple of str, optional
-        For the last columns, if these hold codes of categories: the values that the codes stand for.
+    categories : sequence of sequence of str
+        For the last columns, which hold codes of categories and are not scaled: the categories by code.
     """
 
     X: np.ndarray

@@ -71,5 +71,5 @@ def load_graph(folder: str | Path) -> tuple[sp.csr_array, dict[str, Any]]:
             return W, json.loads(str(file["info"]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise DatasetError(
-            f"'{folder}' holds no graph ({type(error).__name__}: {error}). Fix: build it again"
+            f"'{folder}' holds no graph ({type(error).__name__}: {error}). Fix: delete it, run again"
         ) from error

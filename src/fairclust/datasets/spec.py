@@ -282,17 +282,12 @@ class DatasetSpec(_Spec):
         if self.source is not None and self.params:
             raise ValueError("'params' belongs to a generator")
         if self.generator is not None:
-            foreign = {
-                "reader",
-                "features",
-                "categorical",
-                "sensitive",
-                "drop_rows",
-                "truth",
-                "edges",
-            } & self.model_fields_set
+            own = {"reader", "features", "categorical", "sensitive", "drop_rows", "truth", "edges"}
+            foreign = own & self.model_fields_set
             if foreign:
                 raise ValueError(f"a generated data set has no {', '.join(sorted(foreign))}")
+        if not self.features and not self.categorical:
+            raise ValueError("a data set needs a column in 'features' or in 'categorical'")
         if self.edges is not None:
             foreign = {"features", "categorical", "truth", "scale"} & self.model_fields_set
             if foreign:
@@ -301,8 +296,6 @@ class DatasetSpec(_Spec):
                 raise ValueError("a graph needs 'sensitive.source', the file with the groups of its nodes")
         elif self.generator is None and "components" in self.model_fields_set:
             raise ValueError("'components' belongs to a graph, which needs 'edges' or a generator")
-        elif not self.features and not self.categorical:
-            raise ValueError("a data set needs a column in 'features' or in 'categorical'")
         if len(set(self.scale)) < len(self.scale):
             raise ValueError("'scale' holds a step twice")
         return self

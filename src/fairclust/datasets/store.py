@@ -128,7 +128,7 @@ def read_card(folder: str | Path) -> dict[str, Any]:
     try:
         return json.loads((Path(folder) / CARD).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise DatasetError(f"'{folder}' holds no data card ({error}). Fix: prepare it again") from error
+        raise DatasetError(f"'{folder}' holds no data card ({error}). Fix: delete it, run again") from error
 
 
 def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
@@ -164,12 +164,13 @@ def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
         names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise DatasetError(
-            f"'{folder}' holds no prepared data set ({type(error).__name__}: {error}). Fix: prepare it again"
+            f"'{folder}' holds no prepared data set ({type(error).__name__}: {error}). "
+            "Fix: delete it, run again"
         ) from error
     if X.shape != (card["rows"], len(names[0])) or groups.shape != (card["rows"],):
         raise DatasetError(
             f"'{folder}': X {X.shape} and groups {groups.shape} do not fit the card "
-            f"({card['rows']} rows, {len(names[0])} columns). Fix: prepare it again"
+            f"({card['rows']} rows, {len(names[0])} columns). Fix: delete it, run again"
         )
     return PreparedDataset(X, groups, *names, card, W, truth)
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
+from fairclust.bench.store import read_table
 from fairclust.metrics.table import METRICS, Direction
 
 
@@ -76,7 +77,7 @@ def load_cells(scores: Path) -> pd.DataFrame:
         The scores with `nll`, `soft_delta`, `min_distance` and `accuracy`, and `seconds` (of the clock) and
         `cpu_seconds`; NaN where a cell has none.
     """
-    frame = pd.read_parquet(scores)
+    frame = read_table(scores)
     stated = [json.loads(text) if isinstance(text, str) else {} for text in frame["estimator"]]
     for name, attribute in _ESTIMATOR.items():
         frame[name] = pd.Series([one.get(attribute) for one in stated], index=frame.index, dtype=float)
@@ -84,6 +85,6 @@ def load_cells(scores: Path) -> pd.DataFrame:
     runs = scores.with_name("runs.parquet")
     if not runs.is_file():
         return frame.assign(seconds=np.nan, cpu_seconds=np.nan)
-    costs = pd.read_parquet(runs, columns=["key", "wall_seconds", "cpu_seconds"])
+    costs = read_table(runs)[["key", "wall_seconds", "cpu_seconds"]]
     costs = costs[costs.key.notna()].drop_duplicates("key").rename(columns={"wall_seconds": "seconds"})
     return frame.merge(costs, on="key", how="left")

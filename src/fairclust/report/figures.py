@@ -19,7 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fairclust.bench.store import CellStore, atomic_write
+from fairclust.bench.store import CellStore, atomic_write, read_table
 from fairclust.datasets.errors import DatasetSkipped
 from fairclust.datasets.store import PreparedDataset, load_prepared
 from fairclust.report.catalogue import FIGURES, PAPER_TABLES, FigureKind, Names
@@ -99,12 +99,21 @@ class Material:
     stores: Path = Path()
 
 
+def look(number: int) -> tuple[str, str]:
+    """Colour and mark of a line, different for the first few dozen."""
+    return COLOURS[number % len(COLOURS)], MARKS[(number + number // len(COLOURS)) % len(MARKS)]
+
+
 def _panels(material: Material) -> Iterator[tuple[Figure, Axes, pd.DataFrame]]:
     """A panel for each K, titled; with nothing to show it says why and is not handed out."""
     ks = sorted(material.cells.n_clusters.unique())
-    size = (5.6 * max(1, len(ks)), 3.8)
-    figure, panels = plt.subplots(1, max(1, len(ks)), figsize=size, squeeze=False)
-    for axes, k in zip(panels[0], ks or [0], strict=True):
+    n_columns = min(3, max(1, len(ks)))
+    n_rows = max(1, -(-len(ks) // n_columns))
+    size = (6.4 * n_columns, 3.8 * n_rows)
+    figure, panels = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained")
+    for axes in panels.flat[max(1, len(ks)) :]:
+        axes.set_axis_off()
+    for axes, k in zip(panels.flat, ks or [0], strict=False):
         cells = material.cells[material.cells.n_clusters == k]
         if (cells.status == "ok").any():
             axes.set_title(f"{material.title}, K = {k}")
@@ -149,7 +158,7 @@ def plot_front(material: Material) -> Figure:
     for figure, axes, at_k in _panels(material):  # noqa: B007
         if at_k.empty:
             continue
-        cost = "ncut" if at_k.sse.isna().all() else material.kind.cost
+        cost = material.kind.cost if at_k[material.kind.cost].notna().any() else "ncut"
         axes.set_xlabel(COLUMNS[cost].label)
         axes.set_ylabel(COLUMNS[fairness].label)
         axes.xaxis.set_major_locator(MaxNLocator(6))
@@ -158,11 +167,8 @@ def plot_front(material: Material) -> Figure:
         beyond = []
         for number, (method, cells) in enumerate(at_k.groupby("method")):
             best, name = best_starts(cells), material.shown.method(str(method))
-            style: dict[str, Any] = {
-                "color": COLOURS[number % len(COLOURS)],
-                # Every round through the colours has other marks.
-                "marker": MARKS[(number + number // len(COLOURS)) % len(MARKS)],
-            }
+            colour, mark = look(number)
+            style: dict[str, Any] = {"color": colour, "marker": mark}
             if (best[cost] > limit).any():
                 beyond.append(f"{name} (up to {best[cost].max():,.0f})")
                 best = best[best[cost] <= limit]
@@ -179,7 +185,8 @@ def plot_front(material: Material) -> Figure:
             if method in reported:
                 style |= {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.5}
                 axes.plot(*reported[method], linestyle="", **style)
-        axes.legend(frameon=False, fontsize=9)
+        # Beside the axes: a dozen methods would cover the points.
+        axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1.02))
         notes = ["hollow: reported"] if len(reported) else []
         notes += ["dearer than shown: " + ", ".join(beyond)] if beyond else []
         text = "\n".join(wrap("; ".join(notes), 70))
@@ -261,10 +268,10 @@ def plot_cost_by_k(material: Material) -> Figure:
         return figure
     for number, (lam, cells) in enumerate(ok.groupby("lam")):
         grouped = cells.groupby("n_clusters")[material.kind.cost]
-        colour, middle = COLOURS[number % len(COLOURS)], grouped.median()
+        (colour, mark), middle = look(number), grouped.median()
         axes.fill_between(middle.index, grouped.min(), grouped.max(), color=colour, alpha=0.18, linewidth=0)
         label = f"λ = {lam:g}" + (" (vanilla)" if lam == 0 else "")
-        axes.plot(middle.index, middle, color=colour, marker=MARKS[number % len(MARKS)], label=label)
+        axes.plot(middle.index, middle, color=colour, marker=mark, label=label)
     axes.set_xlabel("K")
     axes.set_ylabel(COLUMNS[material.kind.cost].label)
     axes.legend(frameon=False)
@@ -395,7 +402,7 @@ def plot_figures(
 
     plots = PLOTS | SPECTRAL_PLOTS
     frame = load_cells(scores)
-    steps = pd.read_parquet(scores.with_name("steps.parquet"))
+    steps = read_table(scores.with_name("steps.parquet"))
     for stem, (name, dataset) in requests.items():
         kind = FIGURES[name]
         mine = frame.dataset.str.startswith(kind.across) if kind.across else frame.dataset == dataset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -42,7 +43,15 @@ def _latex(text: object) -> str:
     return "".join(_LATEX.get(c, "--" if c == "–" else c) for c in str(text))
 
 
-def write_table(stem: Path, data: pd.DataFrame, shown: pd.DataFrame, *, title: str, notes: list[str]) -> None:
+def write_table(
+    stem: Path,
+    data: pd.DataFrame,
+    shown: pd.DataFrame,
+    *,
+    title: str,
+    notes: list[str],
+    lead: Iterable[str] = (),
+) -> None:
     """Write a table in three forms.
 
     Parameters
@@ -56,6 +65,8 @@ def write_table(stem: Path, data: pd.DataFrame, shown: pd.DataFrame, *, title: s
     title : str
     notes : list of str
         Rules, counts and reasons, printed below the table.
+    lead : iterable of str
+        What a reader of a long table should see first, printed above it in Markdown.
     """
     with atomic_write(stem.with_suffix(".csv")) as file:
         data.to_csv(file, index=False)
@@ -65,6 +76,8 @@ def write_table(stem: Path, data: pd.DataFrame, shown: pd.DataFrame, *, title: s
     markdown = [
         f"# {title}",
         "",
+        *(f"- {n}" for n in lead),
+        *([""] if lead else []),
         *(f"| {' | '.join(row)} |" for row in cells),
         "",
         *(f"- {n}" for n in notes),

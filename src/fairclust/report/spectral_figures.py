@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fairclust.report.columns import COLUMNS
-from fairclust.report.figures import COLOURS, MARKS, Material, _footnote, _say_why
+from fairclust.report.figures import COLOURS, Material, _footnote, _say_why, look
 from fairclust.report.selection import best_starts
 
 
@@ -31,7 +31,7 @@ def _draw_lines(axes: Axes, material: Material, x: str, metric: str) -> pd.DataF
     methods = sorted(material.cells.method.unique())
     for method, cells in _lines(material.cells, metric):
         number = methods.index(method)
-        colour, mark = COLOURS[number % len(COLOURS)], MARKS[number % len(MARKS)]
+        colour, mark = look(number)
         grouped, label = cells.groupby(x)[metric], material.shown.method(method)
         if cells.lam.notna().any():
             label += f", λ = {cells.lam.max():g}"

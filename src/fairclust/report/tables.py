@@ -276,5 +276,9 @@ def make_tables(names: Iterable[str], scores: Path, folder: Path, shown: Names) 
     for name in names:
         if name == "overview":
             _overview(frame, shown, folder / name)
+        elif name == "reproduction":
+            from fairclust.report.scoreboard import write_scoreboard  # it is built upon `compare`
+
+            write_scoreboard(frame, shown, folder / name)
         else:
             _paper_table(PAPER_TABLES[name], frame, shown, folder / name)

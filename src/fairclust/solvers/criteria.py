@@ -83,6 +83,8 @@ def make_criterion(
     if max_gap is not None:
         if not max_gap >= 0:
             raise ValueError(f"max_gap must be at least 0, found {max_gap}")
+        if max_gap < 1e-12:
+            return exact_shares(sizes / sizes.sum())
         return gap_bound(float(max_gap), sizes.astype(float))
     if min_balance is not None:
         largest = sizes.min() / sizes.max()

@@ -168,18 +168,29 @@ def solve(potentials: Potentials, criterion: Criterion, start: np.ndarray | None
         found = min(found, slow, key=lambda prices: prices.error)
     if potentials.a.dtype != np.float64 or not criterion.rows.size:
         return found
+    found, tight = _deepen(potentials, criterion, found)
+    if not tight:
+        # Groups of a point or two: prices far from zero, found by small drops only.
+        slow = dual_prices(potentials, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
+        slow, _ = _deepen(potentials, criterion, slow)
+        found = max(found, slow, key=lambda prices: lower_bound(potentials, criterion, prices))
+    return found
+
+
+def _deepen(potentials: Potentials, criterion: Criterion, found: Prices) -> tuple[Prices, bool]:
+    """Lower temperatures, until the soft assignment's cost meets the bound; whether it nearly does."""
     least = lower_bound(potentials, criterion, found)
     for level in _DEEPER:
-        if found.cost - least <= _TIGHT * abs(least):
+        if abs(found.cost - least) <= _TIGHT * abs(least):
             break
-        lower = dual_prices(
+        new = dual_prices(
             potentials, criterion, start=found.multipliers, levels=(level,), max_steps=_STEPS, tol=_TOL
         )
-        found, least, before = lower, lower_bound(potentials, criterion, lower), (found, least)
-        if least < before[1]:
-            found, least = before
+        new_least = lower_bound(potentials, criterion, new)
+        if new_least < least:
             break
-    return found
+        found, least = new, new_least
+    return found, abs(found.cost - least) <= 100 * _TIGHT * abs(least)
 
 
 def round_prices(

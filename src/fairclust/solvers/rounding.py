@@ -26,7 +26,7 @@ _TOLERANCE = 0.05
 # Where rows must be broken: a point's worth of excess, in terms of the cost.
 _WORST, _ALL = 100.0, 10.0
 # Larger tables are rounded by a flow where the rows cannot all be met: within a point, fast.
-_SEARCHED_CELLS = 24
+_SEARCHED_CELLS = 30
 _PRICED = 0.2
 
 

@@ -1,0 +1,256 @@
+"""Fronts as inline SVG; `page/page.js` draws them again for other metrics, by the same rules."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup, escape
+
+from fairclust.metrics.table import METRICS
+from fairclust.report.leaderboard import COSTS, FAIRNESS, pareto
+
+SHOWN = (*COSTS, *FAIRNESS)
+WIDTH, HEIGHT = 400, 270
+LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
+# Okabe and Ito's eight colours (in style.css) and eight shapes: 64 pairs before one repeats.
+SHAPES = (
+    "M4.2 0A4.2 4.2 0 1 1-4.2 0A4.2 4.2 0 1 1 4.2 0Z",
+    "M-3.8-3.8H3.8V3.8H-3.8Z",
+    "M0-4.8L4.6 3.4H-4.6Z",
+    "M0-5.2L5.2 0L0 5.2L-5.2 0Z",
+    "M0 4.8L4.6-3.4H-4.6Z",
+    "M-1.7-5H1.7V-1.7H5V1.7H1.7V5H-1.7V1.7H-5V-1.7H-1.7Z",
+    "M-5-2.6L-2.6-5L0-2.4L2.6-5L5-2.6L2.4 0L5 2.6L2.6 5L0 2.4L-2.6 5L-5 2.6L-2.4 0Z",
+    "M0-5.6L1.4-1.9L5.3-1.7L2.3.7L3.3 4.5L0 2.3L-3.3 4.5L-2.3.7L-5.3-1.7L-1.4-1.9Z",
+)
+
+
+def look(number: int) -> tuple[int, int]:
+    """Colour and shape of a method by its place in the list of methods."""
+    return number % 8, (number + number // 8) % 8
+
+
+def setting_text(params: Mapping[str, Any], varied: Sequence[str]) -> str:
+    """The parameters that differ among a method's settings, lambda first."""
+    names = sorted((name for name in varied if name in params), key=lambda name: (name != "lam", name))
+    return ", ".join(f"{'λ' if n == 'lam' else n} = {_plain(params[n])}" for n in names)
+
+
+def _plain(value: Any) -> str:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:,.10g}" if is_number else str(value)
+
+
+def with_settings(points: pd.DataFrame) -> pd.DataFrame:
+    """`points` with a column `setting`: what distinguishes it among those of its method on its data."""
+    text = pd.Series("", index=points.index)
+    for _, of in points.groupby(["dataset", "n_clusters", "method"], sort=False):
+        params = [_params(p) for p in of.params]
+        keys = sorted({key for p in params for key in p})
+        varied = [key for key in keys if len({json.dumps(p.get(key), sort_keys=True) for p in params}) > 1]
+        if any("lam" in p for p in params) and "lam" not in varied:
+            varied.append("lam")
+        text.loc[of.index] = [setting_text(p, varied) for p in params]
+    return points.assign(setting=text)
+
+
+def _params(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers between `low` and `high`."""
+    raw = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next((m * power for m in (1, 2, 2.5, 5) if m * power >= raw * 0.9999), 10 * power)
+    first = math.ceil(low / step - 1e-9)
+    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def tick_text(value: float) -> str:
+    """A tick's number, short."""
+    size = abs(value)
+    if size >= 1e6:
+        return f"{value / 1e6:.6g}M"
+    if size >= 1e4:
+        return f"{value / 1e3:.6g}k"
+    return f"{value:.6g}" if size > 1e-12 else "0"
+
+
+def _domain(
+    cost: np.ndarray, fair: np.ndarray, metric: str, on: np.ndarray, several: np.ndarray
+) -> tuple[float, float, float, float]:
+    """What the axes span: the front of methods with several settings and somewhat more.
+
+    A lone control far off, or an unbounded error, would squeeze everything else.
+    """
+    reach = on & several if (on & several).any() else on
+    low, high = cost.min(), cost[reach].max()
+    x1 = min(cost.max(), max(low + 1.6 * (high - low), 1.1 * low))
+    shown = fair[cost <= x1]
+    y0, y1 = shown.min(), shown.max()
+    if math.isinf(METRICS[metric].range[1]):
+        y1 = min(y1, max(1.15 * fair[on].max(), y0 + 1e-3))
+    x_pad = 0.05 * (x1 - low) or 0.05 * abs(low) or 1
+    y_pad = 0.06 * (y1 - y0) or 0.05
+    return low - x_pad, x1 + x_pad, y0 - y_pad, y1 + y_pad
+
+
+def front_chart(
+    points: pd.DataFrame, methods: Sequence[str], labels: Mapping[str, str], title: str
+) -> dict[str, Any]:
+    """The front of one data set and K, at the first cost and the first fairness metric that it has.
+
+    Parameters
+    ----------
+    points : DataFrame
+        `leaderboard.settings` of one data set and K, with a column `setting`.
+    methods : sequence of str
+        All methods of the page: their order decides colours and shapes.
+    labels : mapping
+        Method to name for readers.
+    title : str
+
+    Returns
+    -------
+    dict
+        title, svg (Markup), front (rows of a table), note (what is not shown), keys (methods on the front as
+        numbers); None for svg if there is nothing to show.
+    """
+    cost_name = next((name for name in COSTS if np.isfinite(points[name]).any()), COSTS[0])
+    fair_name = FAIRNESS[0]
+    number = {name: i for i, name in enumerate(methods)}
+    # To the digits that the page holds, so that the browser comes to the same fronts.
+    points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
+    points = points.sort_values([cost_name, "method", "params"], ignore_index=True)
+    cost, fair = points[cost_name].to_numpy(float), points[fair_name].to_numpy(float)
+    finite = np.isfinite(cost) & np.isfinite(fair)
+    if not finite.any():
+        return {"title": title, "svg": None, "front": [], "note": "no cell ended well", "keys": []}
+    higher = METRICS[fair_name].direction == "higher"
+    on = pareto(cost, fair, higher)
+    of_method, rows = points.method.to_numpy(), points.to_dict("records")
+    count = points.groupby("method").params.transform("nunique").to_numpy()
+    x0, x1, y0, y1 = _domain(cost[finite], fair[finite], fair_name, on[finite], (count > 1)[finite])
+    inside = finite & (cost <= x1) & (fair <= y1)
+
+    def at(c: float, f: float) -> tuple[float, float]:
+        return (
+            round(LEFT + (c - x0) / (x1 - x0) * (RIGHT - LEFT), 1),
+            round(BOTTOM - (f - y0) / (y1 - y0) * (BOTTOM - TOP), 1),
+        )
+
+    own = np.zeros(len(points), bool)
+    for method in pd.unique(of_method):
+        mine = of_method == method
+        own[mine] = pareto(cost[mine], fair[mine], higher)
+    axes = [_x_tick(at(v, y0)[0], v) for v in ticks(x0, x1)] + [
+        _y_tick(at(x0, v)[1], v) for v in ticks(y0, y1)
+    ]
+    lines, uses = [], []
+    for method in pd.unique(of_method):
+        mine = np.flatnonzero(own & inside & (of_method == method))
+        if len(mine) > 1:
+            path = " ".join(f"{x:g},{y:g}" for x, y in (at(cost[i], fair[i]) for i in mine))
+            lines.append(
+                f'<polyline class="l c{look(number[method])[0]}" data-m="{number[method]}" points="{path}"/>'
+            )
+    # Faint marks first, so that the front lies on top.
+    for i in sorted(range(len(points)), key=lambda i: (on[i], own[i])):
+        m = number[of_method[i]]
+        colour, shape = look(m)
+        level = "on" if on[i] else "own" if own[i] else "off"
+        x, y = at(cost[i], fair[i]) if inside[i] else (0, 0)
+        values = ",".join(_short(rows[i][name]) for name in SHOWN)
+        hidden = "" if inside[i] else ' display="none"'
+        tip = f"{labels[of_method[i]]}: {describe(rows[i], cost_name, fair_name)}"
+        uses.append(
+            f'<use href="#m{shape}" class="p c{colour} {level}" transform="translate({x:g} {y:g})"{hidden} '
+            f'data-m="{m}" data-s="{escape(rows[i]["setting"])}" data-r="{rows[i]["seed"]}" '
+            f'data-v="{values}"><title>{escape(tip)}</title></use>'
+        )
+    stairs = _stairs([at(cost[i], fair[i]) for i in np.flatnonzero(on & inside)], higher)
+    words = f"{METRICS[fair_name].label} ({'higher' if higher else 'lower'} is better)"
+    svg = (
+        f'<svg class="front" viewBox="0 0 {WIDTH} {HEIGHT}" role="group" tabindex="0" '
+        f'aria-label="{escape(title)}: cost and fairness of {int(inside.sum())} settings" '
+        f'data-plot="{LEFT},{RIGHT},{TOP},{BOTTOM}">'
+        f'<path class="stairs" d="{stairs}"/><g class="axes">{"".join(axes)}</g>'
+        f'<text class="xl" x="{(LEFT + RIGHT) / 2:g}" y="{HEIGHT - 8}">'
+        f"{METRICS[cost_name].label} (lower is better)</text>"
+        f'<text class="yl" transform="translate(11 {(TOP + BOTTOM) / 2:g}) rotate(-90)">{words}</text>'
+        f'<g class="lines">{"".join(lines)}</g><g class="points">{"".join(uses)}</g></svg>'
+    )
+    front = [
+        [
+            labels[of_method[i]],
+            rows[i]["setting"] or "–",
+            str(rows[i]["seed"]),
+            value_text(cost_name, cost[i]),
+            value_text(fair_name, fair[i]),
+        ]
+        for i in np.flatnonzero(on)
+    ]
+    return {
+        "title": title,
+        "svg": Markup(svg),  # every text in it is escaped above
+        "front": front,
+        "head": [METRICS[cost_name].label, METRICS[fair_name].label],
+        "note": _left_out(of_method, inside, labels),
+        "keys": [number[m] for m in pd.unique(of_method[on & inside])],
+    }
+
+
+def _short(value: float) -> str:
+    return "" if pd.isna(value) else f"{value:.7g}"
+
+
+def value_text(metric: str, value: float) -> str:
+    """A metric's value for readers."""
+    if math.isnan(value):
+        return "–"
+    return "∞" if math.isinf(value) else f"{value:,.{METRICS[metric].decimals}f}"
+
+
+def describe(point: Mapping[str, Any], cost: str, fairness: str) -> str:
+    """A point in words: setting, seed, cost, fairness."""
+    parts = [*filter(None, [point["setting"]]), f"seed {point['seed']}"]
+    parts += [f"{METRICS[name].label} {value_text(name, point[name])}" for name in (cost, fairness)]
+    return ", ".join(parts)
+
+
+def _x_tick(x: float, value: float) -> str:
+    line = f'<path d="M{x:g} {TOP}V{BOTTOM}"/>'
+    return f'{line}<text x="{x:g}" y="{BOTTOM + 15}" class="x">{tick_text(value)}</text>'
+
+
+def _y_tick(y: float, value: float) -> str:
+    line = f'<path d="M{LEFT} {y:g}H{RIGHT}"/>'
+    return f'{line}<text x="{LEFT - 6}" y="{y + 4:g}" class="y">{tick_text(value)}</text>'
+
+
+def _stairs(front: list[tuple[float, float]], higher: bool) -> str:
+    """The region that the front dominates: from each point to the right, and away from the good side."""
+    if not front:
+        return ""
+    base = BOTTOM if higher else TOP
+    path = f"M{front[0][0]:g} {base}V{front[0][1]:g}"
+    path += "".join(f"H{x:g}V{y:g}" for x, y in front[1:])
+    return f"{path}H{RIGHT}V{base}Z"
+
+
+def _left_out(of_method: np.ndarray, inside: np.ndarray, labels: Mapping[str, str]) -> str:
+    gone = of_method[~inside]
+    if not len(gone):
+        return ""
+    parts = [f"{labels[m]} ({int((gone == m).sum())})" for m in pd.unique(gone)]
+    return f"Beyond the edges, or without a finite value: {', '.join(parts)}."

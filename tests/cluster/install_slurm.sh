@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Install what tests/cluster/slurm.py starts, if it is not there: Debian's SLURM, munge and MariaDB.
+set -euo pipefail
+packages=(munge slurmctld slurmd slurm-client slurmdbd mariadb-server)
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+fail() {
+  echo "make test-slurm: $1; these packages are missing: ${missing[*]}" >&2
+  exit 1
+}
+command -v apt-get >/dev/null || fail "there is no apt-get"
+[ "$(id -u)" = 0 ] || fail "packages can only be installed by root"
+export DEBIAN_FRONTEND=noninteractive
+# Daemons that the packages may start are not touched: the tests start their own, on ports of their own.
+apt-get update -qq || fail "apt-get update failed"
+apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null || fail "apt-get install failed"

@@ -1,0 +1,267 @@
+"""A SLURM of three nodes on the loopback interface, without systemd and cgroups, all in one folder.
+
+Debian's packages: munge, slurmctld, slurmd, slurm-client, slurmdbd, mariadb-server. Needs root. Every daemon
+is a child of this process, and nothing else is ended than these and the jobs that they run.
+"""
+
+import contextlib
+import getpass
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmdbd", "mariadbd", "mariadb-install-db", "sbatch", "sacct")
+# Where commands look inside a job: the executor plugin takes SLURM_CONF out of the environment of its steps.
+SYSTEM_WIDE = Path("/etc/slurm/slurm.conf")
+NODES = ("node1", "node2", "node3")
+ACCOUNT, PARTITION = "bench", "main"
+MARK = "FAIRCLUST_TEST_CLUSTER"
+# The jobs' memory is watched by polling, so sudden ends of jobs are noticed within a second or two.
+CONFIGURATION = """
+ClusterName=fairclust
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+JobAcctGatherParams=OverMemoryKill
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory,CR_LLN
+SchedulerType=sched/backfill
+SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0
+ReturnToService=2
+SlurmdTimeout=8
+KillWait=5
+OverTimeLimit=0
+MinJobAge=600
+SlurmdParameters=config_overrides
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool/%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={ports[1]}
+AccountingStoragePass={folder}/munge.socket
+AccountingStorageEnforce=associations
+{nodes}
+PartitionName={partition} Nodes=ALL Default=YES MaxTime=UNLIMITED DefMemPerCPU=200 State=UP
+"""
+ACCOUNTING = """
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+DbdHost={host}
+DbdAddr=127.0.0.1
+DbdPort={ports[1]}
+SlurmUser=root
+PidFile={folder}/slurmdbd.pid
+LogFile={folder}/slurmdbd.log
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={ports[2]}
+StorageUser=slurm
+StoragePass=slurm
+StorageLoc=slurm_acct_db
+"""
+
+
+def missing():
+    """What keeps a cluster from being started here, or ''."""
+    absent = [name for name in PROGRAMS if shutil.which(name) is None]
+    if absent:
+        return f"not installed: {', '.join(absent)} (`make test-slurm` installs Debian's packages)"
+    if os.geteuid() != 0:
+        return "SLURM's daemons need root here"
+    return f"this machine has a SLURM of its own, see {SYSTEM_WIDE}" if SYSTEM_WIDE.exists() else ""
+
+
+def wait_until(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what}: not within {seconds} s")
+        time.sleep(0.2)
+
+
+def _free_ports(number):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+class Cluster:
+    """The daemons; a context manager.
+
+    `env` is what a command needs to talk to this cluster.
+    """
+
+    def __init__(self, folder, cpus=2, memory_mb=8000):
+        self.folder = Path(folder)
+        self.processes = {}
+        self.configuration = self.folder / "slurm.conf"
+        # The second marks the jobs' processes.
+        self.env = {"SLURM_CONF": str(self.configuration), MARK: str(self.folder)}
+        host, self.ports = socket.gethostname().partition(".")[0], _free_ports(3 + len(NODES))
+        values = {"folder": self.folder, "host": host, "ports": self.ports, "partition": PARTITION}
+        nodes = "\n".join(
+            f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} "
+            f"RealMemory={memory_mb} State=UNKNOWN"
+            for name, port in zip(NODES, self.ports[3:], strict=True)
+        )
+        for name in NODES:
+            (self.folder / "spool" / name).mkdir(parents=True)
+        (self.folder / "state").mkdir()
+        self.configuration.write_text(CONFIGURATION.format(**values, nodes=nodes))
+        accounting = self.folder / "slurmdbd.conf"
+        accounting.write_text(ACCOUNTING.format(**values))
+        accounting.chmod(0o600)
+
+    def __enter__(self):
+        try:
+            SYSTEM_WIDE.parent.mkdir(exist_ok=True)
+            SYSTEM_WIDE.unlink(missing_ok=True)  # at most a link that leads nowhere, see `missing`
+            SYSTEM_WIDE.symlink_to(self.configuration)
+            self._start_munge()
+            self._start_accounting()
+            self._start("slurmctld", "slurmctld", "-D", "-f", str(self.configuration))
+            wait_until(lambda: "UP" in self.ask("scontrol", "ping"), 60, "slurmctld")
+            for name in NODES:
+                self.start_node(name)
+            wait_until(lambda: self.idle_nodes() == set(NODES), 60, "three idle nodes")
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def ask(self, *command):
+        """Standard output of one of SLURM's commands; '' if it fails."""
+        done = subprocess.run(
+            command, env={**os.environ, **self.env}, capture_output=True, text=True, timeout=60
+        )
+        return done.stdout if done.returncode == 0 else ""
+
+    def idle_nodes(self):
+        return set(self.ask("sinfo", "-h", "-N", "-t", "idle,mix,alloc", "-o", "%N").split())
+
+    def start_node(self, name):
+        self._start(name, "slurmd", "-D", "-N", name, "-f", str(self.configuration))
+
+    def lose_node(self, name):
+        """End a node and all that runs on it, as a power cut would: by the ids of its processes."""
+        # The processes that look after jobs are told by their sockets, which lie in the node's folder.
+        keepers = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                places = (str(one.laddr) for one in process.net_connections("unix"))
+                mine = any(place.startswith(f"{self.folder}/spool/{name}/") for place in places)
+                if process.name() == "slurmstepd" and mine:
+                    keepers.append(process)
+        jobs = [child for keeper in keepers for child in keeper.children(recursive=True)]
+        self.processes.pop(name).kill()
+        for process in [*keepers, *jobs]:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
+    def stop(self):
+        """End the jobs, then the daemons, the last started first."""
+        if "slurmctld" in self.processes:
+            self.ask("scancel", "--user", getpass.getuser())
+        for process in reversed(self.processes.values()):
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.processes.clear()
+        for process in self._job_processes():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        if SYSTEM_WIDE.is_symlink() and SYSTEM_WIDE.readlink() == self.configuration:
+            SYSTEM_WIDE.unlink()
+
+    def _job_processes(self):
+        """Processes that this cluster started for jobs."""
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                environ = process.environ()
+                if environ.get(MARK) == self.env[MARK] and "SLURM_JOB_ID" in environ:
+                    yield process
+
+    def _start(self, name, *command):
+        with (self.folder / f"{name}.out").open("w") as out:
+            self.processes[name] = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env={**os.environ, **self.env},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def _start_munge(self):
+        key, place = self.folder / "munge.key", self.folder / "munge.socket"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        options = [f"--{what}-file={self.folder}/munge.{what}" for what in ("pid", "log", "seed")]
+        self._start("munged", "munged", "-F", "--force", f"--key-file={key}", f"--socket={place}", *options)
+        wait_until(lambda: self.ask("munge", "-n", "-S", str(place)), 20, "munged")
+
+    def _start_accounting(self):
+        data, place = self.folder / "mariadb", self.folder / "mariadb.socket"
+        common = ["--no-defaults", f"--datadir={data}", "--user=root"]
+        subprocess.run(
+            ["mariadb-install-db", *common, "--skip-test-db", "--auth-root-authentication-method=normal"],
+            check=True,
+            capture_output=True,
+        )
+        self._start(
+            "mariadbd",
+            *("mariadbd", *common, f"--socket={place}", f"--port={self.ports[2]}"),
+            *("--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900"),
+        )
+        client = ["mariadb", "--no-defaults", f"--socket={place}", "--user=root"]
+        wait_until(lambda: self.ask(*client, "-e", "select 1"), 60, "mariadbd")
+        statements = (
+            "CREATE DATABASE slurm_acct_db; CREATE USER 'slurm'@'127.0.0.1' IDENTIFIED BY 'slurm'; "
+            "CREATE USER 'slurm'@'localhost' IDENTIFIED BY 'slurm'; "
+            "GRANT ALL ON slurm_acct_db.* TO 'slurm'@'127.0.0.1'; "
+            "GRANT ALL ON slurm_acct_db.* TO 'slurm'@'localhost';"
+        )
+        subprocess.run([*client, "-e", statements], check=True)
+        self._start("slurmdbd", "slurmdbd", "-D")
+        wait_until(lambda: self.ask("sacctmgr", "show", "cluster"), 60, "slurmdbd")  # the headings
+        for what in (
+            ("cluster", "fairclust"),
+            ("account", ACCOUNT, "cluster=fairclust"),
+            ("user", getpass.getuser(), f"account={ACCOUNT}", "cluster=fairclust"),
+        ):
+            self.ask("sacctmgr", "-iQ", "add", *what)
+
+
+def end(process):
+    """Interrupt Snakemake, if it still runs."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        process.wait()

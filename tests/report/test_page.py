@@ -1,0 +1,219 @@
+"""The page without a browser: what it holds, that it is whole, and that it needs nothing from elsewhere."""
+
+import json
+import re
+import zipfile
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from pages import NAMES, made_up_scores, make_page_folder
+
+from fairclust.report.charts import tick_text, ticks, with_settings
+from fairclust.report.leaderboard import settings
+from fairclust.report.scoreboard import COMPARED, reproduced_text, scoreboard
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Reader(HTMLParser):
+    """Elements, attributes and tables of a page; complains of what is not closed."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.open, self.ids, self.links, self.elements = [], [], [], []
+        self.tables, self.text = {}, None
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.elements.append((tag, attributes))
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        self.links += [attributes[name] for name in ("href", "src", "action", "data") if name in attributes]
+        if tag == "table":
+            self.rows = []
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th", "caption"):
+            self.text = ""
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-3:]}"
+        self.open.pop()
+        if tag == "caption":
+            self.caption = self.text
+        elif tag in ("td", "th"):
+            self.rows[-1].append(self.text.strip())
+        elif tag == "table":
+            self.tables[self.caption] = self.rows
+
+    def handle_data(self, data):
+        if self.text is not None:
+            self.text += data
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return made_up_scores()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, frame):
+    folder = tmp_path_factory.mktemp("page")
+    make_page_folder(folder, frame)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def html(folder):
+    return (folder / "report/index.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def test_the_page_needs_nothing_from_elsewhere(html, page):
+    assert all(link.startswith(("#", "data:,")) for link in page.links)
+    assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest|import\(", html)
+    assert "default-src 'none'" in html
+
+
+def test_ids_are_unique_and_links_lead_somewhere(page):
+    assert len(page.ids) == len(set(page.ids))
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+
+
+def test_names_cannot_break_the_page(html, page):
+    assert html.count("</script>") == 2
+    assert "Bank &lt;J=3&gt; &amp; co" in html
+    text = html.partition('id="data">')[2].partition("</script>")[0]
+    assert json.loads(text)["methods"][2]["label"] == NAMES.methods["bera"]
+
+
+def test_tables_of_a_paper_are_those_of_the_scoreboard(frame, page):
+    board = scoreboard(frame)
+    rows = next(rows for caption, rows in page.tables.items() if caption.startswith("VFC, Table 3"))
+    of = board[(board.paper == "vfc") & (board.table == "3") & board.verdict.isin(COMPARED)]
+    head, *body = rows
+    assert len(body) == len(of) == 12
+    expected = [
+        [NAMES.dataset(r.dataset), NAMES.method(r.method), reproduced_text(r), r.verdict]
+        for r in of.itertuples()
+    ]
+    columns = [head.index(name) for name in ("Data set", "Method", "Reproduced", "Verdict")]
+    assert sorted([row[i] for i in columns] for row in body) == sorted(expected)
+
+
+def test_every_cell_of_the_papers_is_counted(frame, page, html):
+    board = scoreboard(frame)
+    for verdict, count in board.verdict.value_counts().items():
+        assert f"{count} {verdict}</span>" in html
+    counted = sum(
+        int(row[4])
+        for c, rows in page.tables.items()
+        if c == "Cells that are not compared"
+        for row in rows[1:]
+    )
+    assert counted > 0
+
+
+def test_the_leaderboard_states_its_rule_and_its_instances(page, html):
+    assert "hypervolume" in html[: html.index("SSE against Balance: 2 instances")]
+    head, *body = page.tables["SSE against Balance: 2 instances"]
+    assert head[-2:] == ["Adult, K = 10", "Bank <J=3> & co, K = 10"]
+    assert {row[1] for row in body} == set(NAMES.methods.values())
+    assert "K-medians cost against Balance: 2 instances" in page.tables
+    assert not any("Ncut against" in caption for caption in page.tables)
+
+
+def test_fronts_are_pictures_and_tables_without_javascript(frame, page, html):
+    points = settings(frame)
+    marks = [attributes for tag, attributes in page.elements if tag == "use" and "data-v" in attributes]
+    assert len(marks) == len(points)
+    assert html.count("<title>") == len(points) + 1
+    head, *body = page.tables["Front of Adult, K = 10"]
+    assert head == ["Method", "Setting", "Seed", "SSE", "Balance"]
+    costs = [float(row[3].replace(",", "")) for row in body]
+    assert costs == sorted(costs)
+    assert [float(row[4]) for row in body] == sorted(float(row[4]) for row in body)
+
+
+def test_missing_cells_are_listed_without_anybodys_folders(page, html):
+    rows = page.tables["Cells without a result"]
+    assert ["timeout", "Bank <J=3> & co", NAMES.methods["bera"], "1", "longer than 5 s"] in rows
+    assert ["skipped", "Synthetic", NAMES.methods["bera"], "1", "no such file: data.csv"] in rows
+    assert "somebody" not in html
+    assert "path: adult.csv" in html
+
+
+def test_the_archive_holds_the_page_and_is_the_same_each_time(folder, frame, tmp_path):
+    again = make_page_folder(tmp_path / "again", frame)
+    assert again.read_bytes() == (folder / "report/index.html").read_bytes()
+    assert (tmp_path / "again/report.zip").read_bytes() == (folder / "report.zip").read_bytes()
+    with zipfile.ZipFile(folder / "report.zip") as archive:
+        assert archive.namelist() == [
+            "report/index.html",
+            "report/scores/scores.csv",
+            "report/scores/runs.csv",
+        ]
+        assert archive.read("report/index.html") == again.read_bytes()
+
+
+def test_ten_thousand_cells_make_no_heavy_page(tmp_path):
+    frame = made_up_scores(n_lams=500, n_seeds=1, datasets=[f"data set {i}" for i in range(10)])
+    assert len(frame) > 10_000
+    assert make_page_folder(tmp_path / "many", frame).stat().st_size < 5e6
+
+
+def test_a_run_without_any_result_has_a_page(tmp_path):
+    frame = made_up_scores()
+    frame[["status", "reason"]] = ["error", "broken"]
+    text = make_page_folder(tmp_path / "none", frame).read_text()
+    assert "No instance counts" in text
+
+
+def test_settings_say_what_varies():
+    points = pd.DataFrame(
+        {
+            "dataset": "d",
+            "n_clusters": 2,
+            "method": ["a", "a", "b", "c"],
+            "params": [
+                '{"lam": 5.0, "x": 1, "rho": 2}',
+                '{"lam": 5.0, "x": 1, "rho": 3.5}',
+                '{"y": 1}',
+                "{}",
+            ],
+        }
+    )
+    assert with_settings(points).setting.tolist() == ["λ = 5, rho = 2", "λ = 5, rho = 3.5", "", ""]
+
+
+@pytest.mark.parametrize(
+    "low, high, expected",
+    [
+        (0, 1, [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        (9480, 10520, [9500, 9750, 10000, 10250, 10500]),
+        (-0.01, 0.11, [0, 0.025, 0.05, 0.075, 0.1]),
+    ],
+)
+def test_ticks_are_round(low, high, expected):
+    assert ticks(low, high) == pytest.approx(expected)
+
+
+def test_tick_texts():
+    texts = [tick_text(v) for v in (0.30000000000000004, 9750, 10250, 2.5e6, 0, np.float64(-0.5))]
+    assert texts == ["0.3", "9750", "10.25k", "2.5M", "0", "-0.5"]

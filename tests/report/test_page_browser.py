@@ -1,0 +1,291 @@
+"""The page in a real browser: sorting, filters, charts, keys, contrast, a narrow screen."""
+
+import json
+
+import pytest
+from pages import made_up_scores, make_page_folder
+
+from browser import CHROMIUM, Page
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return make_page_folder(tmp_path_factory.mktemp("browser") / "results", made_up_scores())
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    browser = Page(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def page(browser, file):
+    browser.resize(1400)
+    browser.open(file)
+    yield browser
+    assert browser.errors == []
+    assert all(url.startswith(("file:", "data:", "about:")) for url in browser.requests)
+
+
+TABLE = (
+    "[...document.querySelectorAll('table.data')].find(t => t.caption.textContent.startsWith('VFC, Table 3'))"
+)
+
+
+def column(page, name):
+    return page.js(
+        f"(() => {{const t = {TABLE};"
+        f"const i = [...t.tHead.rows[0].cells].findIndex(c => c.textContent === {name!r});"
+        "return [...t.tBodies[0].rows].filter(r => !r.hidden).map(r => r.cells[i].textContent.trim())})()"
+    )
+
+
+def header(name):
+    return f"[...{TABLE}.tHead.rows[0].cells].find(c => c.textContent === {name!r})"
+
+
+def test_sorting_by_mouse_and_by_key(page):
+    page.js(f"{header('Reproduced')}.querySelector('button').click()")
+    values = [float(v.replace(",", "")) for v in column(page, "Reproduced")]
+    assert values == sorted(values)
+    assert page.js(f"{header('Reproduced')}.getAttribute('aria-sort')") == "ascending"
+    page.js(f"{header('Reproduced')}.querySelector('button').focus()")
+    page.press("Enter")
+    assert [float(v.replace(",", "")) for v in column(page, "Reproduced")] == values[::-1]
+    assert page.js(f"{header('Reproduced')}.getAttribute('aria-sort')") == "descending"
+    page.js(f"{header('Data set')}.querySelector('button').click()")
+    assert page.js(f"{header('Reproduced')}.getAttribute('aria-sort')") is None
+    assert column(page, "Data set") == sorted(column(page, "Data set"))
+
+
+def test_what_has_no_value_is_sorted_last(page):
+    for _ in range(2):
+        page.js(f"{header('Difference')}.querySelector('button').click()")
+        values = column(page, "Difference")
+        assert "–" not in values[: len([v for v in values if v != "–"])]
+
+
+def test_filtering(page):
+    everything = column(page, "Method")
+    form = f"{TABLE}.closest('.scroll').previousElementSibling"
+    page.js(
+        f"(() => {{const labels = [...{form}.querySelectorAll('label')];"
+        "const s = labels.find(l => l.textContent.startsWith('Method'))"
+        ".querySelector('select'); s.value = 'VFC K-means'; s.dispatchEvent(new Event('change'))})()"
+    )
+    left = column(page, "Method")
+    assert set(left) == {"VFC K-means"}
+    assert 0 < len(left) < len(everything)
+    assert (
+        page.js(f"{form}.querySelector('[role=status]').textContent")
+        == f"{len(left)} of {len(everything)} rows"
+    )
+
+
+CHART = "document.querySelectorAll('figure')[0]"
+STATE = (
+    "[...document.querySelectorAll('svg.front .p')].map(p => [p.dataset.m, p.dataset.s, p.dataset.r,"
+    "p.getAttribute('display'), p.getAttribute('display') ? '' : p.getAttribute('transform'),"
+    "p.getAttribute('class')])"
+    ".map(String).sort()"
+)
+PICTURE = (
+    "[...document.querySelectorAll('figure')].map(f => [f.querySelector('.stairs').getAttribute('d'),"
+    "[...f.querySelectorAll('.l')].map(l => l.getAttribute('points')).sort().join(';'),"
+    "[...f.querySelectorAll('text')].map(t => t.textContent + t.getAttribute('x')).join(';'),"
+    "f.querySelector('p.note').textContent, f.querySelector('.on-front').textContent.replace(/\\s+/g, ''),"
+    "f.querySelector('svg.front').getAttribute('aria-label'),"
+    "f.querySelector('table').textContent.replace(/\\s+/g, '')].join('|'))"
+)
+
+
+def test_the_browser_draws_what_the_page_holds(page, file, tmp_path):
+    drawn = page.js(STATE), page.js(PICTURE)
+    still = Page(tmp_path, javascript=False)
+    try:
+        still.open(file)
+        # Reading needs a script of ours, though the page's own did not run.
+        still.call("Emulation.setScriptExecutionDisabled", value=False)
+        assert not still.js("document.documentElement.classList.contains('has-js')")
+        held = still.js(STATE), still.js(PICTURE)
+    finally:
+        still.close()
+    assert drawn[0] == held[0]
+    for one, other in zip(drawn[1], held[1], strict=True):
+        assert one.split("|") == other.split("|")
+
+
+def test_hovering_shows_what_a_mark_is(page):
+    assert page.js("document.getElementById('tip').hidden")
+    page.hover("svg.front .p.on")
+    text = page.js("document.getElementById('tip').textContent")
+    for part in ("seed", "SSE", "Balance"):
+        assert part in text
+    assert page.js("document.querySelectorAll('.p.now').length") == 1
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
+    assert page.js("document.getElementById('tip').hidden")
+
+
+def test_arrow_keys_walk_along_the_front(page):
+    page.js(f"{CHART}.querySelector('svg.front').focus()")
+    page.settle()
+    seen = []
+    for _ in range(3):
+        page.press("ArrowRight")
+        seen.append(page.js("document.getElementById('tip').textContent"))
+    assert len(set(seen)) == 3
+    costs = [float(text.partition("SSE ")[2].partition(" ")[0].replace(",", "")) for text in seen]
+    assert costs == sorted(costs)
+    page.press("ArrowLeft")
+    assert page.js("document.getElementById('tip').textContent") == seen[1]
+    page.press("Escape")
+    assert page.js("document.getElementById('tip').hidden")
+
+
+def choose(page, name, value):
+    page.js(
+        f"(() => {{const s = document.getElementById({name!r}); s.value = {json.dumps(value)} ;"
+        "s.dispatchEvent(new Event('change'))})()"
+    )
+
+
+def test_another_fairness_metric(page):
+    option = "[...document.getElementById('fairness').options].find(o => o.text === 'Fairness error').value"
+    choose(page, "fairness", page.js(option))
+    label = page.js(f"{CHART}.querySelector('.yl').textContent")
+    assert label == "Fairness error (lower is better)"
+    # Infinite errors have no place in the picture, and it says so.
+    note = page.js(f"{CHART}.querySelector('p.note').textContent")
+    assert note.startswith("Beyond the edges, or without a finite value: ")
+    assert "K-means (1)" in note
+    values = page.js(f"[...{CHART}.querySelectorAll('tbody tr')].map(r => Number(r.cells[4].textContent))")
+    assert values == sorted(values, reverse=True)
+    assert page.js(f"{CHART}.querySelector('thead').textContent").endswith("SSEFairness error")
+
+
+DIM = "[...new Set([...document.querySelectorAll('svg.front .p.dim')].map(p => p.dataset.m))].sort()"
+
+
+def test_families_and_methods_stand_out(page):
+    choose(page, "family", "assignment")
+    dim = page.js(DIM)
+    assert dim == ["0", "1"]
+    choose(page, "family", "")
+    page.js("document.querySelector('.legend button').click()")
+    assert page.js("document.querySelector('.legend button').getAttribute('aria-pressed')") == "true"
+    dim = page.js(DIM)
+    assert dim == ["1", "2"]
+
+
+def test_the_leaderboard_of_another_pair(page):
+    shown = (
+        "[...document.querySelectorAll('.board')].filter(b => !b.hidden)"
+        ".map(b => b.querySelector('caption').textContent)"
+    )
+    assert page.js(shown) == ["SSE against Balance: 2 instances"]
+    choose(page, "board-cost", "1")
+    assert page.js(shown) == ["K-medians cost against Balance: 2 instances"]
+    assert page.js("document.getElementById('no-board').hidden")
+
+
+@pytest.mark.parametrize("width", [390, 768, 1400])
+def test_nothing_is_wider_than_the_screen(page, width):
+    page.resize(width)
+    assert page.js("document.documentElement.scrollWidth") <= width
+    wide = page.js(
+        "[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll, pre, svg') &&"
+        "e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert wide == []
+
+
+CONTRAST = """
+(() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext('2d', {willReadFrequently: true});
+  const rgba = (c) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = c; canvas.fillRect(0, 0, 1, 1);
+    const d = canvas.getImageData(0, 0, 1, 1).data; return [d[0], d[1], d[2], d[3] / 255]; };
+  const light = (c) => c.slice(0, 3).map(v => v / 255)
+    .map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+  const ground = (e) => {
+    for (; e; e = e.parentElement) {
+      const c = rgba(getComputedStyle(e).backgroundColor);
+      if (c[3] > .99) return c;
+    }
+    return [255, 255, 255, 1];
+  };
+  const bad = [];
+  document.querySelectorAll('details').forEach(d => d.open = true);
+  for (const e of document.querySelectorAll('body *')) {
+    const own = [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !e.getClientRects().length || ['SCRIPT', 'STYLE', 'OPTION'].includes(e.tagName)) continue;
+    const style = getComputedStyle(e), colour = rgba(e.closest('svg') ? style.fill : style.color);
+    const [a, b] = [light(colour), light(ground(e))].sort((x, y) => y - x);
+    const ratio = (a + .05) / (b + .05);
+    if (ratio < 4.5) bad.push([e.tagName, e.textContent.slice(0, 30), ratio.toFixed(2)].join(' '));
+  }
+  return [...new Set(bad)];
+})()
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_contrast_of_all_text(page, scheme):
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    try:
+        assert page.js(CONTRAST) == []
+    finally:
+        page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
+
+
+def test_names_for_those_who_do_not_see_the_page(page):
+    nameless = page.js(
+        "[...document.querySelectorAll('select, button, [role=region], svg.front, form')].filter(e =>"
+        "!(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.[0]?.textContent.trim()))"
+        ".map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert nameless == []
+    assert page.js(
+        "[...document.querySelectorAll('table')].every(t => t.caption && t.querySelector('th[scope]'))"
+    )
+    assert page.js("document.documentElement.lang") == "en"
+
+
+def test_everything_is_there_without_javascript(file, tmp_path):
+    still = Page(tmp_path, javascript=False)
+    try:
+        still.open(file)
+        still.call("Emulation.setScriptExecutionDisabled", value=False)
+        hidden = still.js(
+            "[...document.querySelectorAll('.js')].every(e => getComputedStyle(e).display === 'none')"
+        )
+        boards = still.js("document.querySelectorAll('.board').length")
+        shown = still.js("document.querySelector('svg.front .p.on').getBoundingClientRect().width > 0")
+    finally:
+        still.close()
+    assert hidden and shown and boards > 1
+
+
+def test_a_graph_shows_the_cost_that_it_has(browser, tmp_path):
+    frame = made_up_scores()
+    frame.loc[frame.dataset == "bank_3", "ncut"] = frame.sse / 1e4
+    frame.loc[frame.dataset == "bank_3", ["sse", "kmedians_cost"]] = None
+    browser.resize(1400)
+    browser.open(make_page_folder(tmp_path / "results", frame))
+    labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
+    assert labels == ["SSE (lower is better)", "Ncut (lower is better)"]
+    assert (
+        browser.js("document.querySelectorAll('svg.front')[1].querySelectorAll('.p:not([display])').length")
+        > 5
+    )
+    choose(browser, "cost", "1")
+    labels = browser.js("[...document.querySelectorAll('.xl')].map(t => t.textContent)")
+    assert labels == ["K-medians cost (lower is better)", "Ncut (lower is better)"]
+    assert browser.errors == []

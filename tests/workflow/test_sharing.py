@@ -1,0 +1,100 @@
+"""Snakemake's cache between workflows: two working folders, one download and one preparation."""
+
+import json
+import os
+
+import pandas as pd
+import pytest
+
+from fairclust.bench.sharing import forget_failures
+from working_folder import METHOD, Project
+
+TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
+
+
+@pytest.fixture
+def shared(tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(cache))
+    return cache
+
+
+def reader_of(folder, file="far/data.csv"):
+    """A project that fetches one table, fits its points and its graph."""
+    project = Project(folder)
+    far = {"file": file, "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
+    project.config["sources"] = {"far": far}
+    project.config["datasets"] = {
+        "far": {"title": "Far", "source": "far", "sensitive": {"column": "sex"}, "n_clusters": 2}
+    }
+    project.config["run"] = {"datasets": ["far"], "methods": ["random", "cutter"], "seeds": 1}
+    text = METHOD.format(name="Cutter", factor=1).replace("X[:, 0]", "X.sum(axis=0)")
+    fit = """
+    def fit(self, X, y=None, *, sensitive_features=None):
+        self._fit(X, None)
+        return self
+"""
+    text = text.replace("\n    def _fit(", fit + "\n    def _fit(").replace("len(X)", "X.shape[0]")
+    project.write("my_methods/cutter.py", text)
+    project.config["methods"]["cutter"] = {"class": "my_methods.cutter.Cutter", "input": "graph"}
+    project.config["graph"] = {"n_neighbors": 5}
+    project.config["report"] = {}
+    return project
+
+
+def test_two_folders_share_download_preparation_and_graph(tmp_path, shared):
+    first, second = reader_of(tmp_path / "first"), reader_of(tmp_path / "second")
+    mirror = first.write("mirror/far/data.csv", TABLE).parents[1]
+    first.run("--cache", "--config", f"mirror={mirror}")
+    assert len(list(shared.iterdir())) == 3
+    (mirror / "far/data.csv").unlink()
+    second.run("--cache", "--config", f"mirror={mirror}")
+    assert second.scores() == first.scores()
+    for kind in ("raw", "prepared", "graphs"):
+        entry = next((second.folder / "results/data" / kind / "far").glob("[a-z]*"))
+        assert shared in entry.resolve().parents, kind
+    assert "Nothing to be done" in second.run("--cache", "--config", f"mirror={mirror}")
+
+
+@pytest.mark.slow
+def test_a_job_that_runs_again_leaves_the_cache_alone(tmp_path, shared):
+    first, second = reader_of(tmp_path / "first"), reader_of(tmp_path / "second")
+    mirror = first.write("mirror/far/data.csv", TABLE).parents[1]
+    for project in (first, second):
+        project.run("--cache", "--config", f"mirror={mirror}")
+    before = {path: path.read_bytes() for path in shared.rglob("*.npy")}
+    first.config["datasets"]["far"]["scale"] = "none"
+    first.run("--config", f"mirror={mirror}")
+    assert first.scores() != second.scores()
+    assert {path: path.read_bytes() for path in shared.rglob("*.npy")} == before
+    assert "Nothing to be done" in second.run("--cache", "--config", f"mirror={mirror}")
+
+
+def test_a_failure_is_not_shared(tmp_path, shared):
+    project = reader_of(tmp_path / "first")
+    project.run("--cache")
+    assert set(pd.read_csv(project.folder / "results/scores/scores.csv").status) == {"skipped"}
+    assert list(shared.iterdir()) == []
+    assert "Nothing to be done" in project.run("--cache")
+
+
+@pytest.mark.parametrize("linked", ["folder", "files"])
+def test_what_another_workflow_has_taken_out_is_made_again(tmp_path, shared, linked):
+    entry = shared / "abc"
+    entry.mkdir()
+    (entry / "card.json").write_text(json.dumps({"status": "skipped"}))
+    places = [tmp_path / name / "data/prepared/far" for name in ("first", "second")]
+    for place in places:
+        place.parent.mkdir(parents=True)
+        if linked == "folder":
+            place.symlink_to(entry)
+        else:
+            place.mkdir()
+            (place / "card.json").symlink_to(entry / "card.json")
+    forget_failures(tmp_path / "first")
+    assert not entry.exists()
+    assert not places[0].is_symlink()
+    assert json.loads((places[0] / "card.json").read_text())["status"] == "skipped"
+    forget_failures(tmp_path / "second")
+    assert not os.path.lexists(places[1])

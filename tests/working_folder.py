@@ -1,0 +1,106 @@
+"""A working folder with a configuration of its own, run by the repository's Snakefile."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+ROOT = Path(__file__).parents[1]
+METHOD = '''
+"""A method outside the package."""
+
+import numpy as np
+
+from fairclust.base import FairClusterer
+
+
+class {name}(FairClusterer):
+    _parameter_constraints = {{}}
+
+    def __init__(self, n_clusters=2, *, lam=0.0, random_state=None):
+        self.n_clusters = n_clusters
+        self.lam = lam
+        self.random_state = random_state
+
+    def _fit(self, X, codes):
+        # A comment.
+        order = np.argsort(X[:, 0] * {factor})
+        self.labels_ = np.empty(len(X), int)
+        self.labels_[order] = np.arange(len(X)) * self.n_clusters // len(X)
+        self.n_iter_ = 1
+        self.history_ = []
+'''
+
+
+class Project:
+    """The folder, its configuration, and Snakemake in it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.config = {
+            "run": {"datasets": ["blobs"], "methods": ["random", "stripes"], "seeds": 2},
+            "datasets": {
+                "blobs": {
+                    "title": "Blobs",
+                    "generator": "fairclust.datasets.blobs.make_group_blobs",
+                    "n_clusters": 3,
+                }
+            },
+            "methods": {
+                "random": {"class": "fairclust.methods.random_labels.RandomLabels"},
+                "stripes": {"class": "my_methods.stripes.Stripes", "grid": {"lam": [0, 1]}},
+                "other": {"class": "my_methods.other.Other"},
+            },
+            "report": {"tables": ["overview"], "figures": ["front"], "formats": ["png"], "html": False},
+        }
+        (folder / "my_methods").mkdir(exist_ok=True)
+        self.write("my_methods/stripes.py", METHOD.format(name="Stripes", factor=1))
+        self.write("my_methods/other.py", METHOD.format(name="Other", factor=-1))
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def command(self, *arguments, profile="default"):
+        """The command that runs Snakemake here."""
+        return [
+            *(str(Path(sys.executable).with_name("snakemake")), "--snakefile", str(ROOT / "Snakefile")),
+            *("--workflow-profile", str(ROOT / "profiles" / profile), *arguments),
+        ]
+
+    def start(self, *arguments, profile="default", env=None):
+        """Start Snakemake and do not wait for it."""
+        self.write("config/config.yaml", yaml.safe_dump(self.config))
+        return subprocess.Popen(
+            self.command(*arguments, profile=profile),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "FORCE_COLOR": "", **(env or {})},
+        )
+
+    def run(self, *arguments, code=0, env=None):
+        """Run Snakemake on two cores; what it prints."""
+        process = self.start("--cores", "2", *arguments, env=env)
+        output, _ = process.communicate()
+        assert process.returncode == code, output
+        return output
+
+    def scores(self):
+        """The scores file, byte by byte."""
+        return (self.folder / "results/scores/scores.csv").read_bytes()
+
+    def cells(self):
+        return pd.read_parquet(self.folder / "results/scores/runs.parquet")
+
+    def newly_fitted(self, before):
+        """Rows of cells whose fit is not one of `before`."""
+        now = self.cells()
+        return now[~now.finished.isin(before.finished)]
