@@ -11,6 +11,7 @@ from fairclust.report.catalogue import FIGURES, PAPER_TABLES, TABLES, Names
 from fairclust.report.columns import COLUMNS, load_cells
 from fairclust.report.figures import Material, plot_front, plot_terms
 from fairclust.report.selection import reported_level
+from fairclust.report.spectral_figures import PLOTS as SPECTRAL_PLOTS
 from fairclust.report.tables import compare, make_tables
 
 NAMES = Names({"bank_3": "Bank"}, {"fmc_em": "FMC-EM"})
@@ -172,16 +173,24 @@ def test_fronts_of_what_should_be_low_and_of_listed_methods():
 
 
 def test_delta_against_balance_has_no_front():
-    cells = pd.DataFrame(
-        [
-            cell("adult", "fmc_em", lam, 0, sse=1.0, delta=0.1 / lam, balance=0.1 * lam)
-            for lam in (1.0, 2.0, 4.0)
-        ]
-    )
+    rows = [("fmc_em", lam, 0.1 / lam, 0.1 * lam) for lam in (1.0, 2.0, 4.0)] + [("mm_em", 0.0, 0.9, 0.1)]
+    cells = pd.DataFrame([cell("adult", m, lam, 0, sse=1.0, delta=d, balance=b) for m, lam, d, b in rows])
     figure = plot_front(Material(FIGURES["fmc_fig11"], cells, pd.DataFrame(), "Adult", NAMES))
-    _, shown = figure.axes[0].lines
+    # Faint and shown points of each method.
+    _, shown, _, mixture = figure.axes[0].lines
     assert len(shown.get_xdata()) == 3
     assert shown.get_linestyle() == "None"
+    assert list(mixture.get_xdata()) == [0.9]
+
+
+def test_negative_log_likelihood_by_k():
+    rows = [(k, lam, seed) for k in (2, 3) for lam in (5.0, 10.0) for seed in (0, 1)]
+    cells = pd.DataFrame([cell("adult_by_k", "fmc_em", lam, seed, k=k) for k, lam, seed in rows])
+    cells["nll"] = cells.lam / cells.n_clusters
+    figure = SPECTRAL_PLOTS["metric_by_k"](
+        Material(FIGURES["fmc_fig8_nll"], cells, cells[:0], "Adult", NAMES)
+    )
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_xydata(), [[2, 5.0], [3, 10 / 3]])
 
 
 def test_terms_of_the_objective_by_steps():

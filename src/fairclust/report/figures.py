@@ -161,7 +161,8 @@ def plot_front(material: Material) -> Figure:
         cost = material.kind.cost if at_k[material.kind.cost].notna().any() else "ncut"
         axes.set_xlabel(COLUMNS[cost].label)
         axes.set_ylabel(COLUMNS[fairness].label)
-        limit = _cost_limit(at_k, cost)
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+        limit = _cost_limit(at_k, cost) if COLUMNS[cost].is_cost else np.inf
         reported = _reported_points(material, at_k)
         beyond = []
         for number, (method, cells) in enumerate(at_k.groupby("method")):
