@@ -142,7 +142,11 @@ def _newton(
     n_passes = 1
     while n_passes < max_passes:
         slope = (lam / temperature) * _penalty_hessian(at.mass, target) @ at.curvature
-        step = np.linalg.solve(np.eye(prices.size) + slope, at.residual.ravel())
+        try:
+            step = np.linalg.solve(np.eye(prices.size) + slope, at.residual.ravel())
+        except np.linalg.LinAlgError:
+            # Penalties that outweigh the potentials by all digits: no direction to be had.
+            break
         decrease = float(at.residual.ravel() @ at.curvature @ step) / temperature
         if decrease <= max(enough, 2 * at.noise):
             # Far prices that promise nothing: no point is near a boundary, the energy is flat around here.
