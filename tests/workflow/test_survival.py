@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from contextlib import suppress
 
 import numpy as np
 import psutil
@@ -50,7 +51,8 @@ def finished_cells(project):
     """Moments at which the cells in the store were finished; reads them all."""
     records = []
     for file in project.folder.glob("results/cells/*/*/*/*.npz"):
-        with np.load(file) as cell:
+        # While a run goes on, cells move into packs.
+        with suppress(FileNotFoundError), np.load(file) as cell:
             records.append(json.loads(cell["record"].tobytes()))
     for file in project.folder.glob("results/cells/*/*/*/*.parquet"):
         records += map(json.loads, pq.read_table(file)["record"].to_pylist())
