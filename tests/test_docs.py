@@ -31,6 +31,25 @@ def test_python_examples_run(root, page, tmp_path):
         assert done.returncode == 0, done.stderr
 
 
+def test_every_method_has_a_row_in_the_readme_and_an_example(root):
+    from fairclust.methods import __all__ as methods
+
+    readme = (root / "README.md").read_text()
+    rows = [line for line in readme.splitlines() if line.startswith("| [")]
+    examples = {page: "".join(blocks(root, page, "python")) for page in PAGES}
+    for name in methods:
+        pages = re.findall(r"\]\(([^)]+)\)", next(row for row in rows if f"`{name}`" in row))
+        # The relatives of a method that share its page are used alike.
+        assert any(name in (root / page).read_text() for page in pages), name
+        assert any(examples.get(page) for page in pages), name
+
+
+def test_every_benchmark_is_listed(root):
+    listed = (root / "benchmarks/README.md").read_text()
+    for script in (root / "benchmarks").glob("*.py"):
+        assert f"`{script.name}`" in listed
+
+
 def test_yaml_examples_are_valid(root, tmp_path, monkeypatch):
     raw = yaml.safe_load((root / "config/config.yaml").read_text())
     for text in blocks(root, "README.md", "yaml"):

@@ -35,6 +35,7 @@ def test_fit_writes_labels_and_prints_metrics(people, tmp_path, capsys):
     np.testing.assert_array_equal(labels.row, np.arange(1, rows + 1))
     assert set(labels.cluster) == {0, 1, 2}
     assert "left out: name" in text
+    assert "features: age, income\n" in text
     assert "Balance" in text
     # The last line of the table is the whole data.
     assert f"{rows:,}" in next(line for line in text.splitlines() if line.strip().startswith("all"))
@@ -61,9 +62,11 @@ def test_fit_is_that_of_the_class(people, tmp_path, capsys):
         ({"--set": "lamm=3"}, "did you mean 'lam'"),
         ({"--set": "lam"}, "expected NAME=VALUE"),
         ({"--set": "lam=-1"}, "lam"),
+        ({"--set": "n_clusters=4"}, "--n-clusters 4"),
         ({"--n-clusters": "100000"}, "more than n_samples"),
         ({"--features": "age,incme"}, "incme"),
         ({"--features": "age,name"}, "name"),
+        ({"--features": "age,sex"}, "Fix: choose columns by --features"),
         ({"--delimiter": ";"}, "--delimiter"),
     ],
 )

@@ -12,6 +12,7 @@ from pages import NAMES, made_up_scores, make_page_folder
 
 from fairclust.report.charts import tick_text, ticks, with_settings
 from fairclust.report.columns import with_columns
+from fairclust.report.html import write_page
 from fairclust.report.leaderboard import settings
 from fairclust.report.scoreboard import COMPARED, reproduced_text, scoreboard
 
@@ -171,6 +172,29 @@ def test_the_archive_holds_the_page_and_is_the_same_each_time(folder, frame, tmp
             "report/scores/runs.csv",
         ]
         assert archive.read("report/index.html") == again.read_bytes()
+
+
+def test_the_archive_holds_nobodys_folders_either(frame, tmp_path):
+    make_page_folder(tmp_path, frame)
+    scores, table = tmp_path / "scores/scores.csv", tmp_path / "reproduction.md"
+    rows = pd.read_csv(scores, dtype=str, keep_default_na=False)
+    rows.loc[0, "reason"] = (
+        "ValueError: 'file:///home/some body/a.csv', /home/somebody/b.csv: 3/4 is no float"
+    )
+    rows.loc[1, "params"] = json.dumps({"path": "~/of somebody/c.csv", "url": "https://example.org/d/e.csv"})
+    rows.to_csv(scores, index=False)
+    table.write_text("| Remark |\n| --- |\n| no /home/somebody/f.csv|\n| +3.0 % / 2 |\n")
+    paths = scores.with_suffix(".parquet"), tmp_path / "scores/runs.parquet", tmp_path / "provenance.json"
+    write_page(*paths, [table], NAMES, tmp_path / "page.html", tmp_path / "shared.zip")
+    with zipfile.ZipFile(tmp_path / "shared.zip") as archive:
+        texts = {name: archive.read(name).decode() for name in archive.namelist()}
+        read = pd.read_csv(archive.open("report/scores/scores.csv"), dtype=str, keep_default_na=False)
+    assert not any("somebody" in text or "/home" in text or "some body" in text for text in texts.values())
+    assert read.reason[0] == "ValueError: 'a.csv', b.csv: 3/4 is no float"
+    assert json.loads(read.params[1]) == {"path": "c.csv", "url": "https://example.org/d/e.csv"}
+    numbers = ["dataset", "sse", "balance", "lam", "key"]
+    pd.testing.assert_frame_equal(read[numbers], rows[numbers])
+    assert texts["report/tables/reproduction.md"].endswith("| no f.csv|\n| +3.0 % / 2 |\n")
 
 
 def test_ten_thousand_cells_make_no_heavy_page(tmp_path):

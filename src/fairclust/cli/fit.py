@@ -65,6 +65,8 @@ def _parameters(cls: type, args: argparse.Namespace) -> dict[str, Any]:
         name, sign, value = given.partition("=")
         if not sign:
             raise CommandError(f"--set {given}: expected NAME=VALUE, such as --set lam=100")
+        if name == "n_clusters":
+            raise CommandError(f"--set {given}: give it as --n-clusters {value}")
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(known))}"
@@ -117,7 +119,9 @@ def _read(args: argparse.Namespace) -> PreparedDataset:
     try:
         return prepare_dataset(name, spec, {name: args.csv}, {name: source})
     except DatasetError as error:
-        raise CommandError(str(error)) from None
+        # Its advice is for the configuration of the pipeline.
+        what = str(error).partition(" Fix: ")[0]
+        raise CommandError(f"{what} Fix: choose columns by --features, or correct the file") from None
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -158,6 +162,8 @@ def run(args: argparse.Namespace) -> list[str]:
         metrics=[m for m in _SHOWN if m in METRICS],
     )
     lines = [f"{cls.__name__}: {len(data.X):,} rows, {data.X.shape[1]} features, {J} groups, {K} clusters"]
+    more = ", ..." if data.X.shape[1] > 20 else ""
+    lines.append(f"features: {', '.join(data.feature_names[:20])}{more}")
     lines += [f"note: {str(item.message).splitlines()[0]}" for item in caught]
     width = max(len(METRICS[name].label) for name in scores)
     for name, value in scores.items():

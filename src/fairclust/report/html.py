@@ -153,7 +153,7 @@ def write_page(
     page: Path,
     archive: Path,
 ) -> None:
-    """Write the page, and an archive of it with the tables and the tidy scores.
+    """Write the page, and an archive of it with the tables and the tidy scores, folders cut off.
 
     Parameters
     ----------
@@ -176,7 +176,8 @@ def write_page(
             # A fixed date: the same page is the same archive.
             info = zipfile.ZipInfo(f"report/{name}")
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            packed.writestr(info, path.read_bytes())
+            text = path.read_text(encoding="utf-8")
+            packed.writestr(info, text if path == page else _without_folders(text))
 
 
 def _text(name: str) -> str:
@@ -454,11 +455,14 @@ def _datasets(scores: pd.DataFrame, shown: Names) -> Table:
 
 def _first_line(text: Any) -> str:
     line = "" if pd.isna(text) else str(text).partition("\n")[0]
-    return _FOLDERS.sub(r"\1", line)
+    return _without_folders(line)
 
 
-# Folders tell of a machine and its users; the file's own name is enough.
-_FOLDERS = re.compile(r"(?<![\w:/.])~?/(?:[^/\s'\",;]+/)*([^/\s'\",;]+)")
+# Folders tell of a machine and its users; the file's own name is enough. Between quotes they may hold spaces.
+_FOLDERS = (
+    re.compile(r"(?<=(['\"]))(?:file://)?~?/(?:[^/'\"\n]+/)+(?P<name>[^/'\"\n]+)(?=\1)"),
+    re.compile(r"(?<![\w:/.])(?:file://)?~?/(?:[^/\s'\",;|]+/)*(?P<name>[^/\s'\",;|]+)"),
+)
 
 
 def _without_folders(value: Any) -> Any:
@@ -466,4 +470,7 @@ def _without_folders(value: Any) -> Any:
         return {key: _without_folders(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_without_folders(item) for item in value]
-    return _FOLDERS.sub(r"\1", value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        for pattern in _FOLDERS:
+            value = pattern.sub(r"\g<name>", value)
+    return value
