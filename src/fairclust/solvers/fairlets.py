@@ -9,7 +9,6 @@ from numbers import Integral
 from time import perf_counter
 from typing import Any, ClassVar
 
-import kmedoids
 import numpy as np
 from ot import emd
 from scipy.optimize import linear_sum_assignment
@@ -180,6 +179,8 @@ def cluster_medoids(
     -------
     ndarray of shape (n_clusters,)
     """
+    # Here, not above: its licence is not this package's, and "kmeans" does without it.
+    import kmedoids
 
     def fit(rows: np.ndarray) -> np.ndarray:
         sample = points[rows].astype(np.float32)
