@@ -523,7 +523,7 @@ class FairMixture(FairClusterer):
 
 
 def _count(amount: float, n: int) -> int:
-    return min(n, max(1, round(amount * n) if isinstance(amount, float) else int(amount)))
+    return min(n, max(1, int(amount) if isinstance(amount, Integral) else round(amount * n)))
 
 
 def _drawn(codes: np.ndarray, amount: float | None, rng: np.random.RandomState) -> np.ndarray | None:
