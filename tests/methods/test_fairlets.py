@@ -129,5 +129,5 @@ def test_far_from_the_origin(method):
 
 def test_numbers_too_large_for_distances(method):
     X = 1e200 * np.random.default_rng(0).normal(size=(40, 2))
-    with pytest.raises(Diverged, match="cost inf|not finite"), np.errstate(all="ignore"):
+    with pytest.raises(Diverged, match=r"cost inf|not finite"), np.errstate(all="ignore"):
         method(2, random_state=0).fit(X, sensitive_features=np.arange(40) % 2)

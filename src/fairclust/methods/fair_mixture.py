@@ -278,7 +278,9 @@ class FairMixture(FairClusterer):
                 if column not in names:
                     raise ValueError(f"categorical_features names {column!r}, which is no column of X")
                 chosen.add(names.index(column))
-            elif not 0 <= column < X.shape[1]:
+            elif isinstance(column, (bool, np.bool_)) or not isinstance(column, Integral):
+                raise ValueError(f"categorical_features takes indices or names of columns, found {column!r}")
+            elif not 0 <= int(column) < X.shape[1]:
                 raise ValueError(f"categorical_features has {column}, X has {X.shape[1]} columns")
             else:
                 chosen.add(int(column))
