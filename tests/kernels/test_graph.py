@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 from fairclust.kernels import graph as module
 from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.graph import AffinityGraph, build_knn_graph
+from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
 from fairclust.kernels.tiles import TILE, make_layout
 from fairclust.metrics.quality import ncut
 
@@ -157,6 +157,14 @@ def test_more_neighbours_than_points_is_the_complete_graph(n_neighbors):
 def test_knn_graph_without_edges(n, n_neighbors):
     with pytest.raises(ValueError, match="a graph needs"):
         build_knn_graph(np.arange(float(n))[:, None], n_neighbors)
+
+
+@pytest.mark.parametrize("n_features", [2, 9])
+def test_points_too_far_apart_for_distances(n_features):
+    X = 1e200 * np.random.default_rng(0).normal(size=(30, n_features))
+    for build in (build_knn_graph, max_scaled_affinity):
+        with pytest.raises(ValueError, match="rescale X"), np.errstate(all="ignore"):
+            build(X)
 
 
 def test_approximate_graph_is_measured_and_repeats():

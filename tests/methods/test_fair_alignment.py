@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn import cluster
 
-from fairclust.base import NotSupported
+from fairclust.base import Diverged, NotSupported
 from fairclust.methods import FairAlignmentKMeans
 from fairclust.methods.fair_alignment import _pair_costs
 from fairclust.metrics import balance, contingency, data_balance, sse
@@ -130,3 +130,10 @@ def test_adult(adult):
     model.fit(X, sensitive_features=codes)
     assert sse(X, model.labels_) < 10_600
     assert balance(contingency(model.labels_, codes)) > 0.48
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_numbers_too_large_for_distances():
+    X = 1e200 * np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.raises(Diverged, match="not finite"), np.errstate(all="ignore"):
+        FairAlignmentKMeans(2, random_state=0).fit(X, sensitive_features=np.arange(40) % 2)

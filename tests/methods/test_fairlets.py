@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.base import NotSupported
+from fairclust.base import Diverged, NotSupported
 from fairclust.methods import FairletClustering, FairletTreeClustering
 from fairclust.metrics import balance, contingency, kmedians_cost, sse
 
@@ -113,3 +113,21 @@ def test_adult(adult):
     assert balance(contingency(model.labels_, codes)) >= 0.4
     # The authors' program, k-means of the fairlets' centres, measured once: 12,891.
     assert sse(X, model.labels_) < 13_200
+
+
+def test_far_from_the_origin(method):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) + 5 * rng.integers(0, 3, size=(60, 1))
+    # Halves, which both places hold exactly: the fairlets are the same.
+    X, codes = np.round(2 * X) / 2, np.arange(60) % 2
+    near, far = (
+        method(3, random_state=0).fit(points, sensitive_features=codes) for points in (X, X + 2.0**30)
+    )
+    np.testing.assert_array_equal(far.labels_, near.labels_)
+    assert far.cost_ == pytest.approx(near.cost_)
+
+
+def test_numbers_too_large_for_distances(method):
+    X = 1e200 * np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.raises(Diverged, match=r"cost inf|not finite"), np.errstate(all="ignore"):
+        method(2, random_state=0).fit(X, sensitive_features=np.arange(40) % 2)

@@ -258,7 +258,7 @@ def fairlet_medoids(X: NDArray[Any], members: NDArray[Any], ends: NDArray[Any]) 
     medoids = np.empty(len(ends), np.int64)
     begin = 0
     for m in range(len(ends)):
-        least = np.inf
+        least, medoids[m] = np.inf, members[begin]
         for i in members[begin : ends[m]]:
             total = 0.0
             for j in members[begin : ends[m]]:

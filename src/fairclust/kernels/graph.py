@@ -21,6 +21,7 @@ from fairclust.kernels.tiles import TILE, TileLayout, run_over_tiles
 # Trees lose to all pairs from about ten features on: 20,000 rows of 14 features, four times slower.
 _TREE_MAX_FEATURES = 8
 _RECALL_ROWS = 1000
+_FAR_APART = "the points lie so far apart that their distances are not finite: rescale X"
 
 
 def build_knn_graph(
@@ -53,6 +54,11 @@ def build_knn_graph(
         than the true last one, measured on `recall_rows` random rows; 1 for the exact methods),
         `recall_rows`, `n_edges` (undirected), `seconds`.
 
+    Raises
+    ------
+    ValueError
+        Too few neighbours or points, or distances that overflow.
+
     References
     ----------
     Ziko et al., Variational Fair Clustering, AAAI 2021, Experiments; Dong et al., Efficient k-nearest
@@ -69,6 +75,9 @@ def build_knn_graph(
     rng = check_random_state(random_state)
     # All-pairs distances come from dot products, which lose digits far from the origin.
     points = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64), dtype=np.float64)
+    # Where distances are infinite the k-d tree names rows past the end: in a matrix they would damage memory.
+    if not np.isfinite(np.einsum("pf,pf->p", 2 * points, 2 * points)).all():
+        raise ValueError(_FAR_APART)
     recall, recall_rows = 1.0, 0
     if n_samples > exact_max_rows:
         method = "nn_descent"
@@ -141,6 +150,11 @@ def max_scaled_affinity(X: np.ndarray) -> np.ndarray:
     ndarray of shape (n_samples, n_samples), float64
         Symmetric, its diagonal 1; the only array of this size that is held.
 
+    Raises
+    ------
+    ValueError
+        Squared distances that overflow.
+
     References
     ----------
     Pan, Zhong, Qian, Balanced fair k-means clustering, 2023, published program. The square is divided by the
@@ -148,6 +162,8 @@ def max_scaled_affinity(X: np.ndarray) -> np.ndarray:
     """
     W = cdist(X, X)
     largest = W.max(initial=0.0) or 1.0
+    if not np.isfinite(largest**2):
+        raise ValueError(_FAR_APART)
     np.square(W, out=W)
     W /= -largest
     return np.exp(W, out=W)

@@ -13,7 +13,7 @@ from sklearn import cluster
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from fairclust.base import COUNT, INIT, NON_NEGATIVE, FairClusterer, NotSupported
+from fairclust.base import COUNT, INIT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported
 
 # Lloyd steps on the aligned points in every round.
 _LLOYD_STEPS = 50
@@ -179,6 +179,8 @@ class FairAlignmentKMeans(FairClusterer):
         parts = []
         for first, second in zip(*shuffled, strict=True):
             costs = _pair_costs(Z[first], Z[second], pi, centers, self.transport_weight)
+            if not np.isfinite(costs).all():
+                raise Diverged("the costs of pairs are not finite")
             # Whole numbers as masses: their sums agree and the plan is exact.
             supply, demand = np.full(len(first), float(len(second))), np.full(len(second), float(len(first)))
             flow = emd(supply, demand, costs, numItermax=10_000_000)

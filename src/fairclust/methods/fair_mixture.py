@@ -278,7 +278,9 @@ class FairMixture(FairClusterer):
                 if column not in names:
                     raise ValueError(f"categorical_features names {column!r}, which is no column of X")
                 chosen.add(names.index(column))
-            elif not 0 <= column < X.shape[1]:
+            elif isinstance(column, (bool, np.bool_)) or not isinstance(column, Integral):
+                raise ValueError(f"categorical_features takes indices or names of columns, found {column!r}")
+            elif not 0 <= int(column) < X.shape[1]:
                 raise ValueError(f"categorical_features has {column}, X has {X.shape[1]} columns")
             else:
                 chosen.add(int(column))
@@ -523,7 +525,7 @@ class FairMixture(FairClusterer):
 
 
 def _count(amount: float, n: int) -> int:
-    return min(n, max(1, round(amount * n) if isinstance(amount, float) else int(amount)))
+    return min(n, max(1, int(amount) if isinstance(amount, Integral) else round(amount * n)))
 
 
 def _drawn(codes: np.ndarray, amount: float | None, rng: np.random.RandomState) -> np.ndarray | None:

@@ -48,8 +48,8 @@ class PriceFairKMeans(PricePrototypes):
     lower_bound_ : float
         What every assignment to these centres within the bounds costs at least.
     gap_ : float
-        No assignment to these centres within the bounds, or off by no more than `violation_`, is cheaper by
-        more than this fraction, see `fairclust.fair_assignment`.
+        No assignment to these centres within the bounds, or breaking none of their rows by more than the
+        labels do, is cheaper by more than this fraction, see `fairclust.fair_assignment`.
     violation_ : float
         The most points that a cell of the group-by-cluster table is off its bounds by.
     certificate_ : list of dict

@@ -45,9 +45,10 @@ class FairAssignment:
     lower_bound : float
         What every assignment within the bounds costs at least, fractional ones included.
     gap : float
-        No assignment within the bounds, or off by no more than `violation`, is cheaper than `cost` by more
-        than this fraction of it. Where `violation` is 0 it is ``cost / lower_bound - 1``; elsewhere what the
-        violation may have saved is taken from the lower bound first. Never negative.
+        No assignment within the bounds, or breaking none of their rows by more than the labels do, is cheaper
+        than `cost` by more than this fraction of it. Where `violation` is 0 it is
+        ``cost / lower_bound - 1``; elsewhere what the violation may have saved is taken from the lower bound
+        first. Never negative.
     violation : ndarray of shape (n_groups, n_clusters)
         Points that each cell of the table is off its bounds by; 0 within.
     """

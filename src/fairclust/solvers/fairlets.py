@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, FairClusterer, NotSupported
+from fairclust.base import COUNT, Diverged, FairClusterer, NotSupported
 from fairclust.kernels.fairlets import fairlet_medoids, grid_cells, tree_fairlets
 from fairclust.metrics import balance, contingency
 
@@ -139,6 +139,8 @@ def flow_fairlets(X: np.ndarray, codes: np.ndarray, q: int, *, squared: bool) ->
     """
     rows, columns = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
     lengths = cdist(X[rows], X[columns], "sqeuclidean" if squared else "euclidean")
+    if not np.isfinite(lengths).all():
+        raise Diverged("the distances between the groups are not finite")
     n, m = lengths.shape
     if q == 1:
         i, j = linear_sum_assignment(lengths)
@@ -182,8 +184,11 @@ def cluster_medoids(
     # Here, not above: its licence is not this package's, and "kmeans" does without it.
     import kmedoids
 
+    # Far from the origin single precision would lose what tells points apart.
+    shift = points.mean(axis=0, dtype=np.float64)
+
     def fit(rows: np.ndarray) -> np.ndarray:
-        sample = points[rows].astype(np.float32)
+        sample = points[rows] - shift
         distances = np.empty((len(rows), len(rows)), np.float32)
         for begin in range(0, len(rows), 1000):
             distances[begin : begin + 1000] = cdist(sample[begin : begin + 1000], sample)
@@ -267,6 +272,8 @@ class FairletMethod(FairClusterer):
         else:
             centers = np.add.reduceat(X[members], ends - counts, axis=0, dtype=float) / counts[:, None]
         self.fairlet_cost_ = self._cost(X, centers[self.fairlet_labels_])
+        if not np.isfinite(self.fairlet_cost_):
+            raise Diverged(f"the fairlets cost {self.fairlet_cost_}")
         fairness = float(balance(contingency(self.fairlet_labels_, codes)))
         self.history_ = [_record(1, self.fairlet_cost_, fairness, begin)]
 
