@@ -57,8 +57,9 @@ class PriceFairKMeans(PricePrototypes):
     n_iter_ : int
         Outer steps of the start that was kept.
     history_ : list of dict
-        Of that start. The objective is the lower bound, which the optimum of each assignment is equal to: it
-        never rises. The fairness term is the violation of the prices' argmin, in points, before rounding.
+        Of that start. The objective is the lower bound on the cost of each assignment, at prices that are
+        good enough to go on from: it never rises. The fairness term is the violation of the prices' argmin,
+        in points, before rounding.
     converged_ : bool
     n_rounded_ : int
         Points, level between two clusters or nearly so, that were put elsewhere than the prices' argmin.

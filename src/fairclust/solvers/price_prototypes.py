@@ -27,7 +27,7 @@ from fairclust.base import (
 from fairclust.kernels.assignment import Potentials
 from fairclust.solvers.centers import Prototypes
 from fairclust.solvers.criteria import Criterion, make_criterion
-from fairclust.solvers.fair_assignment import certified_gap, paid_limits, round_prices, solve
+from fairclust.solvers.fair_assignment import certified_gap, lower_bound, paid_limits, round_prices, solve
 from fairclust.solvers.prices import Prices, dual_prices
 
 # Temperatures of the assignments on the way; the last one is solved to the end.
@@ -110,14 +110,18 @@ class PricePrototypes(OffsetPredictMixin, FairClusterer):
         )
         self._shift = X.mean(axis=0, dtype=np.float64)
         points, potentials = self._open_tiles(X, codes, self.n_clusters)
-        best: _Run | None = None
+        best: tuple[float, _Run, Prices] | None = None
         for _ in range(self.n_init if isinstance(self.init, str) else 1):
             start = Prototypes(initial_centers(X, self.n_clusters, self.init, rng))
             run = self._alternate(X, points, potentials, criterion, start)
-            if best is None or run.bound < best.bound:
-                best = run
+            self._measure(points, potentials, run.prototypes.centers)
+            found = solve(potentials, criterion, run.multipliers)
+            # Not by a bound of the alternation: of prices that are far off it is low, and looks cheap.
+            value = max(found.cost, lower_bound(potentials, criterion, found))
+            if best is None or value < best[0]:
+                best = value, run, found
         assert best is not None
-        self._finish(points, potentials, criterion, best)
+        self._finish(points, potentials, criterion, *best[1:])
 
     def _measure(self, points: np.ndarray, potentials: Potentials, centers: np.ndarray) -> None:
         potentials.set_distances(points, centers - self._shift, squared=self._squared_distances)
@@ -189,10 +193,11 @@ class PricePrototypes(OffsetPredictMixin, FairClusterer):
             "violation": float(criterion.excess(table).max()),
         }
 
-    def _finish(self, points: np.ndarray, potentials: Potentials, criterion: Criterion, run: _Run) -> None:
-        """Solve for the centres of the best run to the end, and round."""
+    def _finish(
+        self, points: np.ndarray, potentials: Potentials, criterion: Criterion, run: _Run, found: Prices
+    ) -> None:
+        """Round the best run's prices."""
         self._measure(points, potentials, run.prototypes.centers)
-        found = solve(potentials, criterion, run.multipliers)
         self.labels_, self.cost_, counts, least = round_prices(potentials, criterion, found)
         self.lower_bound_ = least - paid_limits(criterion, found)
         self.n_iter_, self.history_, self.converged_ = len(run.history), run.history, run.converged
