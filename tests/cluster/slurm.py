@@ -87,7 +87,18 @@ def missing():
         return f"not installed: {', '.join(absent)} (`make test-slurm` installs Debian's packages)"
     if os.geteuid() != 0:
         return "SLURM's daemons need root here"
-    return f"this machine has a SLURM of its own, see {SYSTEM_WIDE}" if SYSTEM_WIDE.exists() else ""
+    if not SYSTEM_WIDE.exists() or _left_behind():
+        return ""
+    return f"this machine has a SLURM of its own, see {SYSTEM_WIDE}"
+
+
+def _left_behind():
+    """Whether the system's configuration is the link of a cluster like this one that was killed."""
+    if not SYSTEM_WIDE.is_symlink():
+        return False
+    target = str(SYSTEM_WIDE.readlink())
+    commands = (process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"]))
+    return "/slurm-" in target and not any(target in command for command in commands)
 
 
 def wait_until(condition, seconds, what):
@@ -136,7 +147,7 @@ class Cluster:
     def __enter__(self):
         try:
             SYSTEM_WIDE.parent.mkdir(exist_ok=True)
-            SYSTEM_WIDE.unlink(missing_ok=True)  # at most a link that leads nowhere, see `missing`
+            SYSTEM_WIDE.unlink(missing_ok=True)  # at most the link of a dead cluster, see `missing`
             SYSTEM_WIDE.symlink_to(self.configuration)
             self._start_munge()
             self._start_accounting()
