@@ -150,7 +150,8 @@ def test_batches_of_the_quickstart_have_the_scores_of_a_local_run(cluster, tmp_p
         one.config = yaml.safe_load((root / "config/config.yaml").read_text())
         one.write("quick.yaml", (root / "config/quickstart.yaml").read_text())
     methods = "[kmeans, random_labels, vfc_kmeans, vfc_ncut, bera]"
-    run = f"run={{datasets: [synthetic, toy_blobs], methods: {methods}, seeds: 1}}"
+    everywhere = f"methods: {methods}, methods_of: {{toy_blobs: {methods}}}"
+    run = f"run={{datasets: [synthetic, toy_blobs], {everywhere}, seeds: 1}}"
     arguments = ("--configfile", "quick.yaml", "--config", run)
     began = time.time()
     process = on_the_cluster(cluster, project, *arguments)
