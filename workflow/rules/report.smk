@@ -78,6 +78,8 @@ rule make_report:
         archive=f"{RESULTS}/report.zip",
     log:
         f"{RESULTS}/logs/make_report.log",
+    group:
+        "report"
     conda:
         "../envs/fairclust.yml"
     resources:
