@@ -12,9 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import resource
-from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import matplotlib
@@ -23,6 +21,7 @@ import numpy as np
 
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout, pack_points
+from vfc_speed import least
 
 BASE = {"N": 200_000, "K": 20, "J": 2, "d": 25}
 AXES: dict[str, tuple[int, ...]] = {
@@ -32,17 +31,6 @@ AXES: dict[str, tuple[int, ...]] = {
     "d": (2, 5, 10, 25, 50, 100),
 }
 PARTS = ("distances", "soft pass", "hard pass")
-
-
-def least(call: Callable[[], Any], repeats: int) -> float:
-    """Least time of some calls, after one that warms up."""
-    call()
-    times = []
-    for _ in range(repeats):
-        begin = perf_counter()
-        call()
-        times.append(perf_counter() - begin)
-    return min(times)
 
 
 def measure(N: int, K: int, J: int, d: int) -> dict[str, float]:
@@ -102,7 +90,7 @@ def main() -> None:
                 told = ", ".join(f"{part} {rows[-1][part]:.4g} s" for part in PARTS)
                 print(f"{axis} = {value:,}: {told}", flush=True)
     large = [row for row in rows if row["axis"] == "N" and row["N"] >= 100_000]
-    for part in PARTS:
+    for part in PARTS if len(large) > 1 else ():
         slope = np.polyfit(np.log([row["N"] for row in large]), np.log([row[part] for row in large]), 1)[0]
         print(f"slope of log {part} by log N: {slope:.3f}")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB")

@@ -22,6 +22,7 @@ from matplotlib.ticker import MaxNLocator
 from fairclust.bench.store import CellStore, atomic_write, read_table
 from fairclust.datasets.errors import DatasetSkipped
 from fairclust.datasets.store import PreparedDataset, load_prepared
+from fairclust.report import charts
 from fairclust.report.catalogue import FIGURES, PAPER_TABLES, FigureKind, Names
 from fairclust.report.columns import COLUMNS, load_cells
 from fairclust.report.selection import OVERVIEW_LEVEL, best_starts, choose, reported_level
@@ -100,8 +101,9 @@ class Material:
 
 
 def look(number: int) -> tuple[str, str]:
-    """Colour and mark of a line, different for the first few dozen."""
-    return COLOURS[number % len(COLOURS)], MARKS[(number + number // len(COLOURS)) % len(MARKS)]
+    """Colour and mark of a method by its place in the list, as on the page: different for 64 of them."""
+    colour, shape = charts.look(number)
+    return COLOURS[colour], MARKS[shape]
 
 
 def _panels(material: Material) -> Iterator[tuple[Figure, Axes, pd.DataFrame]]:
