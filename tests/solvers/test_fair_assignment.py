@@ -110,6 +110,19 @@ def test_odd_inputs(seed, n_samples, n_clusters, n_groups, kind, asked):
         assert found.slack == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("seed", range(6))
+def test_small_groups_far_away(seed, asked):
+    """Prices a thousand times what the other points' distances differ by."""
+    rng = np.random.default_rng(seed)
+    n_samples, n_clusters, n_far = 370, 4 + seed % 3, 1 + seed % 2
+    codes = np.arange(n_samples) % (1 + seed % 3)
+    codes[-n_far:] = codes.max() + 1
+    a = ((rng.normal(size=(n_samples, 2))[:, None] - rng.normal(size=(n_clusters, 2))) ** 2).sum(axis=2)
+    a[-n_far:] *= 10.0 ** (2 + seed % 5)
+    check(a, codes, **feasible(asked, codes))
+
+
 def test_one_group_goes_to_the_nearest():
     a = np.random.default_rng(0).random((50, 4))
     found = fair_assignment(a, np.zeros(50), tolerance=0.3)

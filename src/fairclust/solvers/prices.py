@@ -250,8 +250,8 @@ def _newton_step(
     slack = (rows @ mass - criterion.limits[:, None]).ravel()
     # The unit matrix, too: prices that shift a whole group have no curvature at all, and none have any where
     # every point is far from level. The second part keeps steps below a hundred units, and it vanishes in the
-    # end, with the slack.
-    ridge = float(hessian.diagonal().mean()) + _SHORTEN * np.abs(slack).max() / unit
+    # end, with the violation (not the slack: that of a row far from its limit is large and says nothing).
+    ridge = float(hessian.diagonal().mean()) + _SHORTEN * at.violation / unit
     hessian[np.diag_indices(y.size)] += damping * ridge
     if criterion.equal:
         return y + np.linalg.solve(hessian, slack).reshape(y.shape)
