@@ -13,6 +13,7 @@ import pandas as pd
 
 from fairclust.bench.store import read_table
 from fairclust.metrics.table import METRICS, Direction
+from fairclust.report.redaction import redact_text
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,11 @@ def load_cells(scores: Path) -> pd.DataFrame:
     -------
     DataFrame
         The scores with `nll`, `soft_delta`, `min_distance` and `accuracy`, and `seconds` (of the clock) and
-        `cpu_seconds`; NaN where a cell has none.
+        `cpu_seconds`; NaN where a cell has none. Reasons hold no paths of the machine.
     """
     runs = scores.with_name("runs.parquet")
-    return with_columns(read_table(scores), read_table(runs) if runs.is_file() else None)
+    frame = with_columns(read_table(scores), read_table(runs) if runs.is_file() else None)
+    return frame.assign(reason=[redact_text(text) if isinstance(text, str) else "" for text in frame.reason])
 
 
 def with_columns(frame: pd.DataFrame, runs: pd.DataFrame | None = None) -> pd.DataFrame:

@@ -25,6 +25,7 @@ from fairclust.datasets.store import PreparedDataset, load_prepared
 from fairclust.report import charts
 from fairclust.report.catalogue import FIGURES, PAPER_TABLES, FigureKind, Names
 from fairclust.report.columns import COLUMNS, load_cells
+from fairclust.report.redaction import redact_text
 from fairclust.report.selection import OVERVIEW_LEVEL, best_starts, choose, reported_level
 from fairclust.reported import load_reported
 
@@ -350,7 +351,7 @@ def _plane(folder: Path | None) -> tuple[PreparedDataset | None, str]:
     try:
         data = load_prepared(folder)
     except DatasetSkipped as skipped:
-        return None, str(skipped)
+        return None, redact_text(str(skipped))
     if data.X.shape[1] != 2:
         return None, f"the points have {data.X.shape[1]} features, not two"
     return data, ""

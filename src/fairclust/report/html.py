@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from fairclust.report.catalogue import PAPER_TABLES, Names
 from fairclust.report.charts import SHAPES, front_chart, look, with_settings
 from fairclust.report.columns import load_cells
 from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, leaderboard, settings
+from fairclust.report.redaction import redact_config, redact_csv, redact_text
 from fairclust.report.render import lam, number
 from fairclust.report.scoreboard import (
     COMPARED,
@@ -138,9 +138,7 @@ def make_page(scores: Path, runs: Path, provenance: Path, shown: Names) -> str:
         datasets=_datasets(frame, shown),
         origin={key: origin.get(key, "unknown") for key in ("git_commit", "python", "platform", "cpu_count")},
         versions=origin.get("versions", {}),
-        config=yaml.safe_dump(
-            _without_folders(origin.get("config", {})), sort_keys=False, allow_unicode=True
-        ),
+        config=yaml.safe_dump(redact_config(origin.get("config", {})), sort_keys=False, allow_unicode=True),
     )
 
 
@@ -177,7 +175,9 @@ def write_page(
             info = zipfile.ZipInfo(f"report/{name}")
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             text = path.read_text(encoding="utf-8")
-            packed.writestr(info, text if path == page else _without_folders(text))
+            if path.suffix == ".csv":
+                text = redact_csv(text)
+            packed.writestr(info, text if path == page else redact_text(text))
 
 
 def _text(name: str) -> str:
@@ -454,23 +454,4 @@ def _datasets(scores: pd.DataFrame, shown: Names) -> Table:
 
 
 def _first_line(text: Any) -> str:
-    line = "" if pd.isna(text) else str(text).partition("\n")[0]
-    return _without_folders(line)
-
-
-# Folders tell of a machine and its users; the file's own name is enough. Between quotes they may hold spaces.
-_FOLDERS = (
-    re.compile(r"(?<=(['\"]))(?:file://)?~?/(?:[^/'\"\n]+/)+(?P<name>[^/'\"\n]+)(?=\1)"),
-    re.compile(r"(?<![\w:/.])(?:file://)?~?/(?:[^/\s'\",;|]+/)*(?P<name>[^/\s'\",;|]+)"),
-)
-
-
-def _without_folders(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_folders(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_without_folders(item) for item in value]
-    if isinstance(value, str):
-        for pattern in _FOLDERS:
-            value = pattern.sub(r"\g<name>", value)
-    return value
+    return "" if pd.isna(text) else str(text).partition("\n")[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -155,10 +156,9 @@ def reported_level(spec: PaperTable, dataset: str, method: str) -> float | None:
         None if the paper reports none.
     """
     fairness = spec.rule.fairness
-    of = load_reported(spec.paper).query(
-        "table == @table and dataset == @dataset and metric == @fairness and value.notna()",
-        local_dict={"table": spec.level_table or spec.table, "dataset": dataset, "fairness": fairness},
-    )
+    of = _reported_values(spec.paper).get((spec.level_table or spec.table, dataset, fairness))
+    if of is None:
+        return None
     lower = COLUMNS[fairness].direction == "lower"
     slack = 0.5 if lower else -0.5
     for name in (method, spec.own):
@@ -166,3 +166,10 @@ def reported_level(spec: PaperTable, dataset: str, method: str) -> float | None:
         if len(mine):
             return float(mine.value.iloc[0] + slack * 10.0 ** -mine.decimals.iloc[0])
     return None
+
+
+@cache
+def _reported_values(paper: str) -> dict[Any, pd.DataFrame]:
+    """The numbers that a paper prints, by table, data set and metric."""
+    printed = load_reported(paper).dropna(subset="value")
+    return dict(iter(printed.groupby(["table", "dataset", "metric"])))

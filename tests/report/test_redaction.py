@@ -1,0 +1,103 @@
+"""Texts to be handed on hold no path of the machine, and everything that is no path stays."""
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairclust.report.redaction import redact_config, redact_csv, redact_text
+
+PATHS = [
+    ("no such file: /home/anna/a.csv", "no such file: a.csv"),
+    ("is a folder: /home/anna/data", "is a folder: (folder)"),
+    ("a folder: /home/anna/data/.", "a folder: (folder)."),
+    ("/home/anna/: not there", "(folder): not there"),
+    ("tried /home//anna/x/ and ~anna/x", "tried (folder) and (folder)"),
+    ("[Errno 13] Permission denied: '/home/anna b/x'", "[Errno 13] Permission denied: '(folder)'"),
+    ("'file:///home/anna b/a.csv', twice", "'a.csv', twice"),
+    ("file:///home/anna/a.csv is broken", "a.csv is broken"),
+    ("(see ~/of anna/a.csv)", "(see (folder) anna/a.csv)"),  # unquoted: a space ends a path
+    ('File "/home/anna/m.py", line 3', 'File "m.py", line 3'),
+    ("/home/anna/m.py:12: error", "m.py:12: error"),
+    ("mirror=/home/anna;/srv/anna", "mirror=(folder);(folder)"),
+    ("//server/anna/a.csv", "a.csv"),
+    ("anna's home is /home/anna.smith", "anna's home is (folder)"),
+    (r"no C:\Users\anna\a.csv: gone", "no a.csv: gone"),
+    (r"no C:\Users\anna smith\data (there)", "no (folder) (there)"),
+    (r"'C:\\Users\\anna b\\x'", "'(folder)'"),
+    ("C:/Users/anna/x, D:/anna/y.csv.gz", "(folder), y.csv.gz"),
+    ("file:///C:/Users/anna/x", "(folder)"),
+    (r"no \\server\anna\a.csv", "no a.csv"),
+    (r"'\\\\server\\anna share\\x'", "'(folder)'"),
+    ("https://anna:secret@example.org/d/e.csv?p=/a/b", "https://example.org/d/e.csv?p=/a/b"),
+]
+NO_PATHS = [
+    *(
+        "n/a",
+        "balance/cost",
+        "and/or",
+        "3/4 is no float",
+        "+3.0 % / 2",
+        "~3/4",
+        "1/2/3",
+        "rows /s",
+        "/",
+        "//",
+    ),
+    *("https://example.org/d/e.csv", "http://localhost:8000/a/b", "results/data/raw/adult", "../shared/data"),
+    *("VFC K-means, accelerated", "SFC (p/q)", "(a+b)/c/d", "K:3", "C: 4", "a<br/>b", "Kim et al. 2025"),
+    *(r"0.1 & \textbf{0.2} \\", r"\\ \midrule", r"\hline\\", r"\multicolumn{3}{l}{Bank/Adult/all} \\"),
+    *("0.97 (<= 1/2)", "s/it", "TCP/IP/UDP", "24/7", "2026-01-02T10:00:00", "text/csv; charset"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), PATHS)
+def test_paths_go(text, expected):
+    assert redact_text(text) == expected
+    # Among other text, and twice.
+    assert redact_text(f"x {text}\n{text}") == f"x {expected}\n{expected}"
+    assert redact_text(expected) == expected
+
+
+@pytest.mark.parametrize("text", NO_PATHS)
+def test_what_is_no_path_stays(text):
+    assert redact_text(text) == text
+    assert redact_config(text) == text
+
+
+def test_a_value_of_the_configuration_is_a_path_as_a_whole():
+    config = {
+        "mirror": ["/home/anna b/data", "https://example.org/d", "~anna/x y"],
+        "datasets": {"mine": {"source": {"path": r"C:\Users\anna b\my people.csv"}, "reader": {"sep": "/"}}},
+        "results": "/anna",
+        "limits": {"cell_seconds": 3600, "strict": None},
+    }
+    assert redact_config(config) == {
+        "mirror": ["(folder)", "https://example.org/d", "(folder)"],
+        "datasets": {"mine": {"source": {"path": "my people.csv"}, "reader": {"sep": "/"}}},
+        "results": "(folder)",
+        "limits": {"cell_seconds": 3600, "strict": None},
+    }
+
+
+def test_fields_of_a_csv_are_texts_of_their_own():
+    rows = [["reason", "params", "x"], ["/home/anna/x, and more", '{"path": "/home/anna b/a.csv"}', "0.10"]]
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(rows)
+    assert list(csv.reader(io.StringIO(redact_csv(stream.getvalue())))) == [
+        rows[0],
+        ["(folder), and more", '{"path": "a.csv"}', "0.10"],
+    ]
+
+
+NAME = st.text("abcXYZ019_-", min_size=1, max_size=8)
+
+
+@given(st.lists(NAME, min_size=1, max_size=5), st.sampled_from(["/home", "~", "C:", r"\\host", "//host"]))
+def test_no_part_of_a_path_is_left(parts, root):
+    sep = "\\" if root in ("C:", r"\\host") else "/"
+    path = sep.join([root, "Anna", *parts])
+    assert redact_text(f"cannot read {path}") == "cannot read (folder)"
+    assert redact_text(f"cannot read {path}{sep}a.csv: why") == "cannot read a.csv: why"
