@@ -1,4 +1,4 @@
-"""Every command of the documentation: run where it can be, else its program, files and options are looked up."""
+"""Every command of the documentation: run where it can be; else its program, files and options are known."""
 
 import argparse
 import json
