@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORES ?= $(shell nproc 2>/dev/null || echo 2)
 STAMP := $(VENV)/.installed
+SHELL := bash
+# Of what Snakemake says, a line for each job that is done, and all that is unusual.
+STEPS := grep --line-buffered -vE '^(Execute [0-9]+ jobs|Select jobs|Finished jobid|\[.*\]$$)'
 
 .PHONY: setup reproduce test test-slow test-slurm lint format schema clean
 
@@ -19,8 +22,9 @@ $(STAMP): requirements.lock pyproject.toml
 	touch $@
 
 reproduce: $(STAMP)
-	$(BIN)/snakemake --cores $(CORES) --configfile config/quickstart.yaml --quiet rules progress host
-	@echo "The results are in results/quickstart: report/index.html, tables/overview.md, figures/, scores/scores.csv"
+	@set -o pipefail; \
+	$(BIN)/snakemake --cores $(CORES) --configfile config/quickstart.yaml --quiet rules host 2>&1 | $(STEPS)
+	@echo "Now open results/quickstart/report/index.html in a browser."
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not slurm"
