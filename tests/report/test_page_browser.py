@@ -170,6 +170,52 @@ def test_another_fairness_metric(page):
     assert page.js(f"{CHART}.querySelector('thead').textContent").endswith("SSEFairness error")
 
 
+def test_what_is_far_off_can_be_shown(browser, tmp_path):
+    frame = made_up_scores(datasets=["adult"])
+    frame.loc[frame.lam == 3000, ["sse", "objective"]] *= 5
+    browser.resize(1400)
+    browser.open(make_page_folder(tmp_path / "results", frame))
+    gone = "document.querySelectorAll('.p[display=none]').length"
+    note = "document.querySelector('figure p.note').textContent"
+    assert browser.js(gone) > 0 and browser.js(note) != ""
+    browser.js("document.getElementById('whole').click()")
+    assert browser.js(gone) == 0 and browser.js(note) == ""
+    assert browser.js("[...document.querySelectorAll('text.x')].at(-1).textContent") == "40k"
+    assert browser.errors == []
+
+
+def test_a_mark_tells_of_those_in_its_place(browser, tmp_path):
+    frame = made_up_scores()
+    same = (frame.dataset == "adult") & (frame.lam == 5000) & (frame.seed == 0)
+    for metric in ("sse", "balance", "objective"):
+        frame.loc[same, metric] = frame.loc[same, metric].iloc[0] * 0.9
+    browser.resize(1400)
+    browser.open(make_page_folder(tmp_path / "results", frame))
+    places = (
+        "[...document.querySelectorAll('figure:first-of-type .p.on')].map(p => p.getAttribute('transform'))"
+    )
+    assert browser.js(f"new Set({places}).size < {places}.length")
+    browser.js(f"{CHART}.querySelector('svg.front').focus()")
+    browser.press("ArrowRight")
+    text = browser.js("document.getElementById('tip').textContent")
+    assert "In the same place: " in text
+    assert browser.errors == []
+
+
+def test_a_telephone_shows_a_number_with_what_was_reported(page):
+    page.resize(390)
+    page.js(f"{TABLE}.scrollIntoView()")
+    wide = (
+        "[...document.querySelectorAll('.cards td')].filter(c => c.offsetParent &&"
+        "(c.getBoundingClientRect().left < 0 || c.getBoundingClientRect().right > innerWidth)).length"
+    )
+    assert page.js("document.querySelectorAll('.cards td').length") > 100
+    assert page.js(wide) == 0
+    page.js(f"{header('Reproduced')}.querySelector('button').click()")
+    values = [float(v.replace(",", "")) for v in column(page, "Reproduced")]
+    assert values == sorted(values)
+
+
 DIM = "[...new Set([...document.querySelectorAll('svg.front .p.dim')].map(p => p.dataset.m))].sort()"
 
 

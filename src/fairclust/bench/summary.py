@@ -50,9 +50,14 @@ def describe(summary: Path) -> list[str]:
         at = (item["dataset"], item["status"], item["reason"])
         reasons.setdefault(at, []).append(f"{item['method']} ({item['cells']})")
     for (dataset, status, reason), methods in reasons.items():
-        first = reason.splitlines()[0] if reason else "no reason given"
-        lines.append(f"  {status}: {dataset}, {', '.join(methods)}: {first}")
+        lines.append(f"  {status}: {dataset}, {', '.join(methods)}: {brief(reason)}")
+        lines += [f"    {line}" for line in reason.splitlines()[1:] if line.startswith("Fix: ")]
     return lines
+
+
+def brief(reason: str) -> str:
+    """The first line of a reason, which the places that were tried may follow."""
+    return reason.partition("\n")[0].removesuffix(" Tried:") or "no reason given"
 
 
 def describe_times(runs: Path, job_records: Iterable[Path], began: float) -> list[str]:

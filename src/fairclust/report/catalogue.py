@@ -136,6 +136,11 @@ class Names:
     def method(self, name: str) -> str:
         return self.methods.get(name, METHODS_ELSEWHERE.get(name, name))
 
+    def in_order(self, found: Iterable[str]) -> list[str]:
+        """Methods as the configuration lists them, so that each looks alike in all pictures of a run."""
+        found = set(found)
+        return [name for name in self.methods if name in found] + sorted(found - set(self.methods))
+
 
 # Columns of the papers whose methods a run may not have.
 METHODS_ELSEWHERE = {

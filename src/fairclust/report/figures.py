@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fairclust.bench.store import CellStore, atomic_write, read_table
@@ -90,6 +91,8 @@ class Material:
         The prepared data set, unscaled, where the plot shows points.
     stores : Path
         Folder of all stores of cells.
+    methods : sequence of str
+        All methods of the run, in the configuration's order: it decides colours and marks.
     """
 
     kind: FigureKind
@@ -99,6 +102,16 @@ class Material:
     shown: Names
     plane: Path | None = None
     stores: Path = Path()
+    methods: Sequence[str] = ()
+
+    def look(self, method: str) -> tuple[str, str]:
+        """Colour and mark of a method, the same in all figures of a run and on the page."""
+        return look((self.methods or self.shown.in_order(self.cells.method.unique())).index(method))
+
+    @property
+    def of_method(self) -> str:
+        """The method that the figure is about, after a comma."""
+        return f", {self.shown.method(self.kind.method)}" if self.kind.method else ""
 
 
 def look(number: int) -> tuple[str, str]:
@@ -119,10 +132,10 @@ def _panels(material: Material) -> Iterator[tuple[Figure, Axes, pd.DataFrame]]:
     for axes, k in zip(panels.flat, ks or [0], strict=False):
         cells = material.cells[material.cells.n_clusters == k]
         if (cells.status == "ok").any():
-            axes.set_title(f"{material.title}, K = {k}")
+            axes.set_title(f"{material.title}{material.of_method}, K = {k}")
             yield figure, axes, cells
         else:
-            axes.set_title(material.title)
+            axes.set_title(material.title + material.of_method)
             _say_why(axes, cells)
             yield figure, axes, cells[:0]
 
@@ -162,16 +175,18 @@ def plot_front(material: Material) -> Figure:
         if at_k.empty:
             continue
         cost = material.kind.cost if at_k[material.kind.cost].notna().any() else "ncut"
-        axes.set_xlabel(COLUMNS[cost].label)
-        axes.set_ylabel(COLUMNS[fairness].label)
+        axes.set_xlabel(_with_direction(cost))
+        axes.set_ylabel(_with_direction(fairness))
         axes.xaxis.set_major_locator(MaxNLocator(6))
         limit = _cost_limit(at_k, cost) if COLUMNS[cost].is_cost else np.inf
         reported = _reported_points(material, at_k)
-        beyond = []
-        for number, (method, cells) in enumerate(at_k.groupby("method")):
-            best, name = best_starts(cells), material.shown.method(str(method))
-            colour, mark = look(number)
-            style: dict[str, Any] = {"color": colour, "marker": mark}
+        beyond, any_faint, methods = [], False, material.shown.in_order(at_k.method.unique())
+        for number, method in enumerate(methods):
+            best, name = best_starts(at_k[at_k.method == method]), material.shown.method(method)
+            colour, mark = material.look(method)
+            # Smaller and smaller, so that of marks in one place all are seen.
+            size = 9 - 5 * number / max(1, len(methods) - 1)
+            style: dict[str, Any] = {"color": colour, "marker": mark, "markersize": size}
             if (best[cost] > limit).any():
                 beyond.append(f"{name} (up to {best[cost].max():,.0f})")
                 best = best[best[cost] <= limit]
@@ -183,6 +198,7 @@ def plot_front(material: Material) -> Figure:
                 # Two measures of fairness: nothing to trade.
                 front, others = best, best[:0]
             line = ":" if len(front) > 1 and COLUMNS[cost].is_cost else ""
+            any_faint |= len(others) > 0
             axes.plot(others[cost], others[fairness], linestyle="", alpha=0.2, **style)
             axes.plot(front[cost], front[fairness], linestyle=line, linewidth=1, label=name, **style)
             if method in reported:
@@ -191,10 +207,21 @@ def plot_front(material: Material) -> Figure:
         # Beside the axes: a dozen methods would cover the points.
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1.02))
         notes = ["hollow: reported"] if len(reported) else []
+        notes += ["faint: beaten by another setting of the same method"] if any_faint else []
         notes += ["dearer than shown: " + ", ".join(beyond)] if beyond else []
         text = "\n".join(wrap("; ".join(notes), 70))
         axes.text(0, -0.2, text, transform=axes.transAxes, fontsize=8, color="0.35", va="top")
     return figure
+
+
+def _with_direction(metric: str) -> str:
+    """A metric's name for an axis, and which values are better."""
+    column = COLUMNS[metric]
+    return column.label + (f" ({column.direction} is better)" if column.direction != "none" else "")
+
+
+def _seeds(n_seeds: int) -> str:
+    return f"a line for each of {n_seeds} seeds" if n_seeds > 1 else "one seed"
 
 
 def _reported_points(material: Material, cells: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -232,7 +259,7 @@ def plot_convergence(material: Material) -> Figure:
         for cell in chosen.itertuples():
             steps = material.steps[material.steps.key == cell.key].sort_values("step")
             axes.plot(steps.step, steps.objective, color=COLOURS[0], alpha=0.5, marker=".", linewidth=1)
-        axes.set_xlabel(f"outer step (one line for each of {len(chosen)} seeds, λ = {lam:g})")
+        axes.set_xlabel(f"outer step ({_seeds(len(chosen))}, λ = {lam:g})")
         axes.set_ylabel("Energy")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
@@ -244,7 +271,7 @@ def plot_terms(material: Material) -> Figure:
     figure, panels = plt.subplots(1, 2, figsize=(9.6, 3.8), layout="constrained")
     chosen = material.cells[(material.cells.status == "ok") & (material.cells.lam <= kind.lam)]
     chosen = chosen[(chosen.lam == chosen.lam.max()) & (chosen.n_clusters == chosen.n_clusters.min())]
-    figure.suptitle(f"{material.title}, {material.shown.method(kind.method)}")
+    figure.suptitle(material.title + material.of_method)
     for axes, term, name in zip(panels, ("clustering", "fairness"), (kind.cost, kind.fairness), strict=True):
         if chosen.empty:
             _say_why(axes, material.cells)
@@ -253,9 +280,7 @@ def plot_terms(material: Material) -> Figure:
             steps = material.steps[material.steps.key == cell.key].sort_values("step")
             axes.plot(steps.step, steps[term], color=COLOURS[0], alpha=0.5, linewidth=1)
         first = chosen.iloc[0]
-        axes.set_xlabel(
-            f"step (a line for each of {len(chosen)} seeds, λ = {first.lam:g}, K = {first.n_clusters})"
-        )
+        axes.set_xlabel(f"step ({_seeds(len(chosen))}, λ = {first.lam:g}, K = {first.n_clusters})")
         axes.set_ylabel(COLUMNS[name].label)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
@@ -265,7 +290,7 @@ def plot_cost_by_k(material: Material) -> Figure:
     """Cost against K, with and without the fairness term (VFC, Figure 3)."""
     ok = material.cells[(material.cells.status == "ok") & material.cells.lam.notna()]
     figure, axes = plt.subplots(figsize=(5.6, 3.8))
-    axes.set_title(material.title)
+    axes.set_title(material.title + material.of_method)
     if ok.empty:
         _say_why(axes, material.cells)
         return figure
@@ -322,7 +347,7 @@ def plot_clusters(material: Material) -> Figure:
         if labels is None or len(labels) != len(data.X):
             _say(axes, "its labels are no longer in the store of cells", 28)
             continue
-        for group, name in enumerate(data.group_names):
+        for group in range(len(data.group_names)):
             of = data.groups == group
             axes.scatter(
                 *data.X[of].T,
@@ -331,7 +356,6 @@ def plot_clusters(material: Material) -> Figure:
                 s=14,
                 alpha=0.7,
                 linewidths=0,
-                label=name,
             )
         values = [
             f"{COLUMNS[name].label} {choice.cell[name]:.{COLUMNS[name].decimals}f}"
@@ -341,6 +365,11 @@ def plot_clusters(material: Material) -> Figure:
         axes.set_xticks([])
         axes.set_yticks([])
         axes.set_aspect("equal", adjustable="datalim")
+    shapes = [
+        Line2D([], [], color="0.35", linestyle="", marker=MARKS[group % len(MARKS)], label=name)
+        for group, name in enumerate(data.group_names)
+    ]
+    figure.legend(handles=shapes, loc="outside lower center", ncols=6, frameon=False, fontsize=9)
     return figure
 
 
@@ -405,6 +434,7 @@ def plot_figures(
 
     plots = PLOTS | SPECTRAL_PLOTS
     frame = load_cells(scores)
+    methods = shown.in_order(frame.method.unique())
     steps = read_table(scores.with_name("steps.parquet"))
     for stem, (name, dataset) in requests.items():
         kind = FIGURES[name]
@@ -414,5 +444,5 @@ def plot_figures(
         if kind.methods:
             mine &= frame.method.isin(kind.methods)
         title, plane = shown.dataset(dataset), of_plane.get(dataset)
-        material = Material(kind, frame[mine], steps, title, shown, plane, stores)
+        material = Material(kind, frame[mine], steps, title, shown, plane, stores, methods)
         _save(plots[kind.plot](material), folder / stem, formats)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -17,9 +18,10 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from fairclust.bench.store import atomic_write, read_table
+from fairclust.bench.summary import brief
 from fairclust.metrics.table import METRICS
-from fairclust.report.catalogue import PAPER_TABLES, Names
-from fairclust.report.charts import SHAPES, front_chart, look, with_settings
+from fairclust.report.catalogue import PAPER_TABLES, Names, PaperTable
+from fairclust.report.charts import SHAPES, front_chart, look, tick_text, with_settings
 from fairclust.report.columns import load_cells
 from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, leaderboard, settings
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
@@ -35,10 +37,12 @@ from fairclust.report.scoreboard import (
     scoreboard,
     totals,
 )
+from fairclust.report.selection import describe
 from fairclust.report.tables import compare
 from fairclust.reported import PAPERS
 
 NOT_IN_PAPER = "not in the paper"
+_FMC = "Park et al. (FMC)"
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def make_page(scores: Path, runs: Path, provenance: Path, shown: Names) -> str:
     frame, costs = load_cells(scores), read_table(runs)
     origin = json.loads(provenance.read_text())
     board = scoreboard(frame)
-    methods = _in_order(frame.method.unique(), shown.methods)
+    methods = shown.in_order(frame.method.unique())
     labels = {name: shown.method(name) for name in methods}
     points = with_settings(settings(frame))
     boards = _leaderboards(points, frame, costs, methods, shown)
@@ -104,6 +108,8 @@ def make_page(scores: Path, runs: Path, provenance: Path, shown: Names) -> str:
         }
         for i, m in enumerate(methods)
     ]
+    drawn = set(points.method)
+    legend = [{**mark, "number": i} for i, mark in enumerate(marks) if methods[i] in drawn]
     data = {
         "methods": marks,
         "metrics": [_metric(name) for name in (*COSTS, *FAIRNESS)],
@@ -117,11 +123,15 @@ def make_page(scores: Path, runs: Path, provenance: Path, shown: Names) -> str:
         data=Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")),
         shapes=SHAPES,
         methods=marks,
+        legend=legend,
         families=sorted({mark["family"] for mark in marks}),
         counts=frame.status.value_counts().to_dict(),
         n_cells=len(frame),
         n_datasets=frame.dataset.nunique(),
-        totals=totals(board).to_dict("records"),
+        totals=[
+            {**row, "key": key}
+            for row, key in zip(totals(board).to_dict("records"), [*PAPERS, ""], strict=True)
+        ],
         verdicts=VERDICTS,
         rule=RULE,
         papers=[_paper(key, board, frame, shown) for key in PAPERS],
@@ -134,6 +144,7 @@ def make_page(scores: Path, runs: Path, provenance: Path, shown: Names) -> str:
         leaderboard_rule=LEADERBOARD_RULE,
         boards=boards,
         times=_times(costs, shown),
+        glossary=_glossary(),
         missing=_missing(frame, shown),
         datasets=_datasets(frame, shown),
         origin={key: origin.get(key, "unknown") for key in ("git_commit", "python", "platform", "cpu_count")},
@@ -196,12 +207,6 @@ def _environment() -> Environment:
     return environment
 
 
-def _in_order(found: Iterable[str], listed: Mapping[str, str]) -> list[str]:
-    """As the configuration lists them, so that a method looks alike on every page."""
-    found = set(found)
-    return [name for name in listed if name in found] + sorted(found - set(listed))
-
-
 def _metric(name: str) -> dict[str, Any]:
     metric = METRICS[name]
     return {
@@ -222,11 +227,27 @@ def _choices(points: pd.DataFrame, names: Iterable[str]) -> list[dict[str, Any]]
     ]
 
 
+def _glossary() -> Table:
+    """What each metric is, in the words of its own documentation."""
+    body = []
+    for metric in METRICS.values():
+        low, high = (tick_text(bound) if np.isfinite(bound) else "∞" for bound in metric.range)
+        better = f", {metric.direction} is better" if metric.direction != "none" else ""
+        meaning = (inspect.getdoc(metric.function) or "").partition("\n\n")[0]
+        body.append([metric.label, meaning, f"{low} to {high}{better}", metric.source])
+    body.append(["NLL", "Mean negative log-likelihood of the rows under a mixture.", "lower is better", _FMC])
+    columns = [Column("Metric"), Column("Meaning"), Column("Range"), Column("Source")]
+    return Table("What the metrics mean", columns, body)
+
+
 # Papers
 
 
 def _paper(key: str, board: pd.DataFrame, scores: pd.DataFrame, shown: Names) -> dict[str, Any]:
     of_paper = board[board.paper == key]
+    # Most tables of a paper choose alike: said once, and where a table differs.
+    rules = [describe(spec.rule) for spec in PAPER_TABLES.values() if spec.paper == key]
+    usual = max(rules, key=rules.count, default="")
     tables = []
     for name, of_table in of_paper.groupby("table", sort=False):
         spec_name = next((n for n, s in PAPER_TABLES.items() if (s.paper, s.table) == (key, name)), None)
@@ -239,14 +260,23 @@ def _paper(key: str, board: pd.DataFrame, scores: pd.DataFrame, shown: Names) ->
         tables.append(
             {
                 "title": heading,
-                "remarks": list(getattr(spec, "remarks", ())),
+                "remarks": _remarks(spec, usual) if spec else [],
                 "compared": _compared(f"{PAPERS[key].short_name}, {heading}", rows, shown),
                 "others": _others(of_table[~of_table.verdict.isin(COMPARED)], shown),
                 "n_cells": len(of_table),
                 "n_compared": int(of_table.verdict.isin(COMPARED).sum()),
             }
         )
-    return {"key": key, "name": PAPERS[key].short_name, "citation": PAPERS[key].citation, "tables": tables}
+    paper = PAPERS[key]
+    return {
+        **{"key": key, "name": paper.short_name, "citation": paper.citation},
+        **{"rule": usual, "tables": tables},
+    }
+
+
+def _remarks(spec: PaperTable, usual: str) -> list[str]:
+    rule = describe(spec.rule)
+    return [*([rule] if rule != usual else []), *spec.remarks]
 
 
 def _by_paper(rows: pd.DataFrame, of_table: pd.DataFrame) -> pd.DataFrame:
@@ -308,8 +338,8 @@ def _others(rows: pd.DataFrame, shown: Names) -> Table | None:
         return None
     body = []
     for (verdict, remark, dataset), of in rows.groupby(["verdict", "remark", "dataset"], sort=False):
-        methods = ", ".join(dict.fromkeys(shown.method(m) for m in of.method))
-        body.append([Verdict(verdict), _first_line(remark), shown.dataset(dataset), methods, str(len(of))])
+        words = [Verdict(verdict), _first_line(remark), shown.dataset(dataset), _methods(of, shown)]
+        body.append([*words, str(len(of))])
     columns = [
         Column("Verdict"),
         Column("Reason"),
@@ -418,17 +448,15 @@ def _missing(scores: pd.DataFrame, shown: Names) -> Table | None:
     bad = scores[scores.status != "ok"]
     if bad.empty:
         return None
-    first = bad.assign(reason=[_first_line(r) for r in bad.reason])
+    first = bad.assign(reason=[brief(r) for r in bad.reason])
     body = [
-        [status, shown.dataset(dataset), shown.method(method), str(len(of)), reason or "no reason given"]
-        for (status, dataset, method, reason), of in first.groupby(
-            ["status", "dataset", "method", "reason"], sort=False
-        )
+        [status, shown.dataset(dataset), _methods(of, shown), str(len(of)), reason]
+        for (status, dataset, reason), of in first.groupby(["status", "dataset", "reason"], sort=False)
     ]
     columns = [
         Column("Status", filters=True),
         Column("Data set", filters=True),
-        Column("Method", filters=True),
+        Column("Methods"),
         Column("Cells", is_number=True),
         Column("Reason"),
     ]
@@ -451,6 +479,10 @@ def _datasets(scores: pd.DataFrame, shown: Names) -> Table:
         Column("Cells ok"),
     ]
     return Table("Data sets of the run", columns, body)
+
+
+def _methods(cells: pd.DataFrame, shown: Names) -> str:
+    return ", ".join(dict.fromkeys(shown.method(m) for m in cells.method))
 
 
 def _first_line(text: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairclust.bench.summary import brief
 from fairclust.report.catalogue import BY_LAM, PaperTable, Rule
 from fairclust.report.columns import COLUMNS
 from fairclust.reported import load_reported
@@ -101,9 +102,7 @@ def choose(cells: pd.DataFrame, level: float | None = None, rule: Rule = BY_LAM)
         return Choice(None, NOT_RUN, 0, 0)
     if n_ok == 0:
         first = cells.iloc[0]
-        reason = (
-            str(first.reason).splitlines()[0].removesuffix(" Tried:") if first.reason else "no reason given"
-        )
+        reason = brief(str(first.reason or ""))
         return Choice(None, f"{first.status}: {reason.rstrip('.')}", 0, n_all)
     best, note = best_starts(cells), ""
     cost = best.objective.fillna(best.sse)

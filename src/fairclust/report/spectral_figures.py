@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from fairclust.report.columns import COLUMNS
-from fairclust.report.figures import COLOURS, Material, _footnote, _say_why, look
+from fairclust.report.figures import COLOURS, Material, _footnote, _say_why
 from fairclust.report.selection import best_starts
 
 
@@ -28,10 +28,8 @@ def _lines(cells: pd.DataFrame, metric: str) -> Iterator[tuple[str, pd.DataFrame
 def _draw_lines(axes: Axes, material: Material, x: str, metric: str) -> pd.DataFrame:
     """A line for each method: medians, and a band from the lowest to the highest; the cells drawn."""
     drawn = []
-    methods = sorted(material.cells.method.unique())
     for method, cells in _lines(material.cells, metric):
-        number = methods.index(method)
-        colour, mark = look(number)
+        colour, mark = material.look(method)
         grouped, label = cells.groupby(x)[metric], material.shown.method(method)
         if cells.lam.notna().any():
             label += f", λ = {cells.lam.max():g}"

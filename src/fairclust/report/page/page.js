@@ -206,7 +206,10 @@
       p.mark.classList.add("now");
       const rows = [p.setting, `seed ${p.seed}`, `${data.metrics[this.cost].label} ${show(this.cost, p.cost)}`,
         `${data.metrics[this.fairness].label} ${show(this.fairness, p.fair)}`];
-      tip.replaceChildren(el("b", {}, data.methods[p.method].label), rows.filter(Boolean).join(" · "));
+      const here = this.visible.filter((q) => q.method !== p.method && Math.abs(q.x - p.x) < 2 && Math.abs(q.y - p.y) < 2);
+      const others = [...new Set(here.map((q) => data.methods[q.method].label))];
+      tip.replaceChildren(el("b", {}, data.methods[p.method].label), rows.filter(Boolean).join(" · "),
+        ...(others.length ? [el("i", {}, `In the same place: ${others.join(", ")}`)] : []));
       const box = p.mark.getBoundingClientRect(), own = tip.getBoundingClientRect();
       const x = Math.max(6, Math.min(innerWidth - own.width - 6, box.x + box.width / 2 - own.width / 2));
       const above = box.y - own.height - 8;
@@ -214,7 +217,7 @@
       tip.style.top = `${above > 60 ? above : box.y + box.height + 8}px`;
     }
 
-    draw(wanted, fairness) {
+    draw(wanted, fairness, whole) {
       this.select(null);
       // A graph has no sum of squares: it shows the first cost that it has.
       const has = (i) => this.points.some((p) => Number.isFinite(p.values[i]));
@@ -230,10 +233,11 @@
       const several = [...on].filter((p) => settings.get(p.method) > 1);
       const reach = several.length ? several : [...on];
       const low = min(finite.map((p) => p.cost)), high = max(reach.map((p) => p.cost));
-      let x1 = Math.min(max(finite.map((p) => p.cost)), Math.max(low + 1.6 * (high - low), 1.1 * low));
+      const highest = max(finite.map((p) => p.cost));
+      let x1 = whole ? highest : Math.min(highest, Math.max(low + 1.6 * (high - low), 1.1 * low));
       const shown = finite.filter((p) => p.cost <= x1).map((p) => p.fair);
       let y0 = min(shown), y1 = max(shown);
-      if (!bounded) y1 = Math.min(y1, Math.max(1.15 * max([...on].map((p) => p.fair)), y0 + 1e-3));
+      if (!bounded && !whole) y1 = Math.min(y1, Math.max(1.15 * max([...on].map((p) => p.fair)), y0 + 1e-3));
       const xPad = 0.05 * (x1 - low) || 0.05 * Math.abs(low) || 1, yPad = 0.06 * (y1 - y0) || 0.05;
       const x0 = low - xPad;
       x1 += xPad; y0 -= yPad; y1 += yPad;
@@ -312,7 +316,7 @@
 
   const charts = [...document.querySelectorAll("figure")].filter((f) => f.querySelector("svg.front")).map((f) => new Chart(f));
   const choose = { cost: document.getElementById("cost"), fairness: document.getElementById("fairness"),
-    family: document.getElementById("family") };
+    family: document.getElementById("family"), whole: document.getElementById("whole") };
   const pressed = new Set();
   const keys = [...document.querySelectorAll(".legend li")].map((li) => {
     const method = Number(li.dataset.m);
@@ -335,13 +339,14 @@
   };
   const redraw = () => {
     const cost = Number(choose.cost.value), fairness = Number(choose.fairness.value);
-    charts.forEach((chart) => chart.draw(cost, fairness));
+    charts.forEach((chart) => chart.draw(cost, fairness, choose.whole.checked));
     dim();
   };
   if (charts.length && choose.cost.value !== "" && choose.fairness.value !== "") {
     redraw();
     choose.cost.addEventListener("change", redraw);
     choose.fairness.addEventListener("change", redraw);
+    choose.whole.addEventListener("change", redraw);
     choose.family.addEventListener("change", dim);
   }
   addEventListener("scroll", () => charts.forEach((chart) => chart.select(null)), { passive: true });
