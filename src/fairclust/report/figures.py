@@ -187,6 +187,7 @@ def plot_front(material: Material) -> Figure:
             # Smaller and smaller, so that of marks in one place all are seen.
             size = 9 - 5 * number / max(1, len(methods) - 1)
             style: dict[str, Any] = {"color": colour, "marker": mark, "markersize": size}
+            style |= {"markeredgecolor": "0.25", "markeredgewidth": 0.5}
             if (best[cost] > limit).any():
                 beyond.append(f"{name} (up to {best[cost].max():,.0f})")
                 best = best[best[cost] <= limit]
@@ -202,7 +203,8 @@ def plot_front(material: Material) -> Figure:
             axes.plot(others[cost], others[fairness], linestyle="", alpha=0.2, **style)
             axes.plot(front[cost], front[fairness], linestyle=line, linewidth=1, label=name, **style)
             if method in reported:
-                style |= {"markersize": 12, "markerfacecolor": "none", "markeredgewidth": 1.5}
+                style |= {"markersize": 12, "markerfacecolor": "none"}
+                style |= {"markeredgecolor": colour, "markeredgewidth": 1.5}
                 axes.plot(*reported[method], linestyle="", **style)
         # Beside the axes: a dozen methods would cover the points.
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1, 1.02))
