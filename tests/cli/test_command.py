@@ -35,7 +35,7 @@ def test_fit_writes_labels_and_prints_metrics(people, tmp_path, capsys):
     np.testing.assert_array_equal(labels.row, np.arange(1, rows + 1))
     assert set(labels.cluster) == {0, 1, 2}
     assert "left out: name" in text
-    assert "features: age, income\n" in text
+    assert "features: age, income (standardised)\n" in text
     assert "Balance" in text
     # The last line of the table is the whole data.
     assert f"{rows:,}" in next(line for line in text.splitlines() if line.strip().startswith("all"))
@@ -66,11 +66,16 @@ def test_fit_is_that_of_the_class(people, tmp_path, capsys):
         ({"--n-clusters": "100000"}, "more than n_samples"),
         ({"--features": "age,incme"}, "incme"),
         ({"--features": "age,name"}, "name"),
-        ({"--features": "age,sex"}, "Fix: choose columns by --features"),
+        ({"--features": "age,sex"}, "say by --features"),
         ({"--delimiter": ";"}, "--delimiter"),
+        ({"--delimiter": "ab"}, "not one character"),
+        ({"--encoding": "klingon"}, "unknown encoding"),
+        ({"--out": "people.csv"}, "is the table itself"),
+        ({"--out": "no_such/folder.csv"}, "there is no folder"),
     ],
 )
-def test_fit_says_what_is_wrong(people, capsys, change, message):
+def test_fit_says_what_is_wrong(people, capsys, monkeypatch, change, message):
+    monkeypatch.chdir(people.parent)
     options = {"--sensitive": "sex", "--method": "vfc", "--n-clusters": "3"} | change
     status, _, err = run(capsys, "fit", people, *(part for item in options.items() for part in item))
     assert status == 2
@@ -81,11 +86,16 @@ def test_fit_says_what_is_wrong(people, capsys, change, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "cannot be read"),
-        (b"sex,a\n", "no column"),
+        (b"", "is empty"),
+        (b"sex,a\nf,1\nm,2,3\nf,2\n", "Expected 2 fields in line 3, saw 3"),
+        (b"sex,a\nf,1\nf,2\nf,3\n", "Fix: name another column by --sensitive"),
+        ("sex,a\nf,1\nm,2\n".encode("utf-16"), "try --encoding utf-16"),
+        ("sex,a\nfräulein,1\nherr,2\n".encode("latin-1"), "try --encoding latin-1"),
+        (("sex,a\n" + "".join(f"{i},{i}\n" for i in range(30))).encode(), "30 different ones"),
+        (b"sex,a\n", "no rows"),
+        (b"sex,a\nf,x\nm,y\n", "no column but 'sex' holds numbers"),
         (b"sex,a\nf,1\nm,\nf,2\nm,3\n", "a"),
         (b"sex,a\nf,1\n,2\nf,3\nm,4\n", "sex"),
-        (b"\xff\xfe\x00sex", "cannot be read"),
     ],
 )
 def test_bad_files(tmp_path, capsys, content, message):
@@ -96,6 +106,60 @@ def test_bad_files(tmp_path, capsys, content, message):
     assert status == 2
     assert message in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("separator", "options"),
+    [
+        (";", []),
+        ("\t", []),
+        ("\t", ["--delimiter", "\\t"]),
+        (";", ["--decimal", ","]),
+        (",", ["--encoding", "cp1252"]),
+    ],
+)
+def test_tables_of_other_programs(people, tmp_path, capsys, separator, options):
+    frame = pd.read_csv(people)
+    decimal = "," if "--decimal" in options else "."
+    encoding = options[-1] if "--encoding" in options else "utf-8-sig"
+    other = tmp_path / "other.csv"
+    frame.assign(name="Zoë").to_csv(other, index=False, sep=separator, decimal=decimal, encoding=encoding)
+    wanted = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3)
+    assert run(capsys, "fit", other, "--sensitive", "sex", "--n-clusters", 3, *options) == wanted
+    assert wanted[0] == 0
+
+
+def test_columns_that_look_odd_are_named(people, tmp_path, capsys):
+    frame = pd.read_csv(people)
+    frame = frame.assign(number=range(len(frame)), paid=[f"{1000 + i:,}" for i in range(len(frame))])
+    frame.to_csv(tmp_path / "odd.csv")
+    status, text, _ = run(capsys, "fit", tmp_path / "odd.csv", "--sensitive", "sex", "--n-clusters", 3)
+    assert status == 0
+    assert "1 column without a name, left out" in text
+    assert "number counts the rows" in text
+    assert "paid is not read as numbers" in text
+    assert "features: age, income, number (standardised)" in text
+
+
+def test_many_groups_are_printed_in_part(people, tmp_path, capsys):
+    frame = pd.read_csv(people)
+    frame["town"] = [f"town {i % 12}" for i in range(len(frame))]
+    frame.to_csv(tmp_path / "towns.csv", index=False)
+    _, text, _ = run(capsys, "fit", tmp_path / "towns.csv", "--sensitive", "town", "--n-clusters", 3)
+    assert "12 groups" in text
+    assert "4 others" in text
+    frame.loc[frame.index[:2], "town"] = "hamlet"
+    frame.to_csv(tmp_path / "towns.csv", index=False)
+    _, text, _ = run(capsys, "fit", tmp_path / "towns.csv", "--sensitive", "town", "--n-clusters", 3)
+    assert "note: group hamlet has 2 rows, too few for 3 clusters" in text
+
+
+def test_fit_is_compared_with_k_means(people, capsys):
+    _, text, _ = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3)
+    sse = next(line for line in text.splitlines() if line.startswith("SSE")).split()
+    assert float(sse[1]) >= float(sse[2])
+    _, alone, _ = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3, "--method", "KMeans")
+    assert next(line for line in alone.splitlines() if line.startswith("SSE")).split()[1] == sse[2]
 
 
 def test_missing_file(tmp_path, capsys):

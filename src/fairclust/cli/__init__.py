@@ -43,7 +43,9 @@ def _parser() -> argparse.ArgumentParser:
         help="a parameter of the method, such as lam=100 or tolerance=0.1; may be repeated",
     )
     fit.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
-    fit.add_argument("--delimiter", default=",", help="default: a comma")
+    fit.add_argument("--delimiter", help="between cells (default: as the first line suggests)")
+    fit.add_argument("--decimal", default=".", help="decimal point (default: %(default)s)")
+    fit.add_argument("--encoding", default="utf-8", help="such as latin-1 (default: %(default)s)")
     fit.add_argument("--out", type=Path, metavar="FILE", help="write row and cluster here, as CSV")
 
     commands.add_parser("methods", help="list the methods")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import difflib
 import inspect
 import math
@@ -22,9 +23,24 @@ from fairclust.datasets import DatasetError, DatasetSpec, PreparedDataset, Sourc
 from fairclust.metrics import contingency
 from fairclust.metrics.table import METRICS, score_labels
 
-# What people call the methods that they ask for most.
-SHORT_NAMES = {"price": "PriceFairKMeans", "vfc": "VariationalFairKMeans"}
-_SHOWN = ("sse", "balance", "fairness_error", "delta", "n_empty")
+# What people, and the pipeline's configuration, call the methods.
+SHORT_NAMES = {
+    "price": "PriceFairKMeans",
+    "vfc": "VariationalFairKMeans",
+    "vfc_kmedians": "VariationalFairKMedians",
+    "vfc_ncut": "VariationalFairNCut",
+    "bfkm": "BalancedFairKMeans",
+    "fmc": "FairMixture",
+    "fca": "FairAlignmentKMeans",
+    "backurs": "FairletTreeClustering",
+    "fairlets": "FairletClustering",
+    "sfairsc": "FairSpectralClustering",
+}
+_SHOWN = ("sse", "balance", "fairness_error", "delta")
+# Beyond this many values a column of numbers is no column of groups.
+_MANY_VALUES = 20
+_PRINTED_GROUPS = 8
+_DELIMITERS = {"\\t": "\t", "tab": "\t"}
 
 
 def _homes() -> dict[str, str]:
@@ -78,39 +94,103 @@ def _parameters(cls: type, args: argparse.Namespace) -> dict[str, Any]:
     return params
 
 
-def _read(args: argparse.Namespace) -> PreparedDataset:
+def _delimiter(args: argparse.Namespace) -> str:
+    """As given, or the one that the first line has most of."""
+    if args.delimiter is None:
+        with args.csv.open(encoding=args.encoding) as file:
+            line = file.readline()
+        return max(",;\t|", key=line.count)
+    delimiter = str(_DELIMITERS.get(args.delimiter, args.delimiter))
+    if len(delimiter) != 1:
+        raise CommandError(f"--delimiter: {delimiter!r} is not one character")
+    return delimiter
+
+
+def _head(args: argparse.Namespace) -> tuple[pd.DataFrame, str]:
+    """The first rows, to choose columns by, and the delimiter."""
     if not args.csv.is_file():
         raise CommandError(f"there is no file {args.csv}")
     try:
-        head = pd.read_csv(args.csv, sep=args.delimiter, nrows=1000, skipinitialspace=True)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise CommandError(f"{args.csv} cannot be read as a table: {error}") from None
-    columns = [str(column) for column in head.columns]
-    if args.sensitive not in columns:
-        near = difflib.get_close_matches(args.sensitive, columns, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(columns[:20])}"
-        if len(columns) == 1:
-            hint += f"; one column only: is {args.delimiter!r} the right --delimiter?"
-        raise CommandError(f"--sensitive: {args.csv} has no column {args.sensitive!r}; {hint}")
-    features: list[str]
+        delimiter = _delimiter(args)
+        head = pd.read_csv(
+            args.csv,
+            sep=delimiter,
+            decimal=args.decimal,
+            encoding=args.encoding,
+            nrows=1000,
+            skipinitialspace=True,
+        )
+    except CommandError:
+        raise
+    except UnicodeDecodeError:
+        with args.csv.open("rb") as file:
+            marked = file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        other = "utf-16" if marked else "latin-1"
+        raise CommandError(f"{args.csv} is no {args.encoding} text; try --encoding {other}") from None
+    except pd.errors.EmptyDataError:
+        raise CommandError(f"{args.csv} is empty") from None
+    except (ValueError, LookupError) as error:
+        what = str(error).removeprefix("Error tokenizing data. C error: ").strip()
+        raise CommandError(f"{args.csv} cannot be read as a table: {what}") from None
+    if head.empty:
+        raise CommandError(f"{args.csv} has a header and no rows")
+    return head, delimiter
+
+
+def _features(head: pd.DataFrame, args: argparse.Namespace) -> list[str]:
+    """The columns to cluster by; says what is left out, and what looks odd."""
     if args.features:
-        features = [name.strip() for name in args.features.split(",")]
-    else:
-        numbers = head.select_dtypes([np.number]).columns
-        features = [column for column in columns if column != args.sensitive and column in numbers]
-        if not features:
-            raise CommandError(f"{args.csv}: no column but {args.sensitive!r} holds numbers to cluster by")
-        left_out = [c for c in columns if c not in features and c != args.sensitive]
-        if left_out:
-            print(f"columns without numbers, left out: {', '.join(left_out)}")
+        return [name.strip() for name in args.features.split(",")]
+    others = [column for column in head.columns if column != args.sensitive]
+    unnamed = [column for column in others if column.startswith("Unnamed: ")]
+    numbers = head.drop(columns=unnamed).select_dtypes([np.number]).columns
+    features = [column for column in others if column in numbers]
+    left_out = [column for column in others if column not in [*features, *unnamed]]
+    if not features:
+        raise CommandError(
+            f"{args.csv}: no column but {args.sensitive!r} holds numbers to cluster by"
+            + (f"; {left_out[0]!r} holds {head[left_out[0]].iloc[0]!r}" if left_out else "")
+        )
+    if left_out:
+        print(f"columns without numbers, left out: {', '.join(left_out)}")
+    if unnamed:
+        print(f"{_count(len(unnamed), 'column')} without a name, left out")
+    for column in left_out:
+        if head[column].astype(str).str.fullmatch(r"-?\d[\d ]*([.,]\d+)+").all():
+            print(
+                f"{column} is not read as numbers: --decimal gives its decimal point, no other may be there"
+            )
+    for column in features:
+        steps = head[column].diff().iloc[1:]
+        if len(steps) > 2 and (steps == 1).all():
+            print(f"{column} counts the rows: without it by --features?")
+    return features
+
+
+def _read(args: argparse.Namespace) -> PreparedDataset:
+    head, delimiter = _head(args)
+    head.columns = head.columns.map(str)
+    if args.sensitive not in head.columns:
+        near = difflib.get_close_matches(args.sensitive, head.columns, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(head.columns[:20])}"
+        if len(head.columns) == 1:
+            hint += f"; one column only: is {delimiter!r} the right --delimiter?"
+        raise CommandError(f"--sensitive: {args.csv} has no column {args.sensitive!r}; {hint}")
+    groups = head[args.sensitive]
+    if pd.api.types.is_numeric_dtype(groups) and groups.nunique() > _MANY_VALUES:
+        raise CommandError(
+            f"--sensitive: {args.sensitive!r} holds numbers, {groups.nunique()} different ones in the first "
+            f"{len(groups)} rows, and each would be a group; make a column with a few ranges of them"
+        )
     name = args.csv.name
     source = SourceSpec.model_validate({"path": str(args.csv)})
+    reader = {"sep": delimiter, "skipinitialspace": True, "decimal": args.decimal, "encoding": args.encoding}
     spec = DatasetSpec.model_validate(
         {
             "title": name,
             "source": source,
-            "reader": {"sep": args.delimiter, "skipinitialspace": True},
-            "features": features,
+            "reader": reader,
+            "features": _features(head, args),
             "sensitive": {"column": args.sensitive},
             "scale": args.scale,
             "n_clusters": max(2, args.n_clusters),
@@ -120,8 +200,13 @@ def _read(args: argparse.Namespace) -> PreparedDataset:
         return prepare_dataset(name, spec, {name: args.csv}, {name: source})
     except DatasetError as error:
         # Its advice is for the configuration of the pipeline.
-        what = str(error).partition(" Fix: ")[0]
-        raise CommandError(f"{what} Fix: choose columns by --features, or correct the file") from None
+        what = str(error).partition(" Fix: ")[0].removeprefix(f"data set '{name}', ")
+        fix = "correct the file, or say by --features which columns to cluster by"
+        if "only one group" in what:
+            fix = "name another column by --sensitive"
+        elif f"column '{args.sensitive}'" in what:
+            fix = "correct the file, or take out these rows"
+        raise CommandError(f"{what} Fix: {fix}") from None
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -130,7 +215,7 @@ def run(args: argparse.Namespace) -> list[str]:
     Parameters
     ----------
     args : Namespace
-        csv, sensitive, method, n_clusters, features, scale, set, seed, delimiter, out.
+        csv, sensitive, method, n_clusters, features, scale, set, seed, delimiter, decimal, encoding, out.
 
     Returns
     -------
@@ -144,6 +229,10 @@ def run(args: argparse.Namespace) -> list[str]:
     """
     cls = _find_method(args.method)
     params = _parameters(cls, args)
+    if args.out and args.out.resolve() == args.csv.resolve():
+        raise CommandError(f"--out: {args.out} is the table itself")
+    if args.out and not args.out.absolute().parent.is_dir():
+        raise CommandError(f"--out: there is no folder {args.out.parent}")
     data = _read(args)
     names = np.array(data.group_names)
     with warnings.catch_warnings(record=True) as caught:
@@ -153,22 +242,20 @@ def run(args: argparse.Namespace) -> list[str]:
         except (ValueError, TypeError, Diverged) as error:
             raise CommandError(f"{cls.__name__} cannot fit {args.csv}: {error}") from None
     K, J = args.n_clusters, len(names)
-    scores = score_labels(
-        data.X,
-        model.labels_,
-        data.groups,
-        n_clusters=K,
-        n_groups=J,
-        metrics=[m for m in _SHOWN if m in METRICS],
-    )
-    lines = [f"{cls.__name__}: {len(data.X):,} rows, {data.X.shape[1]} features, {J} groups, {K} clusters"]
     more = ", ..." if data.X.shape[1] > 20 else ""
-    lines.append(f"features: {', '.join(data.feature_names[:20])}{more}")
-    lines += [f"note: {str(item.message).splitlines()[0]}" for item in caught]
-    width = max(len(METRICS[name].label) for name in scores)
-    for name, value in scores.items():
-        shown = "–" if math.isnan(value) else f"{value:,.{METRICS[name].decimals}f}"
-        lines.append(f"{METRICS[name].label:{width}}  {shown}")
+    scaled = {"standardize": " (standardised)", "l2": " (standardised, rows of unit length)", "none": ""}
+    lines = [
+        f"{cls.__name__}: {_count(len(data.X), 'row')}, {_count(data.X.shape[1], 'feature')}, "
+        f"{_count(J, 'group')}, {_count(K, 'cluster')}",
+        f"features: {', '.join(data.feature_names[:20])}{more}{scaled[args.scale]}",
+        *(f"note: {str(item.message).splitlines()[0]}" for item in caught),
+    ]
+    sizes = np.bincount(data.groups, minlength=J)
+    if sizes.min() < K:
+        lines.append(
+            f"note: group {names[sizes.argmin()]} has {_count(sizes.min(), 'row')}, too few for {K} clusters"
+        )
+    lines += _metrics(cls, model.labels_, data, K)
     lines += ["", *_by_cluster(contingency(model.labels_, data.groups, K, J), names)]
     if args.out:
         labels = pd.DataFrame({"row": np.arange(1, len(data.X) + 1), "cluster": model.labels_})
@@ -178,12 +265,48 @@ def run(args: argparse.Namespace) -> list[str]:
     return lines
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("s" if number != 1 else "")
+
+
+def _metrics(cls: type, labels: np.ndarray, data: PreparedDataset, n_clusters: int) -> list[str]:
+    """Metrics of the labels, beside those of k-means, which does not look at the groups."""
+    columns = {cls.__name__: labels}
+    if cls is not methods.KMeans:
+        plain = methods.KMeans(n_clusters, n_init=10, random_state=0)
+        columns["KMeans"] = plain.fit(data.X, sensitive_features=data.groups).labels_
+    J = len(data.group_names)
+    scores = [
+        score_labels(data.X, of, data.groups, n_clusters=n_clusters, n_groups=J, metrics=list(_SHOWN))
+        for of in columns.values()
+    ]
+    rows = [["", *columns, ""]]
+    for name in scores[0]:
+        metric = METRICS[name]
+        shown = ["–" if math.isnan(of[name]) else f"{of[name]:,.{metric.decimals}f}" for of in scores]
+        rows.append([metric.label, *shown, f"{metric.direction} is better"])
+    return _aligned(rows, left=(0, len(rows[0]) - 1))
+
+
 def _by_cluster(table: np.ndarray, names: np.ndarray) -> list[str]:
-    """Sizes and shares of the groups, cluster by cluster and in all."""
-    rows = [["cluster", "size", *map(str, names)]]
+    """Sizes and shares of the groups, cluster by cluster and in all; of many groups the largest."""
+    largest = np.sort(np.argsort(-table.sum(axis=1), kind="stable")[:_PRINTED_GROUPS])
+    rest = len(names) - len(largest)
+    rows = [["cluster", "size", *map(str, names[largest]), *([f"{rest} others"] if rest else [])]]
     for label, counts in [*enumerate(table.T), ("all", table.sum(axis=1))]:
         size = int(counts.sum())
-        shares = [f"{100 * count / size:.1f} %" if size else "–" for count in counts]
+        shown = [*counts[largest], *([size - counts[largest].sum()] if rest else [])]
+        shares = [f"{100 * count / size:.1f} %" if size else "–" for count in shown]
         rows.append([str(label), f"{size:,}", *shares])
+    return _aligned(rows)
+
+
+def _aligned(rows: list[list[str]], left: tuple[int, ...] = ()) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)) for row in rows]
+    return [
+        "  ".join(
+            f"{cell:<{w}}" if i in left else f"{cell:>{w}}"
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
