@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from fairclust import cli
+from fairclust.cli.status import _laid_over
 from working_folder import Project
 
 ROOT = Path(__file__).parents[1]
@@ -84,7 +85,9 @@ def test_make_has_these_targets(root):
     makefile = (root / "Makefile").read_text()
     for _, *targets in of("make"):
         for target in targets:
-            assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+            name, sign, _ = target.partition("=")
+            found = rf"^{name} \?=" if sign else rf"^{name}:"
+            assert re.search(found, makefile, flags=re.MULTILINE), target
     for _, file in of("."):
         assert file == re.search(r"^VENV := (.*)$", makefile, flags=re.MULTILINE)[1] + "/bin/activate"
 
@@ -121,16 +124,15 @@ def folder(tmp_path_factory):
     people = pd.DataFrame(rng.normal(size=(200, 2)), columns=["age", "income"])
     people.assign(sex=rng.choice(["f", "m"], 200)).to_csv(folder / "people.csv", index=False)
     # The README's data set and method, laid over.
-    blocks = [yaml.safe_load(text) for language, text in BLOCK.findall(readme()) if language == "yaml"]
-    mine = {key: value for block in blocks for key, value in block.items()}
-    mine["run"] = {"datasets": ["people"], "methods": ["stripes"]}
+    mine = {}
+    for language, text in BLOCK.findall((ROOT / "README.md").read_text()):
+        if language == "yaml":
+            mine = _laid_over(mine, yaml.safe_load(text))
     project.write("my.yaml", yaml.safe_dump(mine))
+    project.config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    project.config["run"] = {"datasets": ["toy_blobs"], "methods": ["kmeans"], "seeds": 2}
     project.write("config/config.yaml", yaml.safe_dump(project.config))
     return folder
-
-
-def readme():
-    return (ROOT / "README.md").read_text()
 
 
 def test_fairclust_runs(folder, monkeypatch, capsys):
@@ -141,8 +143,12 @@ def test_fairclust_runs(folder, monkeypatch, capsys):
         arguments = words[1:]
         if not_run(words):
             cli._parser().parse_args(arguments)
-        elif cli.main([word.lower() for word in arguments] if "NAME" in arguments else arguments):
-            pytest.fail(f"{shlex.join(words)}: {capsys.readouterr().err}")
+        else:
+            try:
+                code = cli.main([word.lower() if word == "NAME" else word for word in arguments])
+            except SystemExit as end:
+                code = end.code
+            assert not code, f"{shlex.join(words)}: {capsys.readouterr().err}"
     assert (folder / "labels.csv").is_file()
     assert (folder / "my_methods/name.py").is_file()
 
@@ -181,7 +187,7 @@ def test_snakemake_accepts_these(folder):
     for words, (code, said) in zip(asked, ends, strict=True):
         assert not code, f"{shlex.join(words)}\n{said}"
     of_my_yaml = next(said for words, (_, said) in zip(asked, ends, strict=True) if "my.yaml" in words)
-    assert "people" in of_my_yaml and "blobs" not in of_my_yaml
+    assert "people" in of_my_yaml and "toy_blobs" not in of_my_yaml
 
 
 def shared_options():

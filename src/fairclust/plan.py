@@ -226,7 +226,7 @@ class Plan:
         chosen = self.config.model_dump(mode="json", by_alias=True, exclude_unset=True)
         chosen["datasets"] = {name: chosen["datasets"][name] for name in self.config.run.datasets}
         run = {method for name in self.config.run.datasets for method in self.config.methods_run(name)}
-        chosen["methods"] = {name: chosen["methods"][name] for name in sorted(run)}
+        chosen["methods"] = {name: spec for name, spec in chosen["methods"].items() if name in run}
         chosen.pop("sources", None)
         chosen.pop("mirror", None)
         return chosen
@@ -302,7 +302,8 @@ class Plan:
             tables = ", ".join(f"{name}.md" for name in self.config.report.tables)
             lines.append(f"tables:  {results}/tables/ ({tables}; also .csv, .tex)")
         if self._figures:
-            lines.append(f"figures: {results}/figures/ ({len(self._figures)} figures)")
+            count = "one figure" if len(self._figures) == 1 else f"{len(self._figures)} figures"
+            lines.append(f"figures: {results}/figures/ ({count})")
         if self.config.report.html:
             lines.append(f"report:  {results}/report/index.html (to hand on: {results}/report.zip)")
         return lines
