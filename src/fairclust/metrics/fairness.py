@@ -167,7 +167,7 @@ def fairness_error(table: ArrayLike, target: ArrayLike | None = None) -> float:
 
 
 def delta(table: ArrayLike) -> float:
-    """Gap of Fair Model-Based Clustering: how differently the groups spread over the clusters.
+    """How differently the groups spread over clusters: max_k mean_{j < j'} abs(n_jk / N_j - n_j'k / N_j').
 
     For two groups max_k abs(n_1k / N_1 - n_2k / N_2), eq. (4) (and eq. (6), for a table of summed
     responsibilities). For more the mean over the pairs of groups of that difference, then the maximum over

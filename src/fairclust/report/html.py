@@ -482,7 +482,8 @@ def _datasets(scores: pd.DataFrame, shown: Names) -> Table:
 
 
 def _methods(cells: pd.DataFrame, shown: Names) -> str:
-    return ", ".join(dict.fromkeys(shown.method(m) for m in cells.method))
+    # Names may hold commas.
+    return "; ".join(dict.fromkeys(shown.method(m) for m in cells.method))
 
 
 def _first_line(text: Any) -> str:
