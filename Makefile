@@ -23,7 +23,7 @@ reproduce: $(STAMP)
 	@echo "The results are in results/quickstart: report/index.html, tables/overview.md, figures/, scores/scores.csv"
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not slurm"
+	$(BIN)/python -m pytest -m "not slow and not slurm" --numprocesses $(CORES) --maxprocesses 8 --dist loadfile
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow

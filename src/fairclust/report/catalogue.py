@@ -340,6 +340,18 @@ FIGURES = {
         f"fmc_front_{name}": replace(_FMC_FRONT, stem=f"fmc_front_{name}_{{dataset}}", fairness=name)
         for name in ("balance", "delta")
     },
+    # EM beside gradient, with bands over the starts: the paper's Figures 2 and 4.
+    **{
+        f"fmc_bands_{name}": FigureKind(
+            f"fmc_bands_{name}_{{dataset}}",
+            "bands",
+            cost="sse",
+            fairness=name,
+            methods=("fmc_em", "fmc_gd", "fmc_smooth_calibrated"),
+            datasets=("adult", "bank_2", "credit_2"),
+        )
+        for name in ("balance", "delta")
+    },
     # By the number of clusters, by covariance, by steps, Delta against balance: the paper's Figures 8 to 11.
     **{
         f"fmc_fig8_{name}": FigureKind(
