@@ -181,6 +181,18 @@ def test_a_script_with_threads_and_without_a_guard_can_fit(tmp_path, data):
     assert [row["status"] for row in read_index(tmp_path / "index.jsonl")] == ["ok"]
 
 
+def test_the_process_of_a_job_has_no_threads():
+    """So that its fits are forked, which spares them the imports."""
+    code = (
+        "import fairclust.bench.runner, pyarrow.parquet\n"
+        "from fairclust.bench.worker import _has_threads\n"
+        "print(_has_threads())"
+    )
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=alone, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_a_skipped_dataset_gives_skipped_rows(tmp_path):
     write_skipped(tmp_path / "data", "toy", "no network")
     rows = run(tmp_path, tmp_path / "data", block("ok", seeds=[0, 1]))

@@ -301,7 +301,7 @@ class Worker:
 
     def _start(self) -> None:
         # Forking spares the imports, but a child forked beside threads may wait for them for ever (OpenMP's).
-        fork = sys.platform == "linux" and psutil.Process().num_threads() == 1
+        fork = sys.platform == "linux" and not _has_threads()
         context: Any = multiprocessing.get_context("fork" if fork else "spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
@@ -324,6 +324,13 @@ class Worker:
         self._process.join()
         self._exit_code = self._process.exitcode
         self._process = None
+
+
+def _has_threads() -> bool:
+    """Whether this process has threads that a forked child could wait for (Linux)."""
+    names = [task.joinpath("comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    # The allocator that pyarrow brings has a thread, and knows of forks.
+    return len([name for name in names if name != "jemalloc_bg_thd"]) > 1
 
 
 @contextlib.contextmanager
