@@ -15,8 +15,8 @@ from fairclust.report.figures import COLOURS, Material, _say_why, look
 def plot_bands(material: Material) -> Figure:
     """Cost against fairness, means over the starts with bands of a standard deviation (FMC, Figures 2 and 4).
 
-    A panel for each method, with common axes; a point for each lambda. A line joins the means that no other
-    mean of the method beats in both.
+    A panel for each method, with common axes; a point for each setting, by its lambda. A line joins the means
+    that no other mean of the method beats in both.
     """
     kind = material.kind
     k = material.cells.n_clusters.min()
@@ -36,7 +36,7 @@ def plot_bands(material: Material) -> Figure:
         panels[0, 0].set_title(material.title)
         _say_why(panels[0, 0], at_k)
         return figure
-    figure.suptitle(f"{material.title}, K = {k}: means and standard deviations over the starts")
+    figure.suptitle(f"{material.title}, K = {k}: means and standard deviations over the starts, by λ")
     sign = -1 if COLUMNS[kind.fairness].direction == "lower" else 1
     for number, (axes, method) in enumerate(zip(panels.flat, run, strict=True)):
         cells = at_k[at_k.method == method]
@@ -45,8 +45,8 @@ def plot_bands(material: Material) -> Figure:
         if ok.empty:
             _say_why(axes, cells)
             continue
-        by_lam = ok.groupby("lam")[[kind.cost, kind.fairness]]
-        middle, spread = by_lam.mean(), by_lam.std(ddof=0)
+        by_setting = ok.groupby("params")[[kind.cost, kind.fairness]]
+        middle, spread, lams = by_setting.mean(), by_setting.std(ddof=0), ok.groupby("params").lam.first()
         order = middle.sort_values([kind.cost, kind.fairness], ascending=[True, sign < 0]).index
         middle, spread = middle.loc[order], spread.loc[order]
         fair = sign * middle[kind.fairness]
@@ -60,13 +60,19 @@ def plot_bands(material: Material) -> Figure:
         axes.plot(x[front], y[front], color=colour, marker=mark)
         low, high = (y + s * spread[kind.fairness] for s in (-1, 1))
         axes.fill_between(x[front], low[front], high[front], color=colour, alpha=0.18, linewidth=0)
-        for lam in middle.index:
+        for setting in middle.index:
             axes.annotate(
-                f"λ={lam:g}", (x[lam], y[lam]), textcoords="offset points", xytext=(5, 5), fontsize=7
+                f"{lams[setting]:g}",
+                (x[setting], y[setting]),
+                textcoords="offset points",
+                xytext=(5, 4),
+                fontsize=7,
+                color="0.35",
             )
         axes.set_xlabel(COLUMNS[kind.cost].label)
         axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.set_ylim(bottom=0)
+    # The panels share it: not before the last has its points.
+    panels[0, 0].set_ylim(bottom=0)
     panels[0, 0].set_ylabel(COLUMNS[kind.fairness].label)
     return figure
 
