@@ -9,37 +9,16 @@ CPU seconds of one process; compilation is left out.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from time import process_time
 
 import numpy as np
-import yaml
 
-from fairclust.datasets.census_like import make_census_like
-from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.scaling import standardize, unit_rows
-from fairclust.datasets.spec import Catalogue
 from fairclust.kernels.moves import sweep
 from fairclust.methods import BalancedFairKMeans
 from fairclust.metrics import contingency
+from measuring import adult
 
-CONFIG = Path(__file__).parents[1] / "config" / "config.yaml"
 N_CLUSTERS = 10
-
-
-def load(mirror: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Adult, or drawn data of its size."""
-    if mirror is None:
-        X, groups, *_ = make_census_like(n_rows=32_561, n_features=5, n_components=10, group_share=0.33)
-        standardize(X)
-        unit_rows(X)
-        return X, groups
-    stated = yaml.safe_load(CONFIG.read_text())
-    catalogue = Catalogue.model_validate({key: stated[key] for key in ("sources", "datasets")})
-    sources = catalogue.sources_of("adult")
-    paths = {name: Path(mirror) / str(source.file) for name, source in sources.items()}
-    data = prepare_dataset("adult", catalogue.datasets["adult"], paths, sources)
-    return data.X, data.groups
 
 
 def numpy_sweep(
@@ -73,7 +52,7 @@ def main() -> None:
     parser.add_argument("--mirror", help="folder with adult/adult.data")
     parser.add_argument("--repeats", type=int, default=20)
     args = parser.parse_args()
-    X, codes = load(args.mirror)
+    X, codes = adult(args.mirror)
     rho, lam = 10.0 * len(X), 1e5
     start = np.random.default_rng(0).permutation(np.arange(len(X)) % N_CLUSTERS).astype(np.int32)
     centers = np.stack([X[start == k].mean(axis=0) for k in range(N_CLUSTERS)])

@@ -13,18 +13,15 @@ The data are drawn from `census_like`, scaled as the papers scale.
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Callable
-from pathlib import Path
 from time import process_time
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from fairclust.datasets.census_like import make_census_like
-from fairclust.datasets.scaling import standardize, unit_rows
 from fairclust.kernels.fairlets import fairlet_medoids
 from fairclust.solvers.fairlets import flow_fairlets, quadtree_fairlets
+from measuring import drawn, write_csv
 
 Q = 2
 MOST_GREEDY = 20_000
@@ -80,9 +77,7 @@ def main() -> None:
 
     found = []
     for n in args.rows:
-        X, codes, *_ = make_census_like(n_rows=n, n_features=args.features)
-        standardize(X)
-        unit_rows(X)
+        X, codes = drawn(n, dtype=np.float64, n_features=args.features)
         # Compilation is not what is measured.
         tree(X[:100], codes[:100])
         seconds = {}
@@ -90,16 +85,21 @@ def main() -> None:
             if n > most:
                 continue
             seconds[make.__name__], per_point = measure(make, X, codes)
-            found.append([n, make.__name__, seconds[make.__name__], per_point])
+            found.append(
+                {
+                    "rows": n,
+                    "fairlets": make.__name__,
+                    "cpu_seconds": seconds[make.__name__],
+                    "cost": per_point,
+                }
+            )
             print(
                 f"{n:>9,} {make.__name__:>7} {seconds[make.__name__]:9.3f} s, cost {per_point:.4f}",
                 flush=True,
             )
         for other in seconds.keys() - {"tree"}:
             print(f"{n:>9,} time, {other} / tree: {seconds[other] / seconds['tree']:,.0f}")
-    if args.csv:
-        with Path(args.csv).open("w", newline="") as file:
-            csv.writer(file).writerows([["rows", "fairlets", "cpu_seconds", "cost"], *found])
+    write_csv(args.csv, found)
 
 
 if __name__ == "__main__":

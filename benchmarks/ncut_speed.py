@@ -12,23 +12,15 @@ in SciPy and NumPy on N x K matrices. Compilation is left out everywhere.
 from __future__ import annotations
 
 import argparse
-import csv
 import resource
 import warnings
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-import yaml
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.bench.config import load_config
-from fairclust.datasets.census_like import make_census_like
-from fairclust.datasets.download import fetch_source
-from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.scaling import standardize, unit_rows
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph
 from fairclust.kernels.tiles import make_layout
@@ -37,8 +29,8 @@ from fairclust.metrics.contingency import contingency
 from fairclust.metrics.fairness import balance, fairness_error
 from fairclust.metrics.quality import ncut
 from fairclust.reported import load_reported
+from measuring import drawn, paper_data, write_csv
 
-CONFIG = Path(__file__).parents[1] / "config" / "config.yaml"
 CASES = (
     ("synthetic", (10.0,)),
     ("synthetic_unequal", (10.0,)),
@@ -46,17 +38,6 @@ CASES = (
     ("bank_3", (40.0, 2.0)),
 )
 STARTS = ("k-means++", "k-means", "spectral", "fair_spectral", "prices", "best")
-
-
-def load(name: str, mirror: str) -> tuple[np.ndarray, np.ndarray, int]:
-    config = load_config(yaml.safe_load(CONFIG.read_text()))
-    sources = config.sources_of(name)
-    with TemporaryDirectory() as raw:
-        paths = {
-            key: fetch_source(key, source, raw, [mirror], progress=False) for key, source in sources.items()
-        }
-        data = prepare_dataset(name, config.datasets[name], paths, sources)
-    return data.X, data.groups, int(data.card["n_clusters"])
 
 
 def fit(X: Any, groups: np.ndarray, n_clusters: int, **params: Any) -> tuple[VariationalFairNCut, float]:
@@ -79,7 +60,7 @@ def against_the_paper(mirror: str, mm_steps: int) -> list[dict[str, Any]]:
     reported = reported[(reported["table"].astype(str) == "4") & (reported["method"] == "vfc_ncut")]
     rows = []
     for name, lams in CASES:
-        X, groups, n_clusters = load(name, mirror)
+        X, groups, n_clusters = paper_data(name, mirror)
         W, info = build_knn_graph(X)
         paper = reported[reported["dataset"] == name].set_index("metric")["value"]
         print(f"{name}: graph of {info['n_edges']:,} edges, {info['method']}, {info['seconds']:.2f} s")
@@ -120,9 +101,7 @@ def against_the_paper(mirror: str, mm_steps: int) -> list[dict[str, Any]]:
 def against_size(sizes: list[int]) -> list[dict[str, Any]]:
     rows = []
     for n_rows in sizes:
-        X, groups, *_ = make_census_like(n_rows=n_rows)
-        standardize(X)
-        unit_rows(X)
+        X, groups = drawn(n_rows, dtype=np.float64)
         W, info = build_knn_graph(X)
         graph = AffinityGraph.from_matrix(W)
         labels = np.random.default_rng(0).integers(20, size=n_rows).astype(np.int32)
@@ -174,12 +153,9 @@ def main() -> None:
     found = {"": against_the_paper(args.mirror, args.mm_steps) if args.mirror else []}
     found["-size"] = against_size(args.rows)
     for suffix, rows in found.items():
-        if args.csv and rows:
+        if args.csv:
             path = Path(args.csv)
-            with path.with_stem(path.stem + suffix).open("w", newline="") as file:
-                writer = csv.DictWriter(file, rows[0].keys())
-                writer.writeheader()
-                writer.writerows(rows)
+            write_csv(path.with_stem(path.stem + suffix), rows)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,7 @@ slopes of log time against log N over the sizes that fill the caches: 1 is linea
 from __future__ import annotations
 
 import argparse
-import csv
 import resource
-from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -21,7 +19,7 @@ import numpy as np
 
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout, pack_points
-from vfc_speed import least
+from measuring import least, write_csv
 
 BASE = {"N": 200_000, "K": 20, "J": 2, "d": 25}
 AXES: dict[str, tuple[int, ...]] = {
@@ -94,11 +92,7 @@ def main() -> None:
         slope = np.polyfit(np.log([row["N"] for row in large]), np.log([row[part] for row in large]), 1)[0]
         print(f"slope of log {part} by log N: {slope:.3f}")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GB")
-    if args.csv:
-        with Path(args.csv).open("w", newline="") as file:
-            writer = csv.DictWriter(file, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
+    write_csv(args.csv, rows)
     if args.figure:
         plot(rows, args.figure)
 

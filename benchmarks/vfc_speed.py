@@ -9,73 +9,17 @@ Every measurement runs in a process of its own, so that its peak memory is its o
 from __future__ import annotations
 
 import argparse
-import csv
-import multiprocessing
-import resource
-import sys
-import warnings
-from collections.abc import Callable
-from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-import numba
 import numpy as np
-import yaml
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.datasets import Catalogue
-from fairclust.datasets.census_like import make_census_like
-from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.scaling import standardize, unit_rows
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout, pack_points
 from fairclust.methods import VariationalFairKMeans
 from fairclust.solvers.path import lam_path
-
-CONFIG = Path(__file__).parents[1] / "config" / "config.yaml"
-SEED = 0
-
-
-def large(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """census_like, scaled as the paper scales, in float32."""
-    X, groups, *_ = make_census_like(n_rows=rows)
-    standardize(X)
-    unit_rows(X)
-    return X.astype(np.float32), groups
-
-
-def small(mirror: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Adult, or census_like of its size."""
-    if mirror:
-        stated = yaml.safe_load(CONFIG.read_text())
-        catalogue = Catalogue.model_validate({key: stated[key] for key in ("sources", "datasets")})
-        sources = catalogue.sources_of("adult")
-        paths = {name: Path(mirror) / str(source.file) for name, source in sources.items()}
-        data = prepare_dataset("adult", catalogue.datasets["adult"], paths, sources)
-        return data.X, data.groups
-    X, groups, *_ = make_census_like(n_rows=32_561, n_features=5, n_components=10, group_share=0.33)
-    standardize(X)
-    unit_rows(X)
-    return X, groups
-
-
-def centers_of(X: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Rows drawn at random: the same start for all."""
-    rng = np.random.default_rng(SEED)
-    return X[np.sort(rng.choice(len(X), n_clusters, replace=False))].astype(float)
-
-
-def least(call: Callable[[], Any], repeats: int) -> float:
-    """Least time of some calls, after one that compiles and warms up."""
-    call()
-    times = []
-    for _ in range(repeats):
-        begin = perf_counter()
-        call()
-        times.append(perf_counter() - begin)
-    return min(times)
+from measuring import CENSUS_ROWS, SEED, adult, apart, centers_of, drawn, least, tell, write_measurements
 
 
 def numpy_update(a: np.ndarray, s: np.ndarray, members: np.ndarray, lam: float, L: float) -> np.ndarray:
@@ -88,17 +32,36 @@ def numpy_update(a: np.ndarray, s: np.ndarray, members: np.ndarray, lam: float, 
     return s / s.sum(axis=1, keepdims=True)
 
 
-def inner_numpy(args: argparse.Namespace) -> dict[str, float]:
-    X, groups = large(args.rows)
-    centers = centers_of(X, 20)
+def numpy_bound(a: np.ndarray, s: np.ndarray, new: np.ndarray, members: np.ndarray, lam: float) -> float:
+    """The auxiliary function of equation 9 at a step's result: what the published program stops by."""
+    target = members.mean(axis=1)
+    b = np.zeros_like(s)
+    for u, member in zip(target, members, strict=True):
+        b += u / s.sum(axis=0) - u * member[:, None] / (member @ s)
+    floor = 1e-20
+    return float((new * (np.log(np.maximum(new, floor)) - np.log(np.maximum(s, floor)) + a + lam * b)).sum())
+
+
+def inner_numpy(
+    args: argparse.Namespace, n_clusters: int = 20, *, with_bound: bool = False
+) -> dict[str, float]:
+    X, groups = drawn(args.rows)
+    centers = centers_of(X, n_clusters)
     a = np.stack([((X - c) ** 2).sum(axis=1) for c in centers.astype(np.float32)], axis=1).astype(float)
     s = np.exp(-a) / np.exp(-a).sum(axis=1, keepdims=True)
     members = (groups == np.arange(2)[:, None]).astype(float)
-    return {"seconds": least(lambda: numpy_update(a, s, members, 500_000.0, 2.0), 2)}
+    lam = 500_000.0
+
+    def step() -> None:
+        new = numpy_update(a, s, members, lam, 2.0)
+        if with_bound:
+            numpy_bound(a, s, new, members, lam)
+
+    return {"seconds": least(step, 2)}
 
 
 def inner_tiles(args: argparse.Namespace) -> dict[str, float]:
-    X, groups = large(args.rows)
+    X, groups = drawn(args.rows)
     centers = centers_of(X, 20)
     layout = make_layout(groups, 2)
     potentials = Potentials.empty(layout, 2, 20)
@@ -112,8 +75,8 @@ def inner_tiles(args: argparse.Namespace) -> dict[str, float]:
 
 
 def fit_large(args: argparse.Namespace, solver: str = "accelerated", **params: Any) -> dict[str, float]:
-    X, groups = large(args.rows)
-    lam = 500_000.0 * args.rows / 2_458_285
+    X, groups = drawn(args.rows)
+    lam = 500_000.0 * args.rows / CENSUS_ROWS
     model = VariationalFairKMeans(20, lam=lam, random_state=SEED, solver=solver, **params)
     # On a few rows first: compilation is not what is measured.
     clone(model).set_params(max_iter=1).fit(X[:9999], sensitive_features=groups[:9999])
@@ -138,7 +101,7 @@ def fit_large_mm(args: argparse.Namespace) -> dict[str, float]:
 
 
 def fit_small(args: argparse.Namespace) -> dict[str, float]:
-    X, groups = small(args.mirror)
+    X, groups = adult(args.mirror)
     out: dict[str, float] = {}
     for solver in ("accelerated", "mm"):
         model = VariationalFairKMeans(10, lam=9000, init=centers_of(X, 10), solver=solver)
@@ -150,7 +113,7 @@ def fit_small(args: argparse.Namespace) -> dict[str, float]:
 
 def hundred(args: argparse.Namespace) -> dict[str, float]:
     """Twenty lambdas times five seeds."""
-    X, groups = small(args.mirror)
+    X, groups = adult(args.mirror)
     out: dict[str, float] = {}
     for solver in ("accelerated", "mm"):
         model = VariationalFairKMeans(10, lam=9000, solver=solver)
@@ -167,23 +130,14 @@ def hundred(args: argparse.Namespace) -> dict[str, float]:
     return out
 
 
-def child(call: Callable[[argparse.Namespace], dict[str, float]], args: Any, threads: int, out: Any) -> None:
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-    found = call(args)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    out.put({**found, "peak_mb": peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)})
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rows", type=int, default=2_458_285)
+    parser.add_argument("--rows", type=int, default=CENSUS_ROWS)
     parser.add_argument("--mirror", help="folder with adult/adult.data")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--csv", help="write the measurements here, too")
     args = parser.parse_args()
 
-    context = multiprocessing.get_context("spawn")
     found: dict[str, dict[str, float]] = {}
     for name, call, threads in (
         ("inner step, NumPy", inner_numpy, 1),
@@ -193,13 +147,8 @@ def main() -> None:
         ("Adult" if args.mirror else "size of Adult", fit_small, args.threads),
         ("20 lambdas, 5 seeds", hundred, args.threads),
     ):
-        queue = context.Queue()
-        process = context.Process(target=child, args=(call, args, threads, queue))
-        process.start()
-        found[name] = queue.get()
-        process.join()
-        print(f"{name} ({threads} threads):", end=" ")
-        print(", ".join(f"{key} {value:,.4g}" for key, value in found[name].items()), flush=True)
+        found[name] = apart(call, threads, args)
+        tell(name, threads, found[name])
     numpy_step = found["inner step, NumPy"]["seconds"]
     fit = found["fit to convergence, accelerated"]
     mm = found["one outer step of at most 200 inner steps, mm"]
@@ -208,12 +157,7 @@ def main() -> None:
     in_numpy = numpy_step * mm["passes"]
     print(f"outer step, NumPy / mm: {in_numpy / mm['seconds_per_outer']:.1f}")
     print(f"outer step, NumPy / accelerated: {in_numpy / fit['seconds_per_outer']:.1f}")
-    if args.csv:
-        with Path(args.csv).open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["rows", "measurement", "quantity", "value"])
-            for name, values in found.items():
-                writer.writerows([args.rows, name, key, value] for key, value in values.items())
+    write_measurements(args.csv, found)
 
 
 if __name__ == "__main__":

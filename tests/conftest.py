@@ -2,6 +2,11 @@ import os
 import sys
 from pathlib import Path
 
+# ruff: noqa: E402
+# Before NumPy comes: the tests fill the cores as they are, and fits are forked only beside no threads.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 import pytest
 import yaml
 
@@ -10,7 +15,7 @@ from fairclust.datasets import Catalogue, prepare_dataset
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from toys import make_grouped_blobs  # noqa: E402
+from toys import make_grouped_blobs
 
 
 @pytest.fixture(scope="session")

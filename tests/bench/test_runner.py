@@ -1,5 +1,7 @@
 import json
 import os
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -148,6 +150,47 @@ def test_a_run_killed_between_cells_goes_on(tmp_path, data):
     assert [row["status"] for row in rows] == ["ok", "ok"]
     assert rows[0]["finished"] in before
     assert rows[1]["finished"] not in before
+
+
+def test_a_script_with_threads_and_without_a_guard_can_fit(tmp_path, data):
+    """Snakemake's scripts have no guard, and a child forked beside OpenMP's threads would wait for ever."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\n"
+        "from sklearn.cluster import KMeans\n"
+        "from fairclust.bench.runner import run_block\n"
+        "from pathlib import Path\n"
+        "import json\n"
+        "print('once')\n"
+        "KMeans(2, n_init=1).fit([[float(i)] for i in range(1000)])\n"
+        "block, folder = json.loads(sys.argv[1]), Path(sys.argv[2])\n"
+        "run_block(block, folder / 'data', folder / 'store', folder / 'index.jsonl', threads=1,\n"
+        "          score_settings={'dunn_max_rows': 0}, scorer='s')\n"
+    )
+    work = block("ok") | {"class": "fairclust.methods.kmeans.KMeans"}
+    work["cells"] = [vars(Cell({"n_init": 2}, 0, 0))]
+    done = subprocess.run(
+        [sys.executable, script, json.dumps(work), tmp_path],
+        env={**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout == "once\n"
+    assert [row["status"] for row in read_index(tmp_path / "index.jsonl")] == ["ok"]
+
+
+def test_the_process_of_a_job_has_no_threads():
+    """So that its fits are forked, which spares them the imports."""
+    code = (
+        "import fairclust.bench.runner, pyarrow.parquet\n"
+        "from fairclust.bench.worker import _has_threads\n"
+        "print(_has_threads())"
+    )
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=alone, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
 
 
 def test_a_skipped_dataset_gives_skipped_rows(tmp_path):

@@ -150,6 +150,14 @@ def test_calibrated_labels_are_fairer_and_probabilities_the_same():
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
+def test_a_refit_leaves_no_number_of_the_fit_before():
+    X, codes = make_grouped_blobs()
+    model = FairMixture(3, lam=1, max_iter=5, random_state=0).fit(X, sensitive_features=codes)
+    assert model.min_distance_ > 0
+    model.set_params(n_clusters=1).fit(X, sensitive_features=codes)
+    assert np.isnan(model.min_distance_)
+
+
 def test_sub_sample_assigns_every_row():
     X, codes = make_shifted(n_samples=20_000)
     full = FairMixture(4, lam=10, random_state=0).fit(X, sensitive_features=codes)

@@ -9,7 +9,8 @@ from fairclust.bench.config import load_config
 from fairclust.metrics.table import METRICS
 from fairclust.report.catalogue import FIGURES, PAPER_TABLES, TABLES, Names
 from fairclust.report.columns import COLUMNS, load_cells
-from fairclust.report.figures import Material, plot_front, plot_terms
+from fairclust.report.figures import Material, plot_front
+from fairclust.report.mixture_figures import plot_bands, plot_terms
 from fairclust.report.selection import reported_level
 from fairclust.report.spectral_figures import PLOTS as SPECTRAL_PLOTS
 from fairclust.report.tables import compare, make_tables
@@ -170,6 +171,33 @@ def test_fronts_of_what_should_be_low_and_of_listed_methods():
     # Both lambdas of the paper, not their mean.
     assert list(reported.get_xdata()) == [19059, 20040]
     assert list(reported.get_ydata()) == [0.013, 0.0]
+
+
+def test_bands_over_the_starts():
+    grid = {1.0: (9500.0, 0.10), 2.0: (9900.0, 0.06), 5.0: (10500.0, 0.08), 10.0: (11000.0, 0.0)}
+    cells = pd.DataFrame(
+        [
+            cell("adult", method, lam, seed, sse=cost + sign * 50, delta=delta + sign * 0.01)
+            for method in ("fmc_em", "fmc_gd", "kmeans")
+            for lam, (cost, delta) in grid.items()
+            for seed, sign in enumerate((-1, 1))
+        ]
+    )
+    figure = plot_bands(Material(FIGURES["fmc_bands_delta"], cells, pd.DataFrame(), "Adult", NAMES))
+    # The methods of the figure that were run, one panel each.
+    assert [axes.get_title() for axes in figure.axes] == ["FMC-EM (2 starts)", "fmc_gd (2 starts)"]
+    means, front = (line.get_xydata() for line in figure.axes[0].lines[:2])
+    np.testing.assert_allclose(means, list(grid.values()))
+    np.testing.assert_allclose(front, [grid[1.0], grid[2.0], grid[10.0]])
+    (band,) = figure.axes[0].collections[2:]
+    assert band.get_paths()[0].get_extents().ymax == pytest.approx(0.11)
+    assert len(figure.axes[0].texts) == len(grid)
+
+
+def test_bands_without_a_cell_say_why():
+    cells = pd.DataFrame([cell("adult", "fmc_em", 1.0, 0) | {"status": "error", "reason": "lost"}])
+    figure = plot_bands(Material(FIGURES["fmc_bands_delta"], cells, pd.DataFrame(), "Adult", NAMES))
+    assert "lost" in figure.axes[0].texts[0].get_text()
 
 
 def test_delta_against_balance_has_no_front():

@@ -13,9 +13,10 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -299,15 +300,15 @@ class Worker:
         return record, None
 
     def _start(self) -> None:
-        # Forking spares the imports; this process starts no threads before.
-        method = "fork" if sys.platform == "linux" else "spawn"
-        context: Any = multiprocessing.get_context(method)
+        # Forking spares the imports, but a child forked beside threads may wait for them for ever (OpenMP's).
+        fork = sys.platform == "linux" and not _has_threads()
+        context: Any = multiprocessing.get_context("fork" if fork else "spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
-            target=_child,
-            args=(theirs, self._pipe if method == "fork" else None, os.getpid(), *self._arguments),
+            target=_child, args=(theirs, self._pipe if fork else None, os.getpid(), *self._arguments)
         )
-        self._process.start()
+        with contextlib.nullcontext() if fork else _another_main():
+            self._process.start()
         theirs.close()
 
     def _end(self) -> None:
@@ -323,6 +324,24 @@ class Worker:
         self._process.join()
         self._exit_code = self._process.exitcode
         self._process = None
+
+
+def _has_threads() -> bool:
+    """Whether this process has threads that a forked child could wait for (Linux)."""
+    names = [task.joinpath("comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    # The allocator that pyarrow brings has a thread, and knows of forks.
+    return len([name for name in names if name != "jemalloc_bg_thd"]) > 1
+
+
+@contextlib.contextmanager
+def _another_main() -> Iterator[None]:
+    """Keep a spawned child from running the script that is `__main__` here: Snakemake's have no guard."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _child(pipe: Connection, parents_end: Connection | None, parent: int, *arguments: Any) -> None:

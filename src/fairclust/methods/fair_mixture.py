@@ -162,7 +162,8 @@ class FairMixture(FairClusterer):
     n_nonempty_ : int
         Clusters with points.
     min_distance_ : float
-        Least distance between two means: zero where components have collapsed into one.
+        Least distance between two means: zero where components have collapsed into one. NaN where there are
+        no two means.
     converged_ : bool
 
     Notes
@@ -456,8 +457,8 @@ class FairMixture(FairClusterer):
             sums, loglik = sums + by_group, loglik + logsum
         self.nll_ = -loglik / len(rows.X)
         self.soft_delta_ = float(delta(sums))
-        if self.n_clusters > 1 and len(split.numeric):
-            self.min_distance_ = float(pdist(self.means_).min())
+        two_means = self.n_clusters > 1 and len(split.numeric)
+        self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
 
     def _log_joint(
         self, X: np.ndarray, offset: np.ndarray | float = 0.0

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from fairclust.base import COUNT, at_least
-from fairclust.solvers.centers import Prototypes, medoid_centers
+from fairclust.solvers.centers import MedoidMixin
 from fairclust.solvers.price_prototypes import PricePrototypes
 
 
-class PriceFairKMedians(PricePrototypes):
+class PriceFairKMedians(MedoidMixin, PricePrototypes):
     """K-medians in which every cluster keeps a bound on its group shares, its balance or its gap.
 
     `PriceFairKMeans` with Euclidean distances, and with rows of X, the medoids of the clusters, as centres.
@@ -36,8 +34,6 @@ class PriceFairKMedians(PricePrototypes):
     medoid_gap_ : float
         As in `VariationalFairKMedians`.
     """
-
-    _squared_distances = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PricePrototypes._parameter_constraints,
@@ -77,14 +73,3 @@ class PriceFairKMedians(PricePrototypes):
         )
         self.exact_size = exact_size
         self.max_evaluations = max_evaluations
-
-    def _update(self, X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Prototypes:
-        return medoid_centers(
-            X, labels, old, exact_size=self.exact_size, max_evaluations=self.max_evaluations
-        )
-
-    def _keep(self, prototypes: Prototypes) -> None:
-        super()._keep(prototypes)
-        unmoved = np.full(self.n_clusters, -1)
-        self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
-        self.medoid_gap_ = prototypes.gap

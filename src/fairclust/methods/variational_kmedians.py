@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from fairclust.base import COUNT, at_least
-from fairclust.solvers.centers import Prototypes, medoid_centers
+from fairclust.solvers.centers import MedoidMixin
 from fairclust.solvers.prototypes import VariationalPrototypes
 
 
-class VariationalFairKMedians(VariationalPrototypes):
+class VariationalFairKMedians(MedoidMixin, VariationalPrototypes):
     """K-medians with the Kullback-Leibler fairness penalty.
 
     Minimises ``sum_pk s_pk ||x_p - c_k|| + lam * sum_k KL(U || P_k)`` (equation 2 with the Euclidean
@@ -44,8 +42,6 @@ class VariationalFairKMedians(VariationalPrototypes):
     ----------
     Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Algorithm 1 and Table 1.
     """
-
-    _squared_distances = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **VariationalPrototypes._parameter_constraints,
@@ -91,14 +87,3 @@ class VariationalFairKMedians(VariationalPrototypes):
         )
         self.exact_size = exact_size
         self.max_evaluations = max_evaluations
-
-    def _update(self, X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Prototypes:
-        return medoid_centers(
-            X, labels, old, exact_size=self.exact_size, max_evaluations=self.max_evaluations
-        )
-
-    def _keep(self, prototypes: Prototypes) -> None:
-        super()._keep(prototypes)
-        unmoved = np.full(self.n_clusters, -1)
-        self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
-        self.medoid_gap_ = prototypes.gap

@@ -267,27 +267,6 @@ def plot_convergence(material: Material) -> Figure:
     return figure
 
 
-def plot_terms(material: Material) -> Figure:
-    """The two terms of the objective against steps at one lambda, a line per seed (FMC, Figure 10)."""
-    kind = material.kind
-    figure, panels = plt.subplots(1, 2, figsize=(9.6, 3.8), layout="constrained")
-    chosen = material.cells[(material.cells.status == "ok") & (material.cells.lam <= kind.lam)]
-    chosen = chosen[(chosen.lam == chosen.lam.max()) & (chosen.n_clusters == chosen.n_clusters.min())]
-    figure.suptitle(material.title + material.of_method)
-    for axes, term, name in zip(panels, ("clustering", "fairness"), (kind.cost, kind.fairness), strict=True):
-        if chosen.empty:
-            _say_why(axes, material.cells)
-            continue
-        for cell in chosen.itertuples():
-            steps = material.steps[material.steps.key == cell.key].sort_values("step")
-            axes.plot(steps.step, steps[term], color=COLOURS[0], alpha=0.5, linewidth=1)
-        first = chosen.iloc[0]
-        axes.set_xlabel(f"step ({_seeds(len(chosen))}, λ = {first.lam:g}, K = {first.n_clusters})")
-        axes.set_ylabel(COLUMNS[name].label)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    return figure
-
-
 def plot_cost_by_k(material: Material) -> Figure:
     """Cost against K, with and without the fairness term (VFC, Figure 3)."""
     ok = material.cells[(material.cells.status == "ok") & material.cells.lam.notna()]
@@ -397,7 +376,6 @@ PLOTS: dict[str, Callable[[Material], Figure]] = {
     "front": plot_front,
     "lam_tradeoff": plot_lam_tradeoff,
     "convergence": plot_convergence,
-    "terms": plot_terms,
     "cost_by_k": plot_cost_by_k,
     "clusters": plot_clusters,
 }
@@ -431,10 +409,11 @@ def plot_figures(
         Folder of the stores of cells, by data set, method and K.
     """
     of_plane = {folder.name: folder for folder in planes}
-    # Here, not above: that module takes what it draws with from this one.
+    # Here, not above: those modules take what they draw with from this one.
+    from fairclust.report.mixture_figures import PLOTS as MIXTURE_PLOTS
     from fairclust.report.spectral_figures import PLOTS as SPECTRAL_PLOTS
 
-    plots = PLOTS | SPECTRAL_PLOTS
+    plots = PLOTS | MIXTURE_PLOTS | SPECTRAL_PLOTS
     frame = load_cells(scores)
     methods = shown.in_order(frame.method.unique())
     steps = read_table(scores.with_name("steps.parquet"))

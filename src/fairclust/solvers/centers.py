@@ -53,3 +53,24 @@ def medoid_centers(
         cost += found.cost
         bound += found.lower_bound
     return Prototypes(centers, rows, cost / bound - 1 if bound else 0.0)
+
+
+class MedoidMixin:
+    """Medoids as centres, for a method that asks `_update` for centres and hands the last ones to `_keep`."""
+
+    _squared_distances = False
+
+    n_clusters: int
+    exact_size: int
+    max_evaluations: int
+
+    def _update(self, X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Prototypes:
+        return medoid_centers(
+            X, labels, old, exact_size=self.exact_size, max_evaluations=self.max_evaluations
+        )
+
+    def _keep(self, prototypes: Prototypes) -> None:
+        super()._keep(prototypes)  # type: ignore[misc]
+        unmoved = np.full(self.n_clusters, -1)
+        self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
+        self.medoid_gap_ = prototypes.gap

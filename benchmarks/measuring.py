@@ -1,0 +1,116 @@
+"""What the benchmarks share: data, clocks, processes of their own, tables."""
+
+from __future__ import annotations
+
+import csv
+import multiprocessing
+import resource
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numba
+import numpy as np
+import yaml
+from sklearn.exceptions import ConvergenceWarning
+
+from fairclust.bench.config import load_config
+from fairclust.datasets.census_like import make_census_like
+from fairclust.datasets.download import fetch_source
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.scaling import standardize, unit_rows
+
+CONFIG = Path(__file__).parents[1] / "config" / "config.yaml"
+SEED = 0
+CENSUS_ROWS = 2_458_285
+
+
+def paper_data(name: str, mirror: str) -> tuple[np.ndarray, np.ndarray, int]:
+    """A data set of the configuration as the papers prepare it: points, groups, K."""
+    config = load_config(yaml.safe_load(CONFIG.read_text()))
+    sources = config.sources_of(name)
+    with tempfile.TemporaryDirectory() as raw:
+        paths = {key: fetch_source(key, spec, raw, [mirror], progress=False) for key, spec in sources.items()}
+        data = prepare_dataset(name, config.datasets[name], paths, sources)
+    return data.X, data.groups, int(data.card["n_clusters"])
+
+
+def drawn(rows: int, *, dtype: type = np.float32, **params: Any) -> tuple[np.ndarray, np.ndarray]:
+    """`census_like`, scaled as the papers scale."""
+    X, groups, *_ = make_census_like(n_rows=rows, **params)
+    standardize(X)
+    unit_rows(X)
+    return X.astype(dtype, copy=False), groups
+
+
+def adult(mirror: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Adult where there is a mirror, else drawn data of its size."""
+    if mirror:
+        return paper_data("adult", mirror)[:2]
+    return drawn(32_561, dtype=np.float64, n_features=5, n_components=10, group_share=0.33)
+
+
+def centers_of(X: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Rows drawn at random: the same start for all."""
+    rng = np.random.default_rng(SEED)
+    return X[np.sort(rng.choice(len(X), n_clusters, replace=False))].astype(float)
+
+
+def least(call: Callable[[], Any], repeats: int, clock: Callable[[], float] = perf_counter) -> float:
+    """Least time of some calls, after one that compiles and warms up."""
+    call()
+    times = []
+    for _ in range(repeats):
+        begin = clock()
+        call()
+        times.append(clock() - begin)
+    return min(times)
+
+
+def apart(
+    call: Callable[..., Mapping[str, float]], threads: int, *args: Any, **params: Any
+) -> dict[str, float]:
+    """What a call measures in a process of its own, and the peak of that process' memory."""
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    process = context.Process(target=_child, args=(queue, call, threads, args, params))
+    process.start()
+    found = queue.get()
+    process.join()
+    return found
+
+
+def _child(out: Any, call: Any, threads: int, args: Sequence[Any], params: Mapping[str, Any]) -> None:
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    found = call(*args, **params)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    out.put({**found, "peak_mb": peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)})
+
+
+def tell(name: str, threads: int, found: Mapping[str, float]) -> None:
+    values = ", ".join(f"{key} {value:,.5g}" for key, value in found.items())
+    print(f"{name} ({threads} threads): {values}", flush=True)
+
+
+def write_csv(path: str | Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Rows of a table, if a path was asked for and there are any."""
+    if path and rows:
+        with Path(path).open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0].keys())
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def write_measurements(path: str | None, found: Mapping[str, Mapping[str, float]]) -> None:
+    """Measurements by name, a row for each quantity."""
+    rows = [
+        {"measurement": name, "quantity": key, "value": value}
+        for name, values in found.items()
+        for key, value in values.items()
+    ]
+    write_csv(path, rows)
