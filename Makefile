@@ -23,7 +23,7 @@ $(STAMP): requirements.lock pyproject.toml
 
 reproduce: $(STAMP)
 	@set -o pipefail; \
-	$(BIN)/snakemake --cores $(CORES) --configfile config/quickstart.yaml --quiet rules host 2>&1 | $(STEPS)
+	$(BIN)/snakemake --cores $(CORES) --configfile config/quickstart.yaml --quiet rules host 2>&1 | (trap '' INT; $(STEPS))
 	@echo "Now open results/quickstart/report/index.html in a browser."
 
 test: $(STAMP)

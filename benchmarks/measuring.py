@@ -106,10 +106,10 @@ def write_csv(path: str | Path | None, rows: Sequence[Mapping[str, Any]]) -> Non
             writer.writerows(rows)
 
 
-def write_measurements(path: str | None, found: Mapping[str, Mapping[str, float]]) -> None:
-    """Measurements by name, a row for each quantity."""
+def write_measurements(path: str | None, found: Mapping[str, Mapping[str, float]], **common: Any) -> None:
+    """Measurements by name, a row for each quantity, and what all have in common."""
     rows = [
-        {"measurement": name, "quantity": key, "value": value}
+        {**common, "measurement": name, "quantity": key, "value": value}
         for name, values in found.items()
         for key, value in values.items()
     ]

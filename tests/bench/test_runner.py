@@ -181,6 +181,7 @@ def test_a_script_with_threads_and_without_a_guard_can_fit(tmp_path, data):
     assert [row["status"] for row in read_index(tmp_path / "index.jsonl")] == ["ok"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only there are fits forked")
 def test_the_process_of_a_job_has_no_threads():
     """So that its fits are forked, which spares them the imports."""
     code = (

@@ -92,6 +92,8 @@ def test_fit_says_what_is_wrong(people, capsys, monkeypatch, change, message):
         ("sex,a\nf,1\nm,2\n".encode("utf-16"), "try --encoding utf-16"),
         ("sex,a\nfräulein,1\nherr,2\n".encode("latin-1"), "try --encoding latin-1"),
         (("sex,a\n" + "".join(f"{i},{i}\n" for i in range(30))).encode(), "30 different ones"),
+        # Read as one group, if what cannot be decoded became a question mark.
+        (("sex,a\n" + "f,1\n" * 60_000 + "ä,2\nö,3\n").encode("latin-1"), "--encoding"),
         (b"sex,a\n", "no rows"),
         (b"sex,a\nf,x\nm,y\n", "no column but 'sex' holds numbers"),
         (b"sex,a\nf,1\nm,\nf,2\nm,3\n", "a"),
@@ -195,3 +197,19 @@ def test_new_method_refuses_names(tmp_path, capsys, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     assert run(capsys, "new-method", name)[0] == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_delimiter_within_quotes_is_none(tmp_path, capsys):
+    path = tmp_path / "quoted.csv"
+    path.write_text('sex,"x;y;z;w",b\n' + "".join(f"{'fm'[i % 2]},{i},{i % 7}\n" for i in range(40)))
+    status, out, _ = run(capsys, "fit", path, "--sensitive", "sex", "--method", "price", "--n-clusters", 2)
+    assert status == 0
+    assert "x;y;z;w" in out
+
+
+def test_codes_of_many_groups_are_groups(tmp_path, capsys):
+    path = tmp_path / "towns.csv"
+    path.write_text("town,x\n" + "".join(f"{i % 25},{i}\n" for i in range(500)))
+    status, out, _ = run(capsys, "fit", path, "--sensitive", "town", "--method", "vfc", "--n-clusters", 2)
+    assert status == 0
+    assert "25 different ones" in out

@@ -160,9 +160,9 @@ def test_unavailable_lists_every_place(server: Server, raw: Path, tmp_path: Path
         fetch(spec(server, "/a", "/b"), raw, tmp_path / "mirror")
     message = str(caught.value)
     for part in (
-        f"{tmp_path / 'mirror' / FILE}: No such file",
-        f"{server.url('/a')}: HTTP status 404",
-        f"{server.url('/b')}: HTTP status 403",
+        f"'{tmp_path / 'mirror' / FILE}': No such file",
+        f"'{server.url('/a')}': HTTP status 404",
+        f"'{server.url('/b')}': HTTP status 403",
         "mirror folder",
     ):
         assert part in message

@@ -328,7 +328,10 @@ class Worker:
 
 def _has_threads() -> bool:
     """Whether this process has threads that a forked child could wait for (Linux)."""
-    names = [task.joinpath("comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it has just ended
+            names.append(task.joinpath("comm").read_text().strip())
     # The allocator that pyarrow brings has a thread, and knows of forks.
     return len([name for name in names if name != "jemalloc_bg_thd"]) > 1
 

@@ -7,6 +7,7 @@ import codecs
 import difflib
 import inspect
 import math
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def _delimiter(args: argparse.Namespace) -> str:
     """As given, or the one that the first line has most of."""
     if args.delimiter is None:
         with args.csv.open(encoding=args.encoding) as file:
-            line = file.readline()
+            line = re.sub('"[^"]*"', "", file.readline())
         return max(",;\t|", key=line.count)
     delimiter = str(_DELIMITERS.get(args.delimiter, args.delimiter))
     if len(delimiter) != 1:
@@ -173,15 +174,18 @@ def _read(args: argparse.Namespace) -> PreparedDataset:
     if args.sensitive not in head.columns:
         near = difflib.get_close_matches(args.sensitive, head.columns, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(head.columns[:20])}"
-        if len(head.columns) == 1:
-            hint += f"; one column only: is {delimiter!r} the right --delimiter?"
+        if len(head.columns) == 1 or args.delimiter is None:
+            hint += f"; is {delimiter!r} the right --delimiter?"
         raise CommandError(f"--sensitive: {args.csv} has no column {args.sensitive!r}; {hint}")
     groups = head[args.sensitive]
     if pd.api.types.is_numeric_dtype(groups) and groups.nunique() > _MANY_VALUES:
-        raise CommandError(
-            f"--sensitive: {args.sensitive!r} holds numbers, {groups.nunique()} different ones in the first "
-            f"{len(groups)} rows, and each would be a group; make a column with a few ranges of them"
-        )
+        found = f"{groups.nunique()} different ones in the first {len(groups)} rows"
+        if groups.nunique() > len(groups) / 2:
+            raise CommandError(
+                f"--sensitive: {args.sensitive!r} holds numbers, {found}, and each would be a group; make a "
+                "column with a few ranges of them"
+            )
+        print(f"{args.sensitive} holds numbers, {found}: each is a group")
     name = args.csv.name
     source = SourceSpec.model_validate({"path": str(args.csv)})
     reader = {"sep": delimiter, "skipinitialspace": True, "decimal": args.decimal, "encoding": args.encoding}
@@ -204,6 +208,8 @@ def _read(args: argparse.Namespace) -> PreparedDataset:
         fix = "correct the file, or say by --features which columns to cluster by"
         if "only one group" in what:
             fix = "name another column by --sensitive"
+        elif f"no {args.encoding} text" in what:
+            fix = "give the file's encoding by --encoding, latin-1 perhaps"
         elif f"column '{args.sensitive}'" in what:
             fix = "correct the file, or take out these rows"
         raise CommandError(f"{what} Fix: {fix}") from None
@@ -255,12 +261,13 @@ def run(args: argparse.Namespace) -> list[str]:
         lines.append(
             f"note: group {names[sizes.argmin()]} has {_count(sizes.min(), 'row')}, too few for {K} clusters"
         )
-    lines += _metrics(cls, model.labels_, data, K)
-    lines += ["", *_by_cluster(contingency(model.labels_, data.groups, K, J), names)]
     if args.out:
         labels = pd.DataFrame({"row": np.arange(1, len(data.X) + 1), "cluster": model.labels_})
         with atomic_write(Path(args.out)) as file:
             labels.to_csv(file, index=False)
+    lines += _metrics(cls, model.labels_, data, K)
+    lines += ["", *_by_cluster(contingency(model.labels_, data.groups, K, J), names)]
+    if args.out:
         lines += ["", f"labels: {args.out} (rows counted from 1, clusters from 0)"]
     return lines
 
@@ -273,8 +280,11 @@ def _metrics(cls: type, labels: np.ndarray, data: PreparedDataset, n_clusters: i
     """Metrics of the labels, beside those of k-means, which does not look at the groups."""
     columns = {cls.__name__: labels}
     if cls is not methods.KMeans:
-        plain = methods.KMeans(n_clusters, n_init=10, random_state=0)
-        columns["KMeans"] = plain.fit(data.X, sensitive_features=data.groups).labels_
+        # One start: a rough measure of what fairness costs must not take longer than the method.
+        plain = methods.KMeans(n_clusters, n_init=1, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            columns["KMeans"] = plain.fit(data.X, sensitive_features=data.groups).labels_
     J = len(data.group_names)
     scores = [
         score_labels(data.X, of, data.groups, n_clusters=n_clusters, n_groups=J, metrics=list(_SHOWN))

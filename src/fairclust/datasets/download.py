@@ -328,7 +328,7 @@ def _watched(response: requests.Response, url: str, size: int | None, transfer: 
 def _no_place_left(
     name: str, spec: SourceSpec, failures: list[tuple[str, _PlaceFailed]]
 ) -> SourceCorrupt | SourceUnavailable:
-    tried = "".join(f"\n  - {place}: {failure}" for place, failure in failures)
+    tried = "".join(f"\n  - '{place}': {failure}" for place, failure in failures)
     wanted = spec.file or spec.path
     if any(isinstance(failure, _Mismatch) for _, failure in failures):
         return SourceCorrupt(

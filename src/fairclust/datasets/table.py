@@ -250,11 +250,11 @@ class TableFile:
                 block.count(b"\n") + block.count(b"\r") for block in iter(lambda: file.read(BLOCK_BYTES), b"")
             )
 
-    def _csv_rows(self) -> Iterator[tuple[int, list[str]]]:
+    def _csv_rows(self, errors: str = "replace") -> Iterator[tuple[int, list[str]]]:
         """Yield line number and cells of every row, the header included."""
         reader = self.reader
         encoding = "utf-8-sig" if reader.encoding == "utf-8" else reader.encoding
-        with self.path.open(encoding=encoding, errors="replace", newline="") as file:
+        with self.path.open(encoding=encoding, errors=errors, newline="") as file:
             rows = csv.reader(
                 file,
                 delimiter=reader.sep,
@@ -270,7 +270,12 @@ class TableFile:
         writer = csv.writer(
             text, delimiter=self.reader.sep, quotechar=self.reader.quotechar, lineterminator="\n"
         )
-        writer.writerows(row for _, row in self._csv_rows())
+        try:
+            writer.writerows(row for _, row in self._csv_rows("strict"))
+        except UnicodeDecodeError as error:
+            raise self._problem(
+                f"the file is no {self.reader.encoding} text", found=error, fix="check 'encoding'"
+            ) from None
         return io.BytesIO(text.getvalue().encode())
 
     def _diagnose(

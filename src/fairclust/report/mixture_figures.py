@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import matplotlib.pyplot as plt
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -46,7 +48,8 @@ def plot_bands(material: Material) -> Figure:
             _say_why(axes, cells)
             continue
         by_setting = ok.groupby("params")[[kind.cost, kind.fairness]]
-        middle, spread, lams = by_setting.mean(), by_setting.std(ddof=0), ok.groupby("params").lam.first()
+        middle, spread = by_setting.mean(), by_setting.std(ddof=0)
+        names = _short_names(ok)
         order = middle.sort_values([kind.cost, kind.fairness], ascending=[True, sign < 0]).index
         middle, spread = middle.loc[order], spread.loc[order]
         fair = sign * middle[kind.fairness]
@@ -62,7 +65,7 @@ def plot_bands(material: Material) -> Figure:
         axes.fill_between(x[front], low[front], high[front], color=colour, alpha=0.18, linewidth=0)
         for setting in middle.index:
             axes.annotate(
-                f"{lams[setting]:g}",
+                names[setting],
                 (x[setting], y[setting]),
                 textcoords="offset points",
                 xytext=(5, 4),
@@ -75,6 +78,21 @@ def plot_bands(material: Material) -> Figure:
     panels[0, 0].set_ylim(bottom=0)
     panels[0, 0].set_ylabel(_with_direction(kind.fairness))
     return figure
+
+
+def _short_names(cells: pd.DataFrame) -> dict[str, str]:
+    """Settings by their lambda, and by what else differs between them."""
+    found = {text: json.loads(text) for text in cells.params.unique()}
+    varied = [
+        key
+        for key in next(iter(found.values()))
+        if key != "lam" and len({str(params.get(key)) for params in found.values()}) > 1
+    ]
+    lams = cells.groupby("params").lam.first()
+    return {
+        text: ", ".join([f"{lams[text]:g}", *(str(params.get(key)) for key in varied)])
+        for text, params in found.items()
+    }
 
 
 def plot_terms(material: Material) -> Figure:

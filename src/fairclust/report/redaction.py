@@ -14,7 +14,10 @@ _FILE = re.compile(
     r".+\.(csv|tsv|txt|data|names|arff|jsonl?|ya?ml|parquet|np[yz]|zip|gz|bz2|xz|tar|xlsx?|py|smk|md|tex|corrupt)",
     re.IGNORECASE,
 )
-_ROOT = r"(?:file://)?(?:~(?:[A-Za-z_][\w.-]*)?/|/?[A-Za-z]:[\\/]+(?=[^\s\\/])|/+(?=[^\s/])|\\\\+(?=[^\s\\]))"
+_ROOT = (
+    r"(?:file://)?(?:~(?:[A-Za-z_][\w.-]*)?/|/?[A-Za-z]:[\\/]+(?=[^\s\\/])"
+    r"|/+(?=[^\s/'\"])|\\\\+(?=[^\s\\'\"]))"
+)
 _NAME = r"(?:[^\s/'\",;|<>\\]|\\ )+"
 _WINDOWS_NAME = r"[^\s\\/'\",;|<>:*?]+"
 # Before a backslash a name may hold spaces; the last one ends at a space.
@@ -30,7 +33,8 @@ _IN_TEXT = re.compile(
     "|".join(
         [
             r"(?P<url>\b(?!file:)[A-Za-z][A-Za-z0-9+.-]+://[^\s'\"<>|]+)",
-            rf"(?<=(?P<quote>['\"])){_ROOT}[^'\"\n]*(?=(?P=quote))",
+            # A quote before a letter is an apostrophe, and goes with the name.
+            rf"(?<=(?P<quote>['\"])){_ROOT}(?:(?!(?P=quote)(?!\w))[^\n])*(?=(?P=quote))",
             rf"(?<![\w/.\\)\]}}*%])(?:{'|'.join(_BARE)})",
         ]
     )
@@ -65,7 +69,7 @@ def redact_csv(text: str) -> str:
 def _shortened(found: re.Match[str]) -> str:
     path = found.group()
     if "://" in path and not path.startswith("file:"):
-        return re.sub(r"(?<=://)[^/@]*@", "", path)
+        return re.sub(r"(?<=://)[^/?#]*@", "", path)
     # What follows the name: a line number, a bracket, the end of the sentence.
     path, after = re.fullmatch(r"(.*?)((?::\d+)?[\s).:\]}]*)", path, re.DOTALL).groups()  # type: ignore[union-attr]
     name = re.split(r"[/\\]", path)[-1]
