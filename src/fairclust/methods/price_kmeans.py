@@ -26,7 +26,8 @@ class PriceFairKMeans(PricePrototypes):
         Instead, a bound on Delta, `fairclust.metrics.delta`.
     target : None, mapping or array-like of shape (n_groups,), default=None
         Shares mu for `tolerance`; None takes the data's own.
-    init : "k-means++" or array-like of shape (n_clusters, n_features)
+    init : {"k-means", "k-means++"} or array-like of shape (n_clusters, n_features), default="k-means"
+        "k-means": where plain clustering from k-means++ picks ends. It costs little and leaves few steps to go.
     n_init : int, default=10
         Starts, of which the cheapest is kept; one where `init` is an array. Starts differ by a few per cent
         in cost and take equal time: on millions of rows one may have to do.
