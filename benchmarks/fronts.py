@@ -2,17 +2,18 @@
 
     python benchmarks/fronts.py --mirror DIR [--starts 5] [--datasets adult] [--methods bera fca] [--out DIR]
 
-Every method gets the same number of single starts at every point of its grid (`config/config.yaml`, but for the
-criteria's own grids, below) and every start is a point: the sum of squares to the cluster means, and the metric
-of the labels. Where a method's program makes starts of its own inside (k-means of fairlets), they come on top.
+Every method gets the same number of single starts at every point of its grid (that of `config/config.yaml`, but
+for the criteria's own solvers, below), and every start is a point: the sum of squares to the cluster means, and
+the metric of the labels. What a method starts within itself, as k-means on fairlets, comes on top.
 
-The front of a metric is made of the points of the solver with that metric's criterion. A point of another
-method is held if a point of the front costs at most 0.05 % more and is at most 1e-4 less fair. For those that
-are not held the criterion's solver gets as many starts at that very fairness (`--no-match`: it does not), so
-that the distance between two points of a grid does not count. What is then not held beats the criterion.
-The distances printed are in per cent of the front's cost at the same fairness, between its points linearly.
+The front of a metric is that of the solver with the metric's criterion. A point of another method is held if a
+point of the front costs at most 0.05 % more and is at most 1e-4 less fair. For points that are not held the
+criterion's solver gets as many starts at their very fairness (with a penalty: nearer and nearer to it), so that
+the distance between two points of a grid does not count; what is then not held beats the criterion. Distances
+are in per cent of the front's cost, between its points linearly, at a fairness of 1e-4 less.
 
-With --out points.csv holds all points; those found there are not fitted again. One thread, process time.
+With --out DIR the folder has points.csv, all points; fronts.csv, the table; fronts.png. Points that are there
+are not fitted again. One thread, process time.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ def compare(points: pd.DataFrame, metric: str) -> pd.DataFrame:
     held = ((cost <= theirs * (1 + COST_TOL)) & (gain >= wanted - FAIR_TOL)).any(axis=1)
     # Within the tolerance a point is as fair as the fairest of the front.
     wanted = np.where(wanted <= gain.max() + FAIR_TOL, np.minimum(wanted, gain.max()), np.nan)
-    at = np.interp(wanted[:, 0], gain, cost)
+    at = np.interp(wanted[:, 0] - FAIR_TOL, gain, cost)
     return rivals.assign(held=held, percent=100 * (rivals.sse / at - 1))
 
 

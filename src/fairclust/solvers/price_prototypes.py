@@ -122,7 +122,8 @@ class PricePrototypes(OffsetPredictMixin, FairClusterer):
             found = solve(potentials, criterion, run.multipliers)
             # Not by a bound of the alternation: of prices that are far off it is low, and looks cheap.
             value = max(found.cost, lower_bound(potentials, criterion, found))
-            if best is None or value < best[0]:
+            # Starts that end alike differ by rounding, which must not choose between them.
+            if best is None or value < best[0] - self.tol * abs(best[0]):
                 best = value, run, found
         assert best is not None
         self._finish(points, potentials, criterion, *best[1:])
