@@ -2,15 +2,15 @@
 
     python benchmarks/fronts.py --mirror DIR [--starts 5] [--datasets adult] [--methods bera fca] [--out DIR]
 
-Every method gets the same number of single starts at every point of its grid (that of `config/config.yaml`, but
-for the criteria's own solvers, below), and every start is a point: the sum of squares to the cluster means, and
-the metric of the labels. What a method starts within itself, as k-means on fairlets, comes on top.
+Every method gets the same number of single starts at every point of its grid (that of `config/config.yaml`,
+but for the criteria's own solvers, below), and every start is a point: the sum of squares to the cluster
+means, and the metric of the labels. What a method starts within itself, as k-means on fairlets, comes on top.
 
-The front of a metric is that of the solver with the metric's criterion. A point of another method is held if a
-point of the front costs at most 0.05 % more and is at most 1e-4 less fair. For points that are not held the
-criterion's solver gets as many starts at their very fairness (with a penalty: nearer and nearer to it), so that
-the distance between two points of a grid does not count; what is then not held beats the criterion. Distances
-are in per cent of the front's cost, between its points linearly, at a fairness of 1e-4 less.
+The front of a metric is that of the solver with the metric's criterion. A point of another method is held if
+a point of the front costs at most 0.05 % more and is at most 1e-4 less fair. For points that are not held the
+criterion's solver gets as many starts at their very fairness (with a penalty: nearer and nearer to it), so
+that the distance between two points of a grid does not count; what is then not held beats the criterion.
+Distances are in per cent of the front's cost, between its points linearly, at a fairness of 1e-4 less.
 
 With --out DIR the folder has points.csv, all points; fronts.csv, the table; fronts.png. Points that are there
 are not fitted again. One thread, process time.
