@@ -39,7 +39,7 @@ from fairclust.bench.config import Config, load_config
 from fairclust.bench.grid import derive_random_state
 from fairclust.metrics import METRICS, contingency, data_balance, n_nonempty, sse
 from fairclust.report.leaderboard import pareto
-from price_speed import CONFIG, paper_data
+from measuring import CONFIG, paper_data
 
 DATASETS = ("adult", "bank_3", "credit_2")
 RIVALS = ("vfc_kmeans", "backurs_kmeans", "bera", "fmc_em", "fmc_gd", "fca", "fca_relaxed", "frkm", "bfkm")
@@ -272,8 +272,7 @@ def main() -> None:
     compared = {}
     with threadpool_limits(1):
         for name in args.datasets:
-            X, groups = paper_data(name, args.mirror)
-            data = Data(name, X, groups, config.datasets[name].n_clusters)
+            data = Data(name, *paper_data(name, args.mirror))
             for method in [*(CRITERIA[metric].method for metric in args.metrics), *args.methods]:
                 found.fit_grid(data, method)
             for metric in args.metrics:

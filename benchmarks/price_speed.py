@@ -10,60 +10,29 @@ groups, K = 20), written to a file and mapped from there. OR-Tools is measured w
 from __future__ import annotations
 
 import argparse
-import csv
-import multiprocessing
-import resource
-import sys
 import tempfile
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-import numba
 import numpy as np
-import yaml
 from scipy.spatial.distance import cdist
-from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
-from fairclust.datasets import Catalogue, fetch_source
-from fairclust.datasets.census_like import make_census_like
-from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.scaling import standardize, unit_rows
 from fairclust.methods import PriceFairKMeans
-from fairclust.metrics import balance, contingency, delta, fairness_error
+from fairclust.metrics import balance, contingency, delta, fairness_error, sse
 from fairclust.solvers.fair_lp import fair_assignment_lp
+from measuring import CENSUS_ROWS, SEED, apart, drawn, paper_data, tell, write_measurements
 
-CONFIG = Path(__file__).parents[1] / "config" / "config.yaml"
-SEED = 0
 K_LARGE = 20
 
 
-def paper_data(name: str, mirror: str) -> tuple[np.ndarray, np.ndarray]:
-    """A data set of the catalogue, as the papers prepare it."""
-    stated = yaml.safe_load(CONFIG.read_text())
-    catalogue = Catalogue.model_validate({key: stated[key] for key in ("sources", "datasets")})
-    sources = catalogue.sources_of(name)
-    with tempfile.TemporaryDirectory() as raw:
-        paths = {key: fetch_source(key, spec, raw, [mirror], progress=False) for key, spec in sources.items()}
-        data = prepare_dataset(name, catalogue.datasets[name], paths, sources)
-    return data.X, data.groups
-
-
-def drawn(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """census_like, scaled as the papers scale, in float32."""
-    X, groups, *_ = make_census_like(n_rows=rows)
-    standardize(X)
-    unit_rows(X)
-    return X.astype(np.float32), groups
-
-
-def write_large(folder: Path, rows: int) -> None:
+def write_large(folder: Path, rows: int) -> dict[str, float]:
     X, groups = drawn(rows)
     np.save(folder / "X.npy", X)
     np.save(folder / "groups.npy", groups)
+    return {}
 
 
 def warm_up(**params: Any) -> None:
@@ -78,14 +47,10 @@ def fit(X: np.ndarray, groups: np.ndarray, n_clusters: int, **params: Any) -> di
     model.fit(X, sensitive_features=groups)
     seconds, cpu_seconds = perf_counter() - begin, process_time() - begin_cpu
     table = contingency(model.labels_, groups, n_clusters)
-    sse = 0.0
-    for k in range(n_clusters):
-        rows = X[model.labels_ == k].astype(float)
-        sse += float(((rows - rows.mean(axis=0)) ** 2).sum()) if len(rows) else 0.0
     return {
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
-        "sse": sse,
+        "sse": sse(X, model.labels_),
         "balance": balance(table),
         "fairness_error": fairness_error(table),
         "delta": delta(table),
@@ -97,9 +62,9 @@ def fit(X: np.ndarray, groups: np.ndarray, n_clusters: int, **params: Any) -> di
 
 
 def fit_paper(args: argparse.Namespace, name: str, **params: Any) -> dict[str, float]:
-    X, groups = paper_data(name, args.mirror)
+    X, groups, n_clusters = paper_data(name, args.mirror)
     warm_up(**params)
-    return fit(X, groups, 10, **params)
+    return fit(X, groups, n_clusters, **params)
 
 
 def fit_large(args: argparse.Namespace) -> dict[str, float]:
@@ -181,20 +146,10 @@ def min_cost_flow(distances: np.ndarray, groups: np.ndarray, counts: np.ndarray)
     return {"flow_seconds": seconds, "flow_cost": solver.optimal_cost() / 1e6}
 
 
-def child(
-    call: Callable[..., dict[str, float]], args: Any, params: dict[str, Any], threads: int, out: Any
-) -> None:
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-    found = call(args, **params)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    out.put({**found, "peak_mb": peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)})
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--mirror", help="folder with adult/adult.data and bank/bank-additional.zip")
-    parser.add_argument("--rows", type=int, default=2_458_285, help="0 leaves the large data out")
+    parser.add_argument("--rows", type=int, default=CENSUS_ROWS, help="0 leaves the large data out")
     parser.add_argument("--threads", type=int, default=2, help="for the large data; the others run on one")
     parser.add_argument("--sizes", type=int, nargs="*", default=[2_000, 10_000, 30_000, 200_000])
     parser.add_argument("--most-lp-rows", type=int, default=30_000)
@@ -217,28 +172,15 @@ def main() -> None:
     if args.rows:
         jobs.append((f"whole fit, {args.rows:,} rows", fit_large, {}, args.threads))
 
-    context = multiprocessing.get_context("spawn")
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         args.folder = Path(folder)
         if args.rows:
-            writer = context.Process(target=write_large, args=(args.folder, args.rows))
-            writer.start()
-            writer.join()
+            apart(write_large, 1, args.folder, args.rows)
         for title, call, params, threads in jobs:
-            queue = context.Queue()
-            process = context.Process(target=child, args=(call, args, params, threads, queue))
-            process.start()
-            found[title] = queue.get()
-            process.join()
-            print(f"{title} ({threads} threads):", end=" ")
-            print(", ".join(f"{key} {value:,.6g}" for key, value in found[title].items()), flush=True)
-    if args.csv:
-        with Path(args.csv).open("w", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow(["measurement", "quantity", "value"])
-            for title, values in found.items():
-                rows.writerows([title, key, value] for key, value in values.items())
+            found[title] = apart(call, threads, args, **params)
+            tell(title, threads, found[title])
+    write_measurements(args.csv, found)
 
 
 if __name__ == "__main__":
