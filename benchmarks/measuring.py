@@ -93,7 +93,7 @@ def _child(out: Any, call: Any, threads: int, args: Sequence[Any], params: Mappi
 
 
 def tell(name: str, threads: int, found: Mapping[str, float]) -> None:
-    values = ", ".join(f"{key} {value:,.5g}" for key, value in found.items())
+    values = ", ".join(f"{key} {value:,.6g}" for key, value in found.items())
     print(f"{name} ({threads} threads): {values}", flush=True)
 
 

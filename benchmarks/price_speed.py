@@ -4,66 +4,39 @@
 
 Every measurement runs in a process of its own, so that its peak memory is its own. Adult and Bank are read
 from the mirror; without it they are left out. The large data are drawn from `census_like` (25 features, two
-groups, K = 20), written to a file and mapped from there. OR-Tools is measured where it is installed.
+groups, K = 20), written to a file and mapped from there. OR-Tools is measured where it is installed. Of a few
+points the cheapest whole assignment is found, too: what the lower bound cannot be reached by.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
-import multiprocessing
-import resource
-import sys
 import tempfile
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-import numba
 import numpy as np
-import yaml
+import scipy.sparse as sp
+from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.spatial.distance import cdist
-from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
-from fairclust.datasets import Catalogue, fetch_source
-from fairclust.datasets.census_like import make_census_like
-from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.scaling import standardize, unit_rows
 from fairclust.methods import PriceFairKMeans
-from fairclust.metrics import balance, contingency, delta, fairness_error
+from fairclust.metrics import balance, contingency, delta, fairness_error, sse
 from fairclust.solvers.fair_lp import fair_assignment_lp
+from measuring import CENSUS_ROWS, SEED, apart, drawn, paper_data, tell, write_measurements
 
-CONFIG = Path(__file__).parents[1] / "config" / "config.yaml"
-SEED = 0
 K_LARGE = 20
+MOST_WHOLE_ROWS = 500
 
 
-def paper_data(name: str, mirror: str) -> tuple[np.ndarray, np.ndarray]:
-    """A data set of the catalogue, as the papers prepare it."""
-    stated = yaml.safe_load(CONFIG.read_text())
-    catalogue = Catalogue.model_validate({key: stated[key] for key in ("sources", "datasets")})
-    sources = catalogue.sources_of(name)
-    with tempfile.TemporaryDirectory() as raw:
-        paths = {key: fetch_source(key, spec, raw, [mirror], progress=False) for key, spec in sources.items()}
-        data = prepare_dataset(name, catalogue.datasets[name], paths, sources)
-    return data.X, data.groups
-
-
-def drawn(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """census_like, scaled as the papers scale, in float32."""
-    X, groups, *_ = make_census_like(n_rows=rows)
-    standardize(X)
-    unit_rows(X)
-    return X.astype(np.float32), groups
-
-
-def write_large(folder: Path, rows: int) -> None:
+def write_large(folder: Path, rows: int) -> dict[str, float]:
     X, groups = drawn(rows)
     np.save(folder / "X.npy", X)
     np.save(folder / "groups.npy", groups)
+    return {}
 
 
 def warm_up(**params: Any) -> None:
@@ -78,14 +51,10 @@ def fit(X: np.ndarray, groups: np.ndarray, n_clusters: int, **params: Any) -> di
     model.fit(X, sensitive_features=groups)
     seconds, cpu_seconds = perf_counter() - begin, process_time() - begin_cpu
     table = contingency(model.labels_, groups, n_clusters)
-    sse = 0.0
-    for k in range(n_clusters):
-        rows = X[model.labels_ == k].astype(float)
-        sse += float(((rows - rows.mean(axis=0)) ** 2).sum()) if len(rows) else 0.0
     return {
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
-        "sse": sse,
+        "sse": sse(X, model.labels_),
         "balance": balance(table),
         "fairness_error": fairness_error(table),
         "delta": delta(table),
@@ -97,9 +66,9 @@ def fit(X: np.ndarray, groups: np.ndarray, n_clusters: int, **params: Any) -> di
 
 
 def fit_paper(args: argparse.Namespace, name: str, **params: Any) -> dict[str, float]:
-    X, groups = paper_data(name, args.mirror)
+    X, groups, n_clusters = paper_data(name, args.mirror)
     warm_up(**params)
-    return fit(X, groups, 10, **params)
+    return fit(X, groups, n_clusters, **params)
 
 
 def fit_large(args: argparse.Namespace) -> dict[str, float]:
@@ -119,71 +88,98 @@ def same_problem(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
 
 
 def assign(args: argparse.Namespace, rows: int) -> dict[str, float]:
-    warm_up(tolerance=0.2)
+    # The first time round compiles and imports.
+    measure_assignment(400, args.most_lp_rows)
+    return measure_assignment(rows, args.most_lp_rows)
+
+
+def measure_assignment(rows: int, most_lp_rows: int) -> dict[str, float]:
+    """The same assignment by prices, HiGHS and min-cost flow, in seconds of the process."""
     distances, groups, lower, upper = same_problem(rows)
-    begin = perf_counter()
+    begin = process_time()
     found = fair_assignment(distances, groups, tolerance=0.2)
-    prices_seconds = perf_counter() - begin
+    prices_seconds = process_time() - begin
     out = {
         "prices_seconds": prices_seconds,
         "prices_cost": found.cost,
         "lower_bound": found.lower_bound,
         "gap_percent": 100 * found.gap,
+        "violation": found.slack,
     }
-    if rows <= args.most_lp_rows:
-        begin = perf_counter()
+    if rows <= most_lp_rows:
+        begin = process_time()
         exact = fair_assignment_lp(distances, groups, lower=lower, upper=upper)
-        lp_seconds = perf_counter() - begin
+        lp_seconds = process_time() - begin
         out |= {
             "lp_seconds": lp_seconds,
             "lp_cost": exact.cost,
             "lp_over_prices": lp_seconds / prices_seconds,
         }
-    counts = contingency(found.labels, groups, distances.shape[1])
-    return out | min_cost_flow(distances, groups, counts)
+    flow = min_cost_flow(distances, groups, contingency(found.labels, groups, distances.shape[1]))
+    if flow:
+        # Both round costs: the flow to whole units, the prices' labels only in sums.
+        assert flow["flow_cost"] <= found.cost + 1e-6 * rows
+        flow["flow_over_prices"] = flow["flow_seconds"] / prices_seconds
+        flow["cost_above_flow_percent"] = 100 * (found.cost / flow["flow_cost"] - 1)
+    out |= flow
+    if rows <= MOST_WHOLE_ROWS:
+        whole = best_whole(distances, groups, lower, upper)
+        out |= {"whole_cost": whole, "whole_above_bound_percent": 100 * (whole / found.lower_bound - 1)}
+    return out
+
+
+def best_whole(distances: np.ndarray, groups: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
+    """The cost of the cheapest labels of all within the bounds, by HiGHS' branch and bound."""
+    rows, n_clusters = distances.shape
+    members = np.eye(len(lower))[:, groups]
+    limits = np.vstack([members - upper[:, None], lower[:, None] - members])
+    done = milp(
+        distances.ravel(),
+        integrality=np.ones(distances.size),
+        bounds=Bounds(0, 1),
+        constraints=[
+            LinearConstraint(sp.kron(sp.eye_array(rows), np.ones((1, n_clusters))), 1, 1),
+            LinearConstraint(sp.kron(limits, sp.eye_array(n_clusters)), -np.inf, 0),
+        ],
+        options={"mip_rel_gap": 1e-6},
+    )
+    if not done.success:
+        raise RuntimeError(done.message)
+    return float(done.fun)
 
 
 def min_cost_flow(distances: np.ndarray, groups: np.ndarray, counts: np.ndarray) -> dict[str, float]:
-    """The cheapest labels with the counts of the prices' labels, by OR-Tools, costs in units of 1e-6."""
+    """The cheapest labels with the counts of the prices' labels, by OR-Tools, costs in units of 1e-6.
+
+    A flow cannot bound shares of clusters whose sizes are free: it is told how many points of each group
+    every cluster gets, which is half of the problem.
+    """
     try:
         from ortools.graph.python import min_cost_flow as flow
     except ImportError:
         return {}
     rows, n_clusters = distances.shape
-    n_cells = counts.size
-    begin = perf_counter()
+    begin = process_time()
     solver = flow.SimpleMinCostFlow()
     points = np.repeat(np.arange(rows), n_clusters)
     cells = rows + (groups[:, None] * n_clusters + np.arange(n_clusters)).ravel()
     solver.add_arcs_with_capacity_and_unit_cost(
         points, cells, np.ones(len(points), int), np.rint(distances.ravel() * 1e6).astype(int)
     )
-    solver.set_nodes_supplies(np.arange(rows + n_cells), np.r_[np.ones(rows, int), -counts.ravel()])
+    solver.set_nodes_supplies(np.arange(rows + counts.size), np.r_[np.ones(rows, int), -counts.ravel()])
     status = solver.solve()
-    seconds = perf_counter() - begin
-    return (
-        {"flow_seconds": seconds, "flow_cost": solver.optimal_cost() / 1e6}
-        if status == solver.OPTIMAL
-        else {}
-    )
-
-
-def child(
-    call: Callable[..., dict[str, float]], args: Any, params: dict[str, Any], threads: int, out: Any
-) -> None:
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-    found = call(args, **params)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    out.put({**found, "peak_mb": peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)})
+    seconds = process_time() - begin
+    if status != solver.OPTIMAL:
+        raise RuntimeError(f"min-cost flow ended with {status}")
+    return {"flow_seconds": seconds, "flow_cost": solver.optimal_cost() / 1e6}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--mirror", help="folder with adult/adult.data and bank/bank-additional.zip")
-    parser.add_argument("--rows", type=int, default=2_458_285, help="0 leaves the large data out")
+    parser.add_argument("--rows", type=int, default=CENSUS_ROWS, help="0 leaves the large data out")
     parser.add_argument("--threads", type=int, default=2, help="for the large data; the others run on one")
-    parser.add_argument("--sizes", type=int, nargs="*", default=[2_000, 10_000, 30_000, 200_000])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[50, 500, 2_000, 10_000, 30_000, 200_000])
     parser.add_argument("--most-lp-rows", type=int, default=30_000)
     parser.add_argument("--csv", help="write the measurements here, too")
     args = parser.parse_args()
@@ -204,28 +200,15 @@ def main() -> None:
     if args.rows:
         jobs.append((f"whole fit, {args.rows:,} rows", fit_large, {}, args.threads))
 
-    context = multiprocessing.get_context("spawn")
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         args.folder = Path(folder)
         if args.rows:
-            writer = context.Process(target=write_large, args=(args.folder, args.rows))
-            writer.start()
-            writer.join()
+            apart(write_large, 1, args.folder, args.rows)
         for title, call, params, threads in jobs:
-            queue = context.Queue()
-            process = context.Process(target=child, args=(call, args, params, threads, queue))
-            process.start()
-            found[title] = queue.get()
-            process.join()
-            print(f"{title} ({threads} threads):", end=" ")
-            print(", ".join(f"{key} {value:,.5g}" for key, value in found[title].items()), flush=True)
-    if args.csv:
-        with Path(args.csv).open("w", newline="") as file:
-            rows = csv.writer(file)
-            rows.writerow(["measurement", "quantity", "value"])
-            for title, values in found.items():
-                rows.writerows([title, key, value] for key, value in values.items())
+            found[title] = apart(call, threads, args, **params)
+            tell(title, threads, found[title])
+    write_measurements(args.csv, found)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,17 @@ def test_no_bounds_is_k_means(grouped_blobs):
     assert model.n_rounded_ == 0
 
 
+def test_starts_are_where_plain_clustering_ends(grouped_blobs):
+    X, codes = grouped_blobs(n_clusters=6)
+    params = {"max_gap": 1.0, "n_init": 1, "tol": 0, "precision": "double", "random_state": 1}
+    model = PriceFairKMeans(6, **params).fit(X, sensitive_features=codes)
+    first = model.history_[0]["objective"]
+    assert model.history_[-1]["objective"] == pytest.approx(first)
+    picks = PriceFairKMeans(6, init="k-means++", **params).fit(X, sensitive_features=codes)
+    assert picks.history_[0]["objective"] > 1.01 * first
+    assert picks.history_[-1]["objective"] == pytest.approx(first)
+
+
 def test_more_starts_are_never_worse(grouped_blobs):
     X, codes = grouped_blobs(n_clusters=6)
     one, five = (

@@ -26,10 +26,11 @@ class PriceFairKMeans(PricePrototypes):
         Instead, a bound on Delta, `fairclust.metrics.delta`.
     target : None, mapping or array-like of shape (n_groups,), default=None
         Shares mu for `tolerance`; None takes the data's own.
-    init : "k-means++" or array-like of shape (n_clusters, n_features)
+    init : {"k-means", "k-means++"} or array-like of shape (n_clusters, n_features), default="k-means"
+        "k-means": where plain clustering from k-means++ picks ends, which takes little and leaves few steps.
     n_init : int, default=10
-        Starts, of which the cheapest is kept; one where `init` is an array. Starts differ by a few per cent
-        in cost and take equal time: on millions of rows one may have to do.
+        Starts, of which the cheapest is kept, or the first of those within `tol` of it; one where `init` is
+        an array. Starts differ by a few per cent in cost: on millions of rows one may have to do.
     max_iter : int, default=100
         Outer steps of each start.
     tol : float, default=1e-5

@@ -51,7 +51,7 @@ class PriceFairKMedians(MedoidMixin, PricePrototypes):
         min_balance: float | None = None,
         max_gap: float | None = None,
         target: Any = None,
-        init: Any = "k-means++",
+        init: Any = "k-means",
         n_init: int = 3,
         max_iter: int = 100,
         tol: float = 1e-5,

@@ -179,10 +179,12 @@ def solve(potentials: Potentials, criterion: Criterion, start: np.ndarray | None
 
 
 def _deepen(potentials: Potentials, criterion: Criterion, found: Prices) -> tuple[Prices, bool]:
-    """Lower temperatures, until the soft assignment's cost meets the bound; whether it nearly does."""
+    """Lower temperatures, until smoothing takes nothing off the bound; whether the cost nearly meets it."""
     least = lower_bound(potentials, criterion, found)
     for level in _DEEPER:
-        if abs(found.cost - least) <= _TIGHT * abs(least):
+        # At these prices, and so without what the soft table is off its bounds by.
+        reduced = found.cost + float((found.prices * found.mass).sum()) - paid_limits(criterion, found)
+        if found.converged and reduced - least <= _TIGHT * abs(least):
             break
         new = dual_prices(
             potentials, criterion, start=found.multipliers, levels=(level,), max_steps=_STEPS, tol=_TOL

@@ -11,11 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import (
     COUNT,
-    INIT,
     NON_NEGATIVE,
     PRECISION,
     Diverged,
@@ -34,6 +33,7 @@ from fairclust.solvers.prices import Prices, dual_prices
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
 _NEXT = (0.0016,)
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
+_PLAIN_STEPS = 300
 
 
 class _Run(NamedTuple):
@@ -59,7 +59,7 @@ class PricePrototypes(OffsetPredictMixin, FairClusterer):
         "min_balance": [None, Interval(Real, 0, 1, closed="both")],
         "max_gap": [None, *NON_NEGATIVE],
         "target": [None, dict, "array-like"],
-        "init": INIT,
+        "init": [StrOptions({"k-means", "k-means++"}), "array-like"],
         "n_init": COUNT,
         "max_iter": COUNT,
         "tol": NON_NEGATIVE,
@@ -75,7 +75,7 @@ class PricePrototypes(OffsetPredictMixin, FairClusterer):
         min_balance: float | None = None,
         max_gap: float | None = None,
         target: Any = None,
-        init: Any = "k-means++",
+        init: Any = "k-means",
         n_init: int = 10,
         max_iter: int = 100,
         tol: float = 1e-5,
@@ -111,14 +111,19 @@ class PricePrototypes(OffsetPredictMixin, FairClusterer):
         self._shift = X.mean(axis=0, dtype=np.float64)
         points, potentials = self._open_tiles(X, codes, self.n_clusters)
         best: tuple[float, _Run, Prices] | None = None
-        for _ in range(self.n_init if isinstance(self.init, str) else 1):
-            start = Prototypes(initial_centers(X, self.n_clusters, self.init, rng))
+        drawn = isinstance(self.init, str)
+        for _ in range(self.n_init if drawn else 1):
+            init = "k-means++" if drawn else self.init
+            start = Prototypes(initial_centers(X, self.n_clusters, init, rng))
+            if drawn and self.init == "k-means":
+                start = self._plain(X, points, potentials, start)
             run = self._alternate(X, points, potentials, criterion, start)
             self._measure(points, potentials, run.prototypes.centers)
             found = solve(potentials, criterion, run.multipliers)
             # Not by a bound of the alternation: of prices that are far off it is low, and looks cheap.
             value = max(found.cost, lower_bound(potentials, criterion, found))
-            if best is None or value < best[0]:
+            # Starts that end alike differ by rounding, which must not choose between them.
+            if best is None or value < best[0] - self.tol * abs(best[0]):
                 best = value, run, found
         assert best is not None
         self._finish(points, potentials, criterion, *best[1:])
@@ -127,6 +132,20 @@ class PricePrototypes(OffsetPredictMixin, FairClusterer):
         potentials.set_distances(points, centers - self._shift, squared=self._squared_distances)
         if not np.isfinite(potentials.row_min_sum):
             raise Diverged(f"the distances sum to {potentials.row_min_sum}")
+
+    def _plain(
+        self, X: np.ndarray, points: np.ndarray, potentials: Potentials, prototypes: Prototypes
+    ) -> Prototypes:
+        """Where plain clustering ends: its steps are cheap, and fewer of the others are left."""
+        cost = np.inf
+        for _ in range(_PLAIN_STEPS):
+            self._measure(points, potentials, prototypes.centers)
+            if cost - potentials.row_min_sum <= self.tol / 10 * potentials.row_min_sum:
+                break
+            cost = potentials.row_min_sum
+            labels, *_ = potentials.hard(1.0, np.zeros((potentials.n_groups, self.n_clusters)))
+            prototypes = self._update(X, labels, prototypes)
+        return prototypes
 
     def _alternate(
         self,
