@@ -213,8 +213,8 @@ _FMC_CATEGORICAL = replace(
     remarks=(
         "NLL is the mean negative log-likelihood of the fitted mixture, as the estimator states it.",
         "FMC-EM and FMC-GD have the objective of the authors' program. The table states no lambda.",
-        "The objective holds down Delta of the responsibilities; that of the hard labels, which is beside the "
-        "reported one, is larger.",
+        "The objective holds down Delta of the responsibilities; that of the hard labels, which is beside "
+        "the reported one, is larger.",
         "Adult's numbers come about only with sex, the group, among the features; its likeliest mixture "
         "splits by it.",
     ),
