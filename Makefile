@@ -27,7 +27,7 @@ reproduce: $(STAMP)
 	@echo "Now open results/quickstart/report/index.html in a browser."
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not slurm" --numprocesses $(CORES) --maxprocesses 8 --dist worksteal
+	$(BIN)/python -m pytest -m "not slow and not slurm" --numprocesses $(CORES) --maxprocesses 8 --dist loadfile
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow
