@@ -18,5 +18,5 @@ include: "workflow/rules/report.smk"
 rule all:
     default_target: True
     input:
-        PLAN.targets(),
+        INPUTS.targets(),
     localrule: True

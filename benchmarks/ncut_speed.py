@@ -25,7 +25,7 @@ from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph
 from fairclust.kernels.tiles import make_layout
 from fairclust.methods import VariationalFairNCut
-from fairclust.metrics.contingency import contingency
+from fairclust.metrics.counts import contingency
 from fairclust.metrics.fairness import balance, fairness_error
 from fairclust.metrics.quality import ncut
 from fairclust.reported import load_reported

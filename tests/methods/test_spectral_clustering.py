@@ -8,7 +8,7 @@ from fairclust.base import NotSupported
 from fairclust.datasets.msbm import make_msbm
 from fairclust.kernels.graph import build_knn_graph, max_scaled_affinity
 from fairclust.methods import FairSpectralClustering, SpectralClustering
-from fairclust.metrics.contingency import contingency
+from fairclust.metrics.counts import contingency
 from fairclust.metrics.fairness import average_balance, balance
 from fairclust.metrics.quality import clustering_error
 

@@ -1,77 +1,113 @@
-"""A page for tests: made-up scores of a few methods on data sets of the papers."""
+"""A page for tests: made-up cells of a few methods, with a paper's scoreboard and claims."""
 
 import json
 
 import numpy as np
 import pandas as pd
+from frames import cell, frame, tradeoff
 
-from fairclust.metrics.table import METRICS
-from fairclust.report.catalogue import Names
 from fairclust.report.html import write_page
+from fairclust.report.names import Names
+from fairclust.report.verdicts import VERDICT_COLUMNS
 
+METHODS = ("kmeans", "vfc_kmeans", "bera")
 NAMES = Names(
-    {"adult": "Adult", "bank_3": "Bank <J=3> & co", "synthetic": "Synthetic"},
-    {"kmeans": "K-means", "vfc_kmeans": "VFC K-means", "bera": "Bera </script> et al."},
-    {"kmeans": "reference", "vfc_kmeans": "variational", "bera": "assignment"},
+    datasets={"adult": "Adult", "bank_3": "Bank <J=3> & co", "synthetic": "Synthetic"},
+    methods={"kmeans": "K-means", "vfc_kmeans": "VFC K-means", "bera": "Bera </script> et al."},
+    families={"kmeans": "reference", "vfc_kmeans": "variational", "bera": "assignment"},
+    ours={"vfc_kmeans"},
+    looks={method: i for i, method in enumerate(METHODS)},
 )
 CONFIG = {
     "datasets": {"adult": {"title": "Adult", "source": {"path": "/home/somebody/adult.csv"}}},
     "run": {"datasets": ["adult"], "seeds": 2},
 }
+PROVENANCE = {
+    **{"git_commit": "abc", "python": "3", "platform": "p", "cpu_count": 2},
+    **{"config": CONFIG, "versions": {"numpy": "2"}},
+}
+PAPERS = {
+    "vfc": {
+        "short_name": "VFC",
+        "citation": "Ziko et al.",
+        "year": 2021,
+        "tables": {"table3": {"number": "3", "title": "Fair K-means", "remarks": ["A remark."]}},
+    },
+    "other": {"short_name": "Other", "citation": "Nobody", "year": 2000, "tables": {}},
+}
 
 
 def made_up_scores(n_lams=6, n_seeds=2, datasets=("adult", "bank_3"), methods=("vfc_kmeans", "bera")):
     """Costs that rise with lambda and errors that fall; one timeout, one data set that is skipped."""
-    rng = np.random.default_rng(0)
     rows = []
     for dataset in datasets:
-        for number, method in enumerate(("kmeans", *methods)):
-            for lam in [0.0] if method == "kmeans" else 1000.0 * np.arange(n_lams):
-                for seed in range(n_seeds):
-                    fair = lam / (1000 * n_lams)
-                    cost = 9500 * (1 + 0.1 * fair**2 + 0.02 * number + 0.01 * seed + 0.005 * rng.random())
-                    rows.append(
-                        {
-                            **dict.fromkeys(METRICS, np.nan),
-                            **{"dataset": dataset, "method": method, "n_clusters": 10, "lam": lam},
-                            **{"seed": seed, "status": "ok", "reason": "", "sse": cost, "objective": cost},
-                            **{"kmedians_cost": 2 * cost, "balance": 0.5 * fair, "delta": 0.2 * (1 - fair)},
-                            "fairness_error": np.inf if fair == 0 else 0.02 / fair - 0.01,
-                            **{"n_rows": 32561.0, "n_features": 5.0, "n_groups": 2.0},
-                            "params": json.dumps({"lam": lam} if method != "kmeans" else {}),
-                            "estimator": "{}",
-                        }
-                    )
-    rows[-1] |= {"status": "timeout", "reason": "longer than 5 s", **dict.fromkeys(METRICS, np.nan)}
-    rows.append(
+        rows += tradeoff(dataset, "kmeans", cost=9500, seeds=n_seeds)
+        for number, method in enumerate(methods, 1):
+            lams = 1000.0 * np.arange(n_lams)
+            rows += tradeoff(dataset, method, lams=lams, seeds=n_seeds, cost=9500 * (1 + 0.02 * number))
+    for row in rows:
+        row["kmedians_cost"] = 2 * row["sse"]
+        row["counts"] = json.dumps({"<b>f</b>": [3, 2], "m": [6, 9]})
+    empty = dict.fromkeys(("sse", "kmedians_cost", "balance", "delta", "fairness_error", "objective"), np.nan)
+    rows[-1] |= {"status": "timeout", "reason": "longer than 5 s", **empty}
+    reason = "no such file: /home/somebody/data.csv\nand more"
+    rows.append(cell("synthetic", "bera", 2, 0, status="skipped", reason=reason, n_rows=None))
+    return frame(rows)
+
+
+def made_up_board():
+    """Two rows of VFC's Table 3 that were run, one that was not, and one of a paper without data."""
+    base = dict.fromkeys(VERDICT_COLUMNS, "")
+    base |= {"paper": "vfc", "table": "3", "n_clusters": 10, "decimals": 2, "seeds": 2, "sd": 2.0}
+    values = [
+        ("adult", "vfc_kmeans", "sse", 9984.01, 9984.5, "as printed", "reproduced", "yes", 9000, ""),
+        ("adult", "vfc_kmeans", "fairness_error", 0.02, 0.021, "as printed", "reproduced", "yes", 9000, ""),
+        ("bank_3", "bera", "sse", 10300.0, 10020.0, "matched fairness", "dominates", "better", None, "Because."),
+        ("synthetic", "bera", "sse", 758.43, np.nan, "", "not run", "", None, "no data"),
+    ]
+    lines = [
         {
-            **rows[-1],
-            **{"dataset": "synthetic", "n_clusters": 2, "status": "skipped", "n_rows": np.nan},
-            "reason": "no such file: /home/somebody/data.csv\nand more",
+            **base,
+            **{"dataset": d, "method": m, "metric": metric, "reported": r, "mean": mean, "best": mean - 9},
+            **{"kind": kind, "verdict": verdict, "agrees": agrees, "lam": lam, "reason": reason},
+            **({"seeds": 0, "sd": None, "best": None} if np.isnan(mean) else {}),
         }
-    )
-    frame = pd.DataFrame(rows)
-    frame["key"] = [f"k{i}" for i in range(len(frame))]
-    return frame
+        for d, m, metric, r, mean, kind, verdict, agrees, lam, reason in values
+    ]
+    lines.append({**lines[-1], "paper": "other", "table": "1"})
+    return pd.DataFrame(lines)
 
 
-def make_page_folder(folder, frame):
-    """Write scores as a run leaves them, and the page; returns the page's path."""
-    scores = folder / "scores"
-    scores.mkdir(parents=True)
-    runs = frame[["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]]
-    runs = runs.assign(wall_seconds=0.5, cpu_seconds=0.4, peak_memory_mb=200.0)
-    for name, table in (("scores", frame), ("runs", runs)):
-        table.to_parquet(scores / f"{name}.parquet")
-        table.to_csv(scores / f"{name}.csv", index=False)
-    origin = {"git_commit": "abc", "python": "3", "platform": "p", "cpu_count": 2, "config": CONFIG}
-    (folder / "provenance.json").write_text(json.dumps({**origin, "versions": {"numpy": "2"}}))
+CLAIMS = pd.DataFrame(
+    [
+        {
+            **{"paper": "vfc", "claim": "cheap", "text": "VFC costs less", "where": "Section 4", "check": "c"},
+            **{"dataset": dataset, "n_clusters": k, "verdict": verdict, "numbers": "3 of 4"},
+        }
+        for dataset, k, verdict in (("", None, "holds in part"), ("adult", 10, "holds"))
+    ]
+)
+
+
+def make_page_folder(folder, scores, *, papers=PAPERS, more=()):
+    """Write the files that the page reads, and the page; returns the page's path."""
+    tables = folder / "tables"
+    (tables / "vfc").mkdir(parents=True)
+    made_up_board().to_csv(tables / "scoreboard.csv", index=False)
+    CLAIMS.astype({"n_clusters": "Int64"}).to_csv(tables / "vfc/claims.csv", index=False)
+    figures = folder / "figures/vfc"
+    figures.mkdir(parents=True)
+    for kind in ("png", "pdf"):
+        (figures / f"fig2.{kind}").write_bytes(kind.encode())
     page = folder / "report" / "index.html"
     write_page(
-        scores / "scores.parquet",
-        scores / "runs.parquet",
-        folder / "provenance.json",
-        [],
+        scores,
+        scores[["key", "seconds", "cpu_seconds"]],
+        PROVENANCE,
+        papers,
+        tables / "scoreboard.csv" if papers else None,
+        {"vfc": [tables / "vfc/claims.csv"], "": list(more)} if papers else {},
+        list(figures.iterdir()),
         NAMES,
         page,
         folder / "report.zip",

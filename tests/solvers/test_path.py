@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from fairclust.methods import VariationalFairKMeans, VariationalFairKMedians
-from fairclust.metrics.contingency import contingency
+from fairclust.metrics.counts import contingency
 from fairclust.metrics.fairness import fairness_error
 from fairclust.solvers.path import lam_path
 

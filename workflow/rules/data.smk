@@ -1,6 +1,6 @@
 rule download_source:
     input:
-        lambda w: PLAN.own_archive(w.source),
+        lambda w: INPUTS.own_archive(w.source),
     output:
         directory(f"{RESULTS}/data/raw/{{source}}"),
     log:
@@ -14,8 +14,8 @@ rule download_source:
         mem_mb=scaled(500),
         runtime=scaled(60),
     params:
-        spec=lambda w: PLAN.source_params(w.source),
-        asked=lambda w: PLAN.asked(w.source),
+        spec=lambda w: INPUTS.source_params(w.source),
+        asked=lambda w: INPUTS.asked(w.source),
     message:
         "Fetching {wildcards.source}"
     script:
@@ -24,8 +24,8 @@ rule download_source:
 
 rule prepare_dataset:
     input:
-        sources=lambda w: PLAN.source_folders(w.dataset),
-        own=lambda w: PLAN.own_files(w.dataset),
+        sources=lambda w: INPUTS.source_folders(w.dataset),
+        own=lambda w: INPUTS.own_files(w.dataset),
     output:
         directory(f"{RESULTS}/data/prepared/{{dataset}}"),
     log:
@@ -37,23 +37,23 @@ rule prepare_dataset:
         mem_mb=scaled(2000, per_input_mb=20),
         runtime=scaled(30, per_input_mb=0.1),
     params:
-        spec=lambda w: PLAN.dataset_params(w.dataset),
-        versions=PLAN.versions("numpy", "pandas", "scikit-learn"),
+        spec=lambda w: INPUTS.dataset_params(w.dataset),
+        versions=INPUTS.versions("numpy", "pandas", "scikit-learn"),
     message:
         "Preparing {wildcards.dataset}"
     script:
         "../scripts/prepare_dataset.py"
 
 
-# The same without scaling, for figures that show points.
+# Without scaling, for figures that show points.
 use rule prepare_dataset as prepare_plane with:
     output:
         directory(f"{RESULTS}/data/plane/{{dataset}}"),
     log:
         f"{RESULTS}/logs/prepare_plane/{{dataset}}.log",
     params:
-        spec=lambda w: PLAN.dataset_params(w.dataset, scale="none"),
-        versions=PLAN.versions("numpy", "pandas", "scikit-learn"),
+        spec=lambda w: INPUTS.dataset_params(w.dataset, scale="none"),
+        versions=INPUTS.versions("numpy", "pandas", "scikit-learn"),
     message:
         "Preparing {wildcards.dataset}, unscaled"
 
@@ -68,14 +68,21 @@ rule build_graph:
     cache: CACHE
     conda:
         "../envs/fairclust.yml"
-    threads: CONFIG.resources.threads
+    threads: CONFIG.jobs.threads
     resources:
         mem_mb=scaled(4000, per_input_mb=10),
         runtime=scaled(60, per_input_mb=0.5),
     params:
-        graph=PLAN.graph_params(),
-        versions=PLAN.versions("numpy", "scipy", "scikit-learn", "numba", "pynndescent"),
+        graph=INPUTS.graph_params(),
+        versions=INPUTS.versions("numpy", "scipy", "scikit-learn", "numba", "pynndescent"),
     message:
         "Building the neighbour graph of {wildcards.dataset}"
     script:
         "../scripts/build_graph.py"
+
+
+# For a login node with internet before jobs run on nodes without: snakemake --cores 4 download
+rule download:
+    input:
+        INPUTS.sources(),
+    localrule: True

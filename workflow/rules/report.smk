@@ -1,73 +1,239 @@
-rule make_tables:
+rule scores:
     input:
-        f"{RESULTS}/scores/scores.parquet",
+        INPUTS.packs(),
     output:
-        [
-            report(
-                file,
-                caption="../report/table.rst",
-                category="Tables",
-                labels=PLAN.label(file),
-            )
-            for file in PLAN.tables()
-        ],
+        multiext(f"{RESULTS}/scores/scores", ".parquet", ".csv"),
+        multiext(f"{RESULTS}/scores/runs", ".parquet", ".csv"),
+        f"{RESULTS}/summary.json",
+        f"{RESULTS}/provenance.json",
     log:
-        f"{RESULTS}/logs/make_tables.log",
+        f"{RESULTS}/logs/scores.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/scores.tsv"
     group:
         "report"
     conda:
         "../envs/fairclust.yml"
     resources:
-        mem_mb=scaled(1000),
+        mem_mb=scaled(2000),
+        runtime=scaled(20),
+    params:
+        configuration=INPUTS.configuration_digest(),
+        lost=INPUTS.lost(),
+        code=INPUTS.code_of("pipeline.scores", "pipeline.summary"),
+    message:
+        "Gathering scores"
+    script:
+        "../scripts/scores.py"
+
+
+rule table:
+    input:
+        packs=lambda w: INPUTS.packs(INPUTS.tables[w.paper, w.name].needs),
+        reported=lambda w: INPUTS.reported_file(w.paper),
+    output:
+        report(
+            multiext(f"{RESULTS}/tables/{{paper}}/{{name}}", ".md", ".csv", ".tex"),
+            caption="../report/table.rst",
+            category="Tables",
+            subcategory="{paper}",
+            labels={"table": "{name}"},
+        ),
+        f"{RESULTS}/tables/{{paper}}/{{name}}.verdicts.csv",
+    log:
+        f"{RESULTS}/logs/table/{{paper}}/{{name}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/table/{{paper}}/{{name}}.tsv"
+    group:
+        "report"
+    conda:
+        "../envs/fairclust.yml"
+    resources:
+        mem_mb=scaled(1500),
         runtime=scaled(10),
     params:
-        report=PLAN.report_params(),
+        table=lambda w: INPUTS.table_params(w.paper, w.name),
     message:
-        "Making the tables"
+        "Making table {wildcards.name} of {wildcards.paper}"
     script:
-        "../scripts/make_tables.py"
+        "../scripts/table.py"
 
 
-rule plot_figures:
+rule claims:
+    input:
+        packs=lambda w: INPUTS.packs(INPUTS.claims[w.paper].needs),
+        reported=lambda w: INPUTS.reported_file(w.paper),
+    output:
+        report(
+            multiext(f"{RESULTS}/tables/{{paper}}/claims", ".md", ".csv", ".tex"),
+            caption="../report/table.rst",
+            category="Tables",
+            subcategory="{paper}",
+            labels={"table": "claims"},
+        ),
+    log:
+        f"{RESULTS}/logs/claims/{{paper}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/claims/{{paper}}.tsv"
+    group:
+        "report"
+    conda:
+        "../envs/fairclust.yml"
+    resources:
+        mem_mb=scaled(1500),
+        runtime=scaled(10),
+    params:
+        claims=lambda w: INPUTS.claims_params(w.paper),
+    message:
+        "Testing the claims of {wildcards.paper}"
+    script:
+        "../scripts/claims.py"
+
+
+ruleorder: claims > table
+
+
+rule figure:
+    input:
+        packs=lambda w: INPUTS.packs(INPUTS.figures[w.paper, w.name].needs),
+        planes=lambda w: INPUTS.planes(w.paper, w.name),
+        reported=lambda w: INPUTS.reported_file(w.paper),
+    output:
+        report(
+            expand(
+                f"{RESULTS}/figures/{{{{paper}}}}/{{{{name}}}}.{{kind}}",
+                kind=CONFIG.report.formats,
+            ),
+            caption="../report/figure.rst",
+            category="Figures",
+            subcategory="{paper}",
+            labels={"figure": "{name}"},
+        ),
+    wildcard_constraints:
+        name=r"[\w.-]+",
+    log:
+        f"{RESULTS}/logs/figure/{{paper}}/{{name}}.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/figure/{{paper}}/{{name}}.tsv"
+    group:
+        "report"
+    conda:
+        "../envs/fairclust.yml"
+    resources:
+        mem_mb=scaled(1500),
+        runtime=scaled(10),
+    params:
+        figure=lambda w: INPUTS.figure_params(w.paper, w.name),
+    message:
+        "Drawing {wildcards.name} of {wildcards.paper}"
+    script:
+        "../scripts/figure.py"
+
+
+rule overview:
     input:
         f"{RESULTS}/scores/scores.parquet",
-        f"{RESULTS}/scores/steps.parquet",
         f"{RESULTS}/scores/runs.parquet",
-        planes=PLAN.planes(),
     output:
-        [
-            report(
-                file,
-                caption="../report/figure.rst",
-                category="Figures",
-                labels=PLAN.label(file),
-            )
-            for file in PLAN.figures()
-        ],
+        report(
+            multiext(f"{RESULTS}/tables/overview", ".md", ".csv", ".tex"),
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"table": "overview"},
+        ),
     log:
-        f"{RESULTS}/logs/plot_figures.log",
+        f"{RESULTS}/logs/overview.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/overview.tsv"
     group:
         "report"
     conda:
         "../envs/fairclust.yml"
     resources:
-        mem_mb=scaled(1000),
+        mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
     params:
-        report=PLAN.report_params(),
-        stores=f"{RESULTS}/cells",
+        names=INPUTS.all_names(),
+        level=CONFIG.report.fairness_error,
+        code=INPUTS.module_code("fairclust.report.tables"),
     message:
-        "Drawing the figures"
+        "Making the overview"
     script:
-        "../scripts/plot_figures.py"
+        "../scripts/overview.py"
 
 
-rule make_report:
+rule leaderboard:
+    input:
+        f"{RESULTS}/scores/scores.parquet",
+        f"{RESULTS}/scores/runs.parquet",
+    output:
+        f"{RESULTS}/scores/leaderboard.csv",
+    log:
+        f"{RESULTS}/logs/leaderboard.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/leaderboard.tsv"
+    group:
+        "report"
+    conda:
+        "../envs/fairclust.yml"
+    resources:
+        mem_mb=scaled(1500, per_input_mb=20),
+        runtime=scaled(10),
+    params:
+        names=INPUTS.all_names(),
+        code=INPUTS.module_code("fairclust.report.leaderboard"),
+    message:
+        "Making the leaderboard"
+    script:
+        "../scripts/leaderboard.py"
+
+
+rule scoreboard:
+    input:
+        **{
+            f"{kind}_{paper}": files
+            for paper in INPUTS.papers_shown()
+            for kind, files in (
+                ("verdicts", INPUTS.verdicts(paper)),
+                ("claims", INPUTS.claim_files(paper)),
+            )
+        },
+    output:
+        report(
+            multiext(f"{RESULTS}/tables/scoreboard", ".md", ".csv", ".tex"),
+            caption="../report/table.rst",
+            category="Tables",
+            labels={"table": "scoreboard"},
+        ),
+    log:
+        f"{RESULTS}/logs/scoreboard.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/scoreboard.tsv"
+    group:
+        "report"
+    conda:
+        "../envs/fairclust.yml"
+    resources:
+        mem_mb=scaled(1500),
+        runtime=scaled(10),
+    params:
+        papers=INPUTS.papers_shown(),
+        names=INPUTS.all_names(),
+        code=INPUTS.module_code("fairclust.report.scoreboard"),
+    message:
+        "Making the scoreboard"
+    script:
+        "../scripts/scoreboard.py"
+
+
+rule page:
     input:
         scores=f"{RESULTS}/scores/scores.parquet",
         runs=f"{RESULTS}/scores/runs.parquet",
         origin=f"{RESULTS}/provenance.json",
-        tables=PLAN.tables(),
+        scoreboard=[f"{RESULTS}/tables/scoreboard.csv"] * bool(INPUTS.tables),
+        tables=INPUTS.table_files(),
+        figures=[file for file in INPUTS.figure_files() if file.endswith(".png")],
     output:
         page=report(
             f"{RESULTS}/report/index.html",
@@ -77,20 +243,22 @@ rule make_report:
         ),
         archive=f"{RESULTS}/report.zip",
     log:
-        f"{RESULTS}/logs/make_report.log",
+        f"{RESULTS}/logs/page.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/page.tsv"
     group:
         "report"
     conda:
         "../envs/fairclust.yml"
     resources:
-        mem_mb=scaled(1000),
+        mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
     params:
-        page=PLAN.page_params(),
+        page=INPUTS.page_params(),
     message:
-        "Writing the report"
+        "Writing the page"
     script:
-        "../scripts/make_report.py"
+        "../scripts/page.py"
 
 
 rule check_strict:
@@ -107,3 +275,27 @@ rule check_strict:
         "Checking that every cell is there (strict: true)"
     script:
         "../scripts/check_strict.py"
+
+
+# snakemake tables, snakemake figures, and a target for each paper: snakemake vfc
+rule tables:
+    input:
+        INPUTS.table_files(),
+    localrule: True
+
+
+rule figures:
+    input:
+        INPUTS.figure_files(),
+    localrule: True
+
+
+for _paper in CONFIG.run.papers:
+
+    rule:
+        name:
+            _paper
+        input:
+            INPUTS.table_files(_paper),
+            INPUTS.figure_files(_paper),
+        localrule: True

@@ -1,8 +1,5 @@
 """Fail if any cell is not ok."""
 
-from fairclust.bench.jobs import job
+from fairclust.pipeline.script import main
 
-with job(snakemake):
-    from fairclust.bench.summary import require_complete
-
-    require_complete(snakemake.input[0])
+main(snakemake, "fairclust.pipeline.score_jobs:check_strict")

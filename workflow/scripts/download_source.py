@@ -1,13 +1,5 @@
-"""Fetch one source; writes a folder with the file and a record of it, or of why it is not to be had."""
+"""Fetch one source; writes a folder with the file and a record of it, or of why it could not be fetched."""
 
-from fairclust.bench.jobs import job
+from fairclust.pipeline.script import main
 
-with job(snakemake):
-    from fairclust.bench.data import obtain_source
-
-    obtain_source(
-        snakemake.wildcards.source,
-        snakemake.params.spec,
-        snakemake.output[0],
-        snakemake.params.asked,
-    )
+main(snakemake, "fairclust.pipeline.prepare_jobs:download")

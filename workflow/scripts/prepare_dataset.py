@@ -1,13 +1,5 @@
 """Prepare one data set; writes a folder with matrix, groups and card, or with a card that says why not."""
 
-from fairclust.bench.jobs import job
+from fairclust.pipeline.script import main
 
-with job(snakemake):
-    from fairclust.bench.data import prepare_folder
-
-    prepare_folder(
-        snakemake.wildcards.dataset,
-        snakemake.params.spec,
-        list(snakemake.input.get("sources", [])),
-        snakemake.output[0],
-    )
+main(snakemake, "fairclust.pipeline.prepare_jobs:prepare")

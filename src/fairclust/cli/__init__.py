@@ -1,4 +1,4 @@
-"""The command `fairclust`: fit a CSV, list methods, scaffold one, look how far a run is, merge results."""
+"""The command `fairclust`: fit a CSV, list methods, write the skeleton of one, look after a run."""
 
 from __future__ import annotations
 
@@ -55,38 +55,39 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("--folder", type=Path, default=Path("my_methods"), help="default: %(default)s")
 
     status = commands.add_parser("status", help="how far a run is: cells done, failed, to go, time left")
-    status.add_argument(
-        "--configfile",
-        type=Path,
-        action="append",
-        default=[],
-        help="laid over config/config.yaml; may be repeated",
-    )
     status.add_argument("--cores", type=int, default=1, help="for the estimate (default: %(default)s)")
-
-    merge = commands.add_parser("merge", help="join result folders; tables and report are made anew")
-    merge.add_argument("folders", type=Path, nargs="+", help="result folders of runs that have ended")
-    merge.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="new or empty")
+    prune = commands.add_parser("prune", help="remove fits that the configuration does not ask for any more")
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    explain = commands.add_parser("explain", help="where each value of the configuration comes from")
+    explain.add_argument("key", nargs="?", default="", help="only keys that begin with it, such as run")
+    for command in (status, prune, explain):
+        command.add_argument(
+            "--configfile",
+            type=Path,
+            action="append",
+            default=[],
+            help="laid over config/config.yaml; may be repeated",
+        )
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    from fairclust.cli import fit, merge, scaffold, status
+    from fairclust.cli import configuration, fit, scaffold, status
+    from fairclust.pipeline.cell_store import DamagedFile
 
     args = _parser().parse_args(arguments)
+    commands = {
+        "fit": fit.run,
+        "methods": lambda _: fit.list_methods(),
+        "new-method": scaffold.run,
+        "status": status.run,
+        "prune": status.prune,
+        "explain": configuration.explain,
+    }
     try:
-        if args.command == "fit":
-            lines = fit.run(args)
-        elif args.command == "methods":
-            lines = fit.list_methods()
-        elif args.command == "new-method":
-            lines = scaffold.run(args)
-        elif args.command == "merge":
-            lines = merge.run(args)
-        else:
-            lines = status.run(args)
-    except (CommandError, OSError) as error:
+        lines = commands[args.command](args)
+    except (CommandError, OSError, DamagedFile) as error:
         print(f"fairclust {args.command}: {error}", file=sys.stderr)
         return 2
     print("\n".join(lines))

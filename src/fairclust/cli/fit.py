@@ -18,7 +18,7 @@ import yaml
 
 from fairclust import methods
 from fairclust.base import Diverged
-from fairclust.bench.store import atomic_write
+from fairclust.pipeline.cell_store import atomic_write
 from fairclust.cli import CommandError
 from fairclust.datasets import DatasetError, DatasetSpec, PreparedDataset, SourceSpec, prepare_dataset
 from fairclust.metrics import contingency

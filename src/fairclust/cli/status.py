@@ -1,44 +1,14 @@
-"""`fairclust status`: how far a run is."""
+"""`fairclust status` and `fairclust prune`: how far a run is, and what no configuration asks for any more."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from fairclust.bench.config import Config, ConfigError, load_config
-from fairclust.bench.grid import blocks
-from fairclust.bench.progress import Progress, block_progress
-from fairclust.cli import CommandError
-
-_CONFIG = Path("config/config.yaml")
-
-
-def _laid_over(base: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:
-    """As Snakemake does it: mappings are joined, all else is replaced."""
-    both = dict(base)
-    for key, value in top.items():
-        here = both.get(key)
-        both[key] = _laid_over(here, value) if isinstance(here, dict) and isinstance(value, dict) else value
-    return both
-
-
-def _load(configfiles: list[Path]) -> Config:
-    if not _CONFIG.is_file():
-        raise CommandError(f"there is no {_CONFIG}: run this in the folder of the Snakefile")
-    raw: dict[str, Any] = {}
-    for path in (_CONFIG, *configfiles):
-        try:
-            raw = _laid_over(raw, yaml.safe_load(path.read_text()) or {})
-        except yaml.YAMLError as error:
-            raise CommandError(f"{path} is no YAML: {error}") from None
-    try:
-        return load_config(raw, origin=str([_CONFIG, *configfiles][-1]))
-    except ConfigError as error:
-        raise CommandError(str(error)) from None
+from fairclust.cli.configuration import load
+from fairclust.pipeline.blocks import plan_blocks
+from fairclust.pipeline.cell_store import Entry, read_pack, salvage, write_pack
+from fairclust.pipeline.progress import Progress, block_progress
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -59,10 +29,9 @@ def run(args: argparse.Namespace) -> list[str]:
     CommandError
         There is no configuration, or it is not valid.
     """
-    sys.path.insert(0, str(Path.cwd()))  # classes of the user's own, beside the Snakefile
-    config = _load(args.configfile)
+    config = load(args.configfile)
     found: dict[tuple[str, str], Progress] = {}
-    for block in blocks(config):
+    for block in plan_blocks(config):
         at = (block.dataset, block.method)
         found[at] = found.get(at, Progress()) + block_progress(config, block)
     lines = []
@@ -86,6 +55,57 @@ def run(args: argparse.Namespace) -> list[str]:
         )
         lines.append(f"time left on {args.cores} cores: {known}")
     return lines
+
+
+def prune(args: argparse.Namespace) -> list[str]:
+    """Remove the cells that the configuration does not ask for.
+
+    Parameters
+    ----------
+    args : Namespace
+        configfile, dry_run.
+    """
+    config = load(args.configfile)
+    results = Path(config.results)
+    blocks = {results / "fits" / f"{block.stem}.cells" for block in plan_blocks(config)}
+    lines, size = [], 0
+    for path in sorted((results / "fits").glob("*/*/*")):
+        name = path.name.removeprefix(".").removesuffix(".damaged").removesuffix(".working")
+        if path.with_name(name) not in blocks:
+            lines.append(f"{path}: no block of the configuration")
+            size += path.stat().st_size
+            if not args.dry_run:
+                path.unlink()
+        elif path in blocks:
+            size += _prune_pack(path, lines, args.dry_run)
+    if not args.dry_run:
+        for folder in sorted((results / "fits").glob("**/"), reverse=True):
+            if folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+    would = "would be " if args.dry_run else ""
+    return [*lines, f"{size / 2**20:.1f} MB {would}removed"]
+
+
+def _prune_pack(path: Path, lines: list[str], dry_run: bool) -> int:
+    asked = read_pack(path)
+    # Cells that are not asked for follow those that are.
+    extra = len([key for key in salvage(path) if key is not None]) - len({e.record["key"] for e in asked} - {None})
+    if extra <= 0:
+        return 0
+    before = path.stat()
+    lines.append(f"{path}: {extra} cells that are not asked for")
+    if dry_run:
+        return 0
+    write_pack(path, [(entry.record, _labels(entry)) for entry in asked], len(asked))
+    # Nothing that depends on it has changed.
+    import os
+
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    return before.st_size - path.stat().st_size
+
+
+def _labels(entry: Entry) -> Entry | None:
+    return entry if entry.length else None
 
 
 def _duration(seconds: float) -> str:

@@ -1,18 +1,30 @@
 """Data sets: what they are, how they are fetched, checked, read, scaled and stored."""
 
-from fairclust.datasets.download import fetch_source, local_path
-from fairclust.datasets.errors import DatasetError, DatasetSkipped, SourceCorrupt, SourceUnavailable
-from fairclust.datasets.generate import Generated
-from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.spec import (
-    Catalogue,
-    DatasetSpec,
-    ReaderSpec,
-    SensitiveSpec,
-    SourceSpec,
-    source_names,
-)
-from fairclust.datasets.store import PreparedDataset, load_prepared, save_prepared, write_skipped
+import importlib
+from typing import Any
+
+# Where each name is defined. Imported when first used: Snakemake reads names and directions alone, and must not wait
+# for compiled code.
+_HOMES = {
+    "Catalogue": "spec",
+    "DatasetError": "errors",
+    "DatasetSkipped": "errors",
+    "DatasetSpec": "spec",
+    "Generated": "generate",
+    "PreparedDataset": "store",
+    "ReaderSpec": "spec",
+    "SensitiveSpec": "spec",
+    "SourceCorrupt": "errors",
+    "SourceSpec": "spec",
+    "SourceUnavailable": "errors",
+    "fetch_source": "download",
+    "load_prepared": "store",
+    "local_path": "download",
+    "prepare_dataset": "prepare",
+    "save_prepared": "store",
+    "source_names": "spec",
+    "write_skipped": "store",
+}
 
 __all__ = [
     "Catalogue",
@@ -34,3 +46,9 @@ __all__ = [
     "source_names",
     "write_skipped",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

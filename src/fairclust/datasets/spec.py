@@ -270,6 +270,8 @@ class DatasetSpec(_Spec):
     """Steps in order, or 'none', 'standardize', 'l2' (both steps)."""
     n_clusters: Annotated[int, Field(ge=2)]
     """The K that is used unless a run says otherwise."""
+    rows: Annotated[int, Field(gt=0)] | None = None
+    """How many rows it has, about: what jobs ask for is estimated from it before the data are there."""
     shown: str | None = None
     """Note printed beside the title, such as 'stands in for Census II'."""
 

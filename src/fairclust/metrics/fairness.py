@@ -1,6 +1,6 @@
 """Group fairness of a clustering, from the group-by-cluster table alone.
 
-Every function takes the table n_jk of `fairclust.metrics.contingency`, shape (n_groups, n_clusters).
+Every function takes the table n_jk of `fairclust.metrics.counts`, shape (n_groups, n_clusters).
 Notation: n_k the size of cluster k, N_j that of group j, N their sum, P_kj = n_jk / n_k the share of group j
 in cluster k, mu_j = N_j / N its share in the data.
 

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from fairclust.kernels.dunn import dunn_distances
 from fairclust.kernels.medoid import medoids
-from fairclust.metrics.contingency import cluster_sizes, contingency
+from fairclust.metrics.counts import cluster_sizes, contingency
 
 __all__ = [
     "clustering_error",
@@ -216,7 +216,7 @@ def n_nonempty(table: ArrayLike) -> int:
     Parameters
     ----------
     table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk of `fairclust.metrics.contingency`.
+        Counts n_jk of `fairclust.metrics.counts`.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def smallest_cluster(table: ArrayLike) -> int:
     Parameters
     ----------
     table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk of `fairclust.metrics.contingency`; at least one cluster.
+        Counts n_jk of `fairclust.metrics.counts`; at least one cluster.
 
     Returns
     -------
@@ -247,7 +247,7 @@ def largest_cluster(table: ArrayLike) -> int:
     Parameters
     ----------
     table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk of `fairclust.metrics.contingency`; at least one cluster.
+        Counts n_jk of `fairclust.metrics.counts`; at least one cluster.
 
     Returns
     -------

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike
-
-from fairclust.metrics import fairness, quality
-from fairclust.metrics.contingency import contingency
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from numpy.typing import ArrayLike
 
 __all__ = ["METRICS", "Metric", "score_labels"]
 
@@ -31,8 +29,8 @@ class Metric:
         Key in `METRICS` and column in result files.
     label : str
         Heading for tables and axes.
-    function : callable
-        Called with the contingency table, or with (X, labels), (W, labels), (labels, truth), after ``needs``.
+    home : str
+        ``module.function`` in this package.
     needs : {'table', 'X', 'W', 'truth'}
         What it is computed from.
     range : tuple of float
@@ -49,13 +47,22 @@ class Metric:
 
     name: str
     label: str
-    function: Callable[..., float]
+    home: str
     needs: Needs
     range: tuple[float, float]
     direction: Direction
     source: str
     decimals: int
     takes_target: bool = False
+
+    @property
+    def function(self) -> Callable[..., float]:
+        """The function, called with the table, or with (X, labels), (W, labels), (labels, truth), by ``needs``.
+
+        Imported here: whoever only asks for names and directions does not wait for numba.
+        """
+        module, _, name = self.home.partition(".")
+        return getattr(importlib.import_module(f"fairclust.metrics.{module}"), name)
 
 
 _VFC = "Ziko et al. 2021 (VFC)"
@@ -66,7 +73,7 @@ _DECLARED = (
     Metric(
         "balance",
         "Balance",
-        fairness.balance,
+        "fairness.balance",
         "table",
         (0.0, 1.0),
         "higher",
@@ -76,7 +83,7 @@ _DECLARED = (
     Metric(
         "average_balance",
         "Average balance",
-        fairness.average_balance,
+        "fairness.average_balance",
         "table",
         (0.0, 1.0),
         "higher",
@@ -86,7 +93,7 @@ _DECLARED = (
     Metric(
         "fairness_error",
         "Fairness error",
-        fairness.fairness_error,
+        "fairness.fairness_error",
         "table",
         (0.0, math.inf),
         "lower",
@@ -97,7 +104,7 @@ _DECLARED = (
     Metric(
         "delta",
         "Delta",
-        fairness.delta,
+        "fairness.delta",
         "table",
         (0.0, 1.0),
         "lower",
@@ -107,7 +114,7 @@ _DECLARED = (
     Metric(
         "delta_max_pair",
         "Delta (largest pair)",
-        fairness.delta_max_pair,
+        "fairness.delta_max_pair",
         "table",
         (0.0, 1.0),
         "lower",
@@ -117,7 +124,7 @@ _DECLARED = (
     Metric(
         "additive_gap",
         "Additive Gap",
-        fairness.additive_gap,
+        "fairness.additive_gap",
         "table",
         (0.0, 2.0),
         "lower",
@@ -127,7 +134,7 @@ _DECLARED = (
     Metric(
         "share_deviation",
         "Largest share deviation",
-        fairness.share_deviation,
+        "fairness.share_deviation",
         "table",
         (0.0, 1.0),
         "lower",
@@ -137,21 +144,21 @@ _DECLARED = (
     Metric(
         "fairness_ratio",
         "FR",
-        fairness.fairness_ratio,
+        "fairness.fairness_ratio",
         "table",
         (0.0, 1.0),
         "higher",
         f"Bera et al. 2019; {_BFKM}, Table III",
         4,
     ),
-    Metric("awd", "AWD", fairness.awd, "table", (0.0, 0.5), "lower", f"{_BFKM}, Table III", 4),
+    Metric("awd", "AWD", "fairness.awd", "table", (0.0, 0.5), "lower", f"{_BFKM}, Table III", 4),
     Metric(
-        "sse", "SSE", quality.sse, "X", (0.0, math.inf), "lower", f"{_VFC}, Table 1; {_BFKM}, Table IV", 1
+        "sse", "SSE", "quality.sse", "X", (0.0, math.inf), "lower", f"{_VFC}, Table 1; {_BFKM}, Table IV", 1
     ),
     Metric(
         "kmedians_cost",
         "K-medians cost",
-        quality.kmedians_cost,
+        "quality.kmedians_cost",
         "X",
         (0.0, math.inf),
         "lower",
@@ -161,7 +168,7 @@ _DECLARED = (
     Metric(
         "dunn_index",
         "DI",
-        quality.dunn_index,
+        "quality.dunn_index",
         "X",
         (0.0, math.inf),
         "higher",
@@ -171,7 +178,7 @@ _DECLARED = (
     Metric(
         "ncut",
         "Ncut",
-        quality.ncut,
+        "quality.ncut",
         "W",
         (0.0, math.inf),
         "lower",
@@ -181,7 +188,7 @@ _DECLARED = (
     Metric(
         "clustering_error",
         "Error",
-        quality.clustering_error,
+        "quality.clustering_error",
         "truth",
         (0.0, 1.0),
         "lower",
@@ -191,7 +198,7 @@ _DECLARED = (
     Metric(
         "n_nonempty",
         "Non-empty clusters",
-        quality.n_nonempty,
+        "quality.n_nonempty",
         "table",
         (0.0, math.inf),
         "none",
@@ -201,7 +208,7 @@ _DECLARED = (
     Metric(
         "smallest_cluster",
         "Smallest cluster",
-        quality.smallest_cluster,
+        "quality.smallest_cluster",
         "table",
         (0.0, math.inf),
         "none",
@@ -211,7 +218,7 @@ _DECLARED = (
     Metric(
         "largest_cluster",
         "Largest cluster",
-        quality.largest_cluster,
+        "quality.largest_cluster",
         "table",
         (0.0, math.inf),
         "none",
@@ -278,6 +285,10 @@ def score_labels(
         If a metric's name is unknown or an input that a metric uses is malformed (shapes, codes out of range,
         values that are not finite).
     """
+    import numpy as np
+
+    from fairclust.metrics.counts import contingency
+
     names = list(METRICS) if metrics is None else list(metrics)
     unknown = sorted(set(names) - METRICS.keys())
     if unknown:

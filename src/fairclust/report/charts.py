@@ -13,28 +13,12 @@ from markupsafe import Markup, escape
 
 from fairclust.metrics.table import METRICS
 from fairclust.report.leaderboard import COSTS, FAIRNESS, pareto
+from fairclust.report.looks import look
+from fairclust.report.names import Names
 
 SHOWN = (*COSTS, *FAIRNESS)
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
-# Okabe and Ito's eight colours (in style.css) and eight shapes: 64 pairs before one repeats.
-SHAPES = (
-    "M4.2 0A4.2 4.2 0 1 1-4.2 0A4.2 4.2 0 1 1 4.2 0Z",
-    "M-3.8-3.8H3.8V3.8H-3.8Z",
-    "M0-4.8L4.6 3.4H-4.6Z",
-    "M0-5.2L5.2 0L0 5.2L-5.2 0Z",
-    "M0 4.8L4.6-3.4H-4.6Z",
-    "M-1.7-5H1.7V-1.7H5V1.7H1.7V5H-1.7V1.7H-5V-1.7H-1.7Z",
-    "M-5-2.6L-2.6-5L0-2.4L2.6-5L5-2.6L2.4 0L5 2.6L2.6 5L0 2.4L-2.6 5L-5 2.6L-2.4 0Z",
-    "M0-5.6L1.4-1.9L5.3-1.7L2.3.7L3.3 4.5L0 2.3L-3.3 4.5L-2.3.7L-5.3-1.7L-1.4-1.9Z",
-)
-
-
-def look(number: int) -> tuple[int, int]:
-    """Colour and shape of a method by its place in the list of methods."""
-    return number % 8, (number + number // 8) % 8
-
-
 def setting_text(params: Mapping[str, Any], varied: Sequence[str]) -> str:
     """The parameters that differ among a method's settings, lambda first."""
     names = sorted((name for name in varied if name in params), key=lambda name: (name != "lam", name))
@@ -105,19 +89,16 @@ def _domain(
     return low - x_pad, x1 + x_pad, y0 - y_pad, y1 + y_pad
 
 
-def front_chart(
-    points: pd.DataFrame, methods: Sequence[str], labels: Mapping[str, str], title: str
-) -> dict[str, Any]:
+def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, title: str) -> dict[str, Any]:
     """The front of one data set and K, at the first cost and the first fairness metric that it has.
 
     Parameters
     ----------
     points : DataFrame
-        `leaderboard.settings` of one data set and K, with a column `setting`.
+        `leaderboard.best_of_starts` of one data set and K, with a column `setting`.
     methods : sequence of str
-        All methods of the page: their order decides colours and shapes.
-    labels : mapping
-        Method to name for readers.
+        All methods of the page; the page's script knows a method by its place in this list.
+    names : Names
     title : str
 
     Returns
@@ -129,6 +110,8 @@ def front_chart(
     cost_name = next((name for name in COSTS if np.isfinite(points[name]).any()), COSTS[0])
     fair_name = FAIRNESS[0]
     number = {name: i for i, name in enumerate(methods)}
+    labels = {name: names.method(name) for name in methods}
+    looks = {name: look(names.look(name)) for name in methods}
     # To the digits that the page holds, so that the browser comes to the same fronts.
     points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
     points = points.sort_values([cost_name, "method", "params"], ignore_index=True)
@@ -162,12 +145,12 @@ def front_chart(
         if len(mine) > 1:
             path = " ".join(f"{x:g},{y:g}" for x, y in (at(cost[i], fair[i]) for i in mine))
             lines.append(
-                f'<polyline class="l c{look(number[method])[0]}" data-m="{number[method]}" points="{path}"/>'
+                f'<polyline class="l c{looks[method][0]}" data-m="{number[method]}" points="{path}"/>'
             )
     # Faint marks first, so that the front lies on top.
     for i in sorted(range(len(points)), key=lambda i: (on[i], own[i])):
         m = number[of_method[i]]
-        colour, shape = look(m)
+        colour, shape = looks[of_method[i]]
         level = "on" if on[i] else "own" if own[i] else "off"
         x, y = at(cost[i], fair[i]) if inside[i] else (0, 0)
         values = ",".join(_short(rows[i][name]) for name in SHOWN)
@@ -239,7 +222,7 @@ def _y_tick(y: float, value: float) -> str:
 
 
 def _stairs(front: list[tuple[float, float]], higher: bool) -> str:
-    """The region that the front dominates: from each point to the right, and away from the good side."""
+    """The outline of the region that the front dominates."""
     if not front:
         return ""
     base = BOTTOM if higher else TOP

@@ -1,46 +1,98 @@
-"""Tables as CSV, Markdown and LaTeX."""
+"""Numbers as text, and tables as CSV, Markdown and LaTeX."""
 
 from __future__ import annotations
 
+import html
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
 
-from fairclust.bench.store import atomic_write
+from fairclust.pipeline.cell_store import atomic_write
 
+MISSING = "–"
 _LATEX = {
-    "&": r"\&",
-    "%": r"\%",
-    "_": r"\_",
-    "#": r"\#",
-    "$": r"\$",
-    "{": r"\{",
-    "}": r"\}",
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{c: f"\\{c}" for c in "&%_#${}"},
+    "–": "--",
+    "±": r"$\pm$",
+    "∞": r"$\infty$",
+    "×": r"$\times$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
 }
 
 
 def number(value: object, decimals: int) -> str:
     """A number for readers: fixed decimals, a dash for a missing one."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "–"
-    return f"{float(value):,.{max(decimals, 0)}f}"  # type: ignore[arg-type]
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return MISSING
+    plain = float(value)  # type: ignore[arg-type]
+    if math.isinf(plain):
+        return "∞" if plain > 0 else "-∞"
+    return f"{plain:,.{max(decimals, 0)}f}"
 
 
 def lam(value: float) -> str:
     """A lambda: as many digits as it has, a dash for a missing one."""
-    return "–" if math.isnan(value) else f"{value:,.10g}"
+    return MISSING if math.isnan(value) else f"{value:,.10g}"
 
 
 def percent(value: float) -> str:
-    """A signed percentage with one decimal, a dash for a missing one."""
-    return "–" if math.isnan(value) else f"{100 * value:+.1f} %"
+    """A signed percentage with one decimal; none at all has no sign, a missing one is a dash."""
+    if math.isnan(value):
+        return MISSING
+    return "∞" if math.isinf(value) else "0.0 %" if abs(value) < 0.0005 else f"{100 * value:+.1f} %"
 
 
-def _latex(text: object) -> str:
-    return "".join(_LATEX.get(c, "--" if c == "–" else c) for c in str(text))
+def spread_text(mean: float, sd: float, decimals: int, best: float = math.nan) -> str:
+    """Mean ± standard deviation, and the best value where it reads differently.
+
+    Parameters
+    ----------
+    mean, sd : float
+        A missing or infinite standard deviation, as of a single start, is left out.
+    decimals : int
+    best : float, optional
+        Left out if missing.
+
+    Returns
+    -------
+    str
+    """
+    text = number(mean, decimals)
+    if text != MISSING and math.isfinite(sd):
+        text += f" ± {number(sd, decimals)}"
+    shown = number(best, decimals)
+    return text if shown in (MISSING, number(mean, decimals)) else f"{text}, best {shown}"
+
+
+def escape_latex(text: object) -> str:
+    """Text that LaTeX prints as it stands, on one line."""
+    return "".join(_LATEX.get(c, c) for c in " ".join(str(text).split()))
+
+
+def escape_markdown(text: object) -> str:
+    """Text for one line of Markdown: no HTML, no line breaks, no end of a table cell."""
+    plain = html.escape(" ".join(str(text).split()), quote=False)
+    return plain.replace("\\", "\\\\").replace("|", r"\|")
+
+
+def _markdown_table(shown: pd.DataFrame) -> list[str]:
+    rows = [[escape_markdown(c) for c in row] for row in [shown.columns, *shown.itertuples(index=False)]]
+    rows.insert(1, ["---"] * len(shown.columns))
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def _list(lines: Iterable[str]) -> list[str]:
+    found = [f"- {escape_markdown(line)}" for line in lines]
+    return [*found, ""] if found else []
 
 
 def write_table(
@@ -49,8 +101,8 @@ def write_table(
     shown: pd.DataFrame,
     *,
     title: str,
-    notes: list[str],
-    lead: Iterable[str] = (),
+    notes: Sequence[str] = (),
+    lead: Sequence[str] = (),
 ) -> None:
     """Write a table in three forms.
 
@@ -63,43 +115,35 @@ def write_table(
     shown : DataFrame
         For Markdown and LaTeX: text, in the layout that a reader sees.
     title : str
-    notes : list of str
-        Rules, counts and reasons, printed below the table.
-    lead : iterable of str
+    notes : sequence of str
+        Rules, remarks and reasons, printed below the table.
+    lead : sequence of str
         What a reader of a long table should see first, printed above it in Markdown.
     """
-    with atomic_write(stem.with_suffix(".csv")) as file:
+    with atomic_write(_with_ending(stem, "csv")) as file:
         data.to_csv(file, index=False)
-    columns = list(shown.columns)
-    rows = [list(map(str, row)) for row in shown.itertuples(index=False)]
-    cells = [[str(c).replace("|", r"\|") for c in row] for row in [columns, ["---"] * len(columns), *rows]]
-    markdown = [
-        f"# {title}",
-        "",
-        *(f"- {n}" for n in lead),
-        *([""] if lead else []),
-        *(f"| {' | '.join(row)} |" for row in cells),
-        "",
-        *(f"- {n}" for n in notes),
-        "",
-    ]
-    with atomic_write(stem.with_suffix(".md")) as file:
+    markdown = [f"# {escape_markdown(title)}", "", *_list(lead), *_markdown_table(shown), "", *_list(notes)]
+    with atomic_write(_with_ending(stem, "md")) as file:
         file.write("\n".join(markdown).encode())
-    body = [" & ".join(map(_latex, row)) + r" \\" for row in rows]
     latex = [
         "% needs \\usepackage{booktabs}",
         r"\begin{table}",
         r"\centering\small",
-        rf"\caption{{{_latex(title)}. {_latex(' '.join(notes))}}}",
-        rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}",
+        rf"\caption{{{escape_latex(title)}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(shown.columns) - 1)}}}",
         r"\toprule",
-        " & ".join(map(_latex, columns)) + r" \\",
+        " & ".join(map(escape_latex, shown.columns)) + r" \\",
         r"\midrule",
-        *body,
+        *(" & ".join(map(escape_latex, row)) + r" \\" for row in shown.itertuples(index=False)),
         r"\bottomrule",
         r"\end{tabular}",
+        *(rf"\par\footnotesize {escape_latex(note)}" for note in notes),
         r"\end{table}",
         "",
     ]
-    with atomic_write(stem.with_suffix(".tex")) as file:
+    with atomic_write(_with_ending(stem, "tex")) as file:
         file.write("\n".join(latex).encode())
+
+
+def _with_ending(stem: Path, ending: str) -> Path:
+    return stem.with_name(f"{stem.name}.{ending}")

@@ -1,250 +1,171 @@
-"""The scoreboard: every reported cell of every paper, our value, and a verdict."""
+"""The scoreboard: rows of every paper's tables counted by verdict, and all rows with their values."""
 
 from __future__ import annotations
 
-import math
-from importlib import resources
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from fairclust.metrics.table import METRICS
-from fairclust.report.catalogue import PAPER_TABLES, Names
-from fairclust.report.columns import COLUMNS
-from fairclust.report.render import number, percent, write_table
-from fairclust.report.selection import NOT_RUN
-from fairclust.report.tables import compare
-from fairclust.reported import KEY, PAPERS, load_reported
+from fairclust.report.claims import CLAIM_VERDICTS, load_claims
+from fairclust.report.names import Names, metric_label
+from fairclust.report.render import MISSING, lam, write_table
+from fairclust.report.selection import Spread
+from fairclust.report.tables import value_text
+from fairclust.report.verdicts import KINDS, MATCHED, ROW_KEY, VERDICTS, Value, load_verdicts
 
-TOLERANCE = 0.05
-VERDICTS = {
-    "reproduced": f"within {TOLERANCE:.0%} of the reported number, or equal to it in its printed digits",
-    "better": f"better than reported by more than {TOLERANCE:.0%}",
-    "worse": f"worse than reported by more than {TOLERANCE:.0%}",
-    "less fair": "no setting reaches the reported fairness, so the cost cannot be compared",
-    "not run": "there is no value of ours; the remark says why",
-    "not published enough": "the paper prints no number here, or not what is needed to run it",
-}
-"""Verdict to meaning, in the order in which totals print them."""
-
-COMPARED = ("reproduced", "better", "worse", "less fair")
-RULE = (
-    f"A number is reproduced if it is within {TOLERANCE:.0%} of the reported one, or equal to it in its "
-    "printed digits; otherwise it is better or worse, by the direction of its metric. Where no setting "
-    "reaches the reported fairness the fairest one stands, and its cost is not called reproduced or better."
-)
-# How `selection.choose` begins the remark of a cell that is less fair than reported.
-_LEVEL_MISSED = "no setting of the grid meets the level"
-_REASON_UNKNOWN = "reason not known"
-# What a paper says of a data set, and the column of the scores that says it of ours.
-_OF_DATA = {"n_nodes": "n_rows", "n_groups": "n_groups"}
-_TIMES = {"seconds", "seconds_std", "relative_seconds"}
-_ELSEWHERE = "measured on another machine"
+_OF_PAPER = ("impossible", "unpublished", "not run")
+"""Verdicts that say nothing of a comparison, whichever kind it would have been."""
 
 
-def load_reasons() -> pd.DataFrame:
-    """Known reasons: why cells deviate (kind 'deviation'), and what is not published ('unpublished').
-
-    The other columns say for which cells: paper, table, dataset, method, metric; ``*`` stands for all.
-    """
-    with resources.files("fairclust.reported").joinpath("reasons.csv").open(encoding="utf-8") as stream:
-        return pd.read_csv(stream, dtype=str, keep_default_na=False)
-
-
-def scoreboard(scores: pd.DataFrame) -> pd.DataFrame:
-    """Judge every reported cell.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        The tidy scores.
-
-    Returns
-    -------
-    DataFrame
-        A row per reported cell, in the papers' order: the reported columns and reproduced, difference
-        (relative), chosen_lam, setting, seed, n_ok, n_all, verdict, remark.
-    """
-    reported = load_reported()
-    compared = [compare(spec, scores) for spec in PAPER_TABLES.values()]
-    ours = ["reproduced", "difference", "chosen_lam", "setting", "seed", "n_ok", "n_all", "remark"]
-    # A stand-in or a method beyond the paper never has the key of a reported cell.
-    found = pd.concat(compared, ignore_index=True)[[*KEY, *ours]].drop_duplicates(list(KEY))
-    frame = reported.merge(found, how="left", on=list(KEY), validate="one_to_one")
-    reasons = load_reasons().to_dict("records")
-    laid_out = {(spec.paper, spec.table) for spec in PAPER_TABLES.values()}
-    judged = [_judge(row, scores, reasons, laid_out) for row in frame.to_dict("records")]
-    columns = ["reproduced", "difference", "verdict", "remark"]
-    verdicts = pd.DataFrame(judged, columns=columns, index=frame.index)
-    return pd.concat([reported, frame[["chosen_lam", "setting", "seed", "n_ok", "n_all"]], verdicts], axis=1)
-
-
-def _judge(
-    row: dict, scores: pd.DataFrame, reasons: list[dict], laid_out: set[tuple[str, str]]
-) -> tuple[float, float, str, str]:
-    """Reproduced, difference, verdict, remark."""
-    reported, value = float(row["value"]), row["reproduced"]
-    if row["method"] == "data":
-        value = _of_data(row, scores)
-    value = math.nan if pd.isna(value) else float(value)
-    difference = value / reported - 1 if reported else math.nan
-    note = "" if pd.isna(row["remark"]) else str(row["remark"])
-    if math.isnan(reported):
-        return value, math.nan, "not published enough", str(row["note"])
-    unpublished = _reason(row, reasons, "unpublished")
-    if unpublished:
-        return value, difference, "not published enough", unpublished
-    if math.isnan(value):
-        return value, difference, "not run", _why_not(row, note, scores, laid_out)
-    verdict = judge(row["metric"], reported, value, int(row["decimals"]))
-    missed = note.startswith(_LEVEL_MISSED)
-    if missed and verdict in ("reproduced", "better") and _is_cost(row["metric"]):
-        verdict = "less fair"
-    if verdict == "reproduced":
-        return value, difference, verdict, note
-    elsewhere = _ELSEWHERE if row["metric"] in _TIMES else ""
-    remark = "; ".join(filter(None, [note, elsewhere, _reason(row, reasons, "deviation")]))
-    return value, difference, verdict, remark or (_REASON_UNKNOWN if verdict == "worse" else "")
-
-
-def judge(metric: str, reported: float, value: float, decimals: int) -> str:
-    """Reproduced, better or worse.
-
-    Parameters
-    ----------
-    metric : str
-        A key of `fairclust.reported.METRICS`.
-    reported, value : float
-    decimals : int
-        Printed decimals of `reported`.
-
-    Returns
-    -------
-    str
-    """
-    # A hair more than half a unit: 0.025 - 0.02 is not 0.005 in floating point.
-    printed = 0.5 * 10.0**-decimals * (1 + 1e-9)
-    if abs(value - reported) <= max(TOLERANCE * abs(reported), printed):
-        return "reproduced"
-    lower = metric in COLUMNS and COLUMNS[metric].direction == "lower"
-    if metric in _OF_DATA:
-        return "worse"
-    return "better" if (value < reported) == lower else "worse"
-
-
-def _is_cost(metric: str) -> bool:
-    return metric not in METRICS or METRICS[metric].needs != "table"
-
-
-def _of_data(row: dict, scores: pd.DataFrame) -> float:
-    counts = scores[scores.dataset == row["dataset"]].get(_OF_DATA[row["metric"]], pd.Series(dtype=float))
-    return math.nan if counts.dropna().empty else float(counts.dropna().iloc[0])
-
-
-def _reason(row: dict, reasons: list[dict], kind: str) -> str:
-    names = ("paper", "table", "dataset", "method", "metric")
-    fitting = (r for r in reasons if r["kind"] == kind and all(r[n] in ("*", row[n]) for n in names))
-    return next((str(reason["reason"]) for reason in fitting), "")
-
-
-def _why_not(row: dict, note: str, scores: pd.DataFrame, laid_out: set[tuple[str, str]]) -> str:
-    """Why there is no value: the most particular reason that the scores give."""
-    if note and note != NOT_RUN:
-        return note
-    at = scores[scores.dataset == row["dataset"]]
-    if at.empty:
-        return "this data set is not in the run"
-    if row["method"] == "data":
-        return "no fit on this data set ended well"
-    at = at[at.method == row["method"]]
-    if at.empty:
-        return "this method is not in the run"
-    if (row["paper"], row["table"]) not in laid_out:
-        return "no table of this project shows it yet"
-    k = row["n_clusters"]
-    if pd.notna(k) and not (at.n_clusters == k).any():
-        return f"not run with K = {k}"
-    return "the scorer has no value for this metric"
-
-
-def totals(board: pd.DataFrame) -> pd.DataFrame:
-    """Cells per paper and verdict, with a last row for all.
+def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
+    """One line per row (method x data set x K x printed lambda of one table).
 
     Parameters
     ----------
     board : DataFrame
-        From `scoreboard`.
+        From `verdicts.load_verdicts`: a line per reported value.
 
     Returns
     -------
     DataFrame
-        Columns paper (short name), cells, and one per verdict.
+        `verdicts.ROW_KEY` and kind, setting, seeds, verdict, reason (of all values) and values (how many).
     """
-    rows = []
-    for key in [*PAPERS, None]:
-        of = board if key is None else board[board.paper == key]
-        counts = of.verdict.value_counts()
-        name = "all" if key is None else PAPERS[key].short_name
-        rows.append({"paper": name, "cells": len(of), **{v: int(counts.get(v, 0)) for v in VERDICTS}})
-    return pd.DataFrame(rows)
+    found = []
+    for _, row in board.groupby(ROW_KEY, sort=False, dropna=False):
+        first = row.iloc[0]
+        reasons = [
+            f"{reason} (evidence: {evidence})" if evidence else reason
+            for reason, evidence in zip(row.reason, row.evidence, strict=True)
+            if reason
+        ]
+        found.append(
+            {
+                **{name: first[name] for name in ROW_KEY},
+                "kind": first.kind,
+                "setting": first.setting,
+                "seeds": row.seeds.max(),
+                "verdict": first.verdict,
+                "reason": "; ".join(dict.fromkeys(reasons)),
+                "values": len(row),
+            }
+        )
+    return pd.DataFrame(
+        found, columns=[*ROW_KEY, "kind", "setting", "seeds", "verdict", "reason", "values"]
+    ).astype({"n_clusters": "Int64", "seeds": "Int64"})
 
 
-def write_scoreboard(scores: pd.DataFrame, names: Names, stem: Path) -> None:
-    """Write the scoreboard as CSV, Markdown and LaTeX.
+def count_rows(board: pd.DataFrame) -> pd.DataFrame:
+    """Rows by paper, kind of comparison and verdict.
 
     Parameters
     ----------
-    scores : DataFrame
-        The tidy scores.
+    board : DataFrame
+        As for `row_verdicts`.
+
+    Returns
+    -------
+    DataFrame
+        Columns paper, kind ('as printed', 'matched fairness', or 'not compared'), rows, and one per verdict;
+        papers in their order, only kinds that a paper has.
+    """
+    rows = row_verdicts(board)
+    kind = rows.kind.where(~rows.verdict.isin(_OF_PAPER), "not compared")
+    counts = []
+    for paper in rows.paper.unique():
+        for name in (*KINDS, "not compared"):
+            verdicts = rows.verdict[(rows.paper == paper) & (kind == name)].value_counts()
+            if len(verdicts):
+                by_verdict = {verdict: int(verdicts.get(verdict, 0)) for verdict in VERDICTS}
+                counts.append({"paper": paper, "kind": name, "rows": int(verdicts.sum()), **by_verdict})
+    return pd.DataFrame(counts, columns=["paper", "kind", "rows", *VERDICTS])
+
+
+def make_scoreboard(
+    verdicts: Mapping[str, Sequence[Path]],
+    claims: Mapping[str, Path],
+    titles: Mapping[str, str],
+    names: Names,
+    stem: Path,
+) -> None:
+    """Write the scoreboard as CSV (a line per reported value), Markdown and LaTeX (a line per row).
+
+    Parameters
+    ----------
+    verdicts : mapping of str to sequence of Path
+        Paper to the '.verdicts.csv' of its tables.
+    claims : mapping of str to Path
+        Paper to its 'claims.csv'.
+    titles : mapping of str to str
+        Paper to its short name.
     names : Names
     stem : Path
         Path without ending.
     """
-    board = scoreboard(scores)
-    shown = pd.DataFrame(
+    board = load_verdicts(path for paths in verdicts.values() for path in paths)
+    rows = row_verdicts(board)
+    shown = [
         {
-            "paper": [PAPERS[key].short_name for key in board.paper],
-            "table": board.table,
-            "data set": [names.dataset(name) for name in board.dataset],
-            "method": [names.method(name) for name in board.method],
-            "metric": [metric_label(name) for name in board.metric],
-            "reported": [reported_text(row) for row in board.itertuples()],
-            "reproduced": [reproduced_text(row) for row in board.itertuples()],
-            "difference": board.difference.map(difference_text),
-            "verdict": board.verdict,
-            "remark": board.remark,
+            "paper": titles.get(row["paper"], row["paper"]),
+            "table": row["table"],
+            "data set": names.dataset(row["dataset"]),
+            "K": MISSING if pd.isna(row["n_clusters"]) else row["n_clusters"],
+            "method": names.method(row["method"]) + ("" if pd.isna(row["lam"]) else f", λ={lam(row['lam'])}"),
+            "comparison": row["kind"] or MISSING,
+            "setting": row["setting"] or MISSING,
+            "starts": row["seeds"] or MISSING,
+            "values: ours (reported)": "; ".join(_value_words(value) for _, value in values.iterrows()),
+            "verdict": row["verdict"],
+            "reason": row["reason"],
         }
-    )
-    counts = [
-        f"{row['paper']}: {row['cells']} cells; "
-        + ", ".join(f"{row[verdict]} {verdict}" for verdict in VERDICTS if row[verdict])
-        for row in totals(board).to_dict("records")
+        for row, (_, values) in zip(
+            rows.to_dict("records"), board.groupby(ROW_KEY, sort=False, dropna=False), strict=True
+        )
     ]
-    notes = [RULE, *(f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items())]
-    title = "Every number of the papers, and ours"
-    write_table(stem, board, shown, title=title, notes=notes, lead=counts)
+    columns = [
+        *("paper", "table", "data set", "K", "method", "comparison", "setting", "starts"),
+        *("values: ours (reported)", "verdict", "reason"),
+    ]
+    lead = []
+    for paper in verdicts:
+        title = titles.get(paper, paper)
+        lead += _summary(title, count_rows(board[board.paper == paper]))
+        if paper in claims:
+            lead += _claims_summary(title, load_claims(claims[paper]))
+    notes = [
+        f"{len(rows)} rows hold {len(board)} reported values. A row is a method on a data set with a K.",
+        "Every value: mean ± standard deviation over the starts, best start of a cost, reported value, and "
+        "whether they agree.",
+        *(f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items()),
+    ]
+    title = "Every row of the papers' tables, and ours"
+    write_table(stem, board, pd.DataFrame(shown, columns=columns), title=title, notes=notes, lead=lead)
 
 
-def metric_label(name: str) -> str:
-    """Heading of a reported metric."""
-    return COLUMNS[name].label if name in COLUMNS else name.replace("_", " ")
+def _value_words(value: pd.Series) -> str:
+    """One value of a row, in one line of text."""
+    decimals = 0 if pd.isna(value.decimals) else int(value.decimals)
+    ours = Spread(value["mean"], value["sd"], value["best"], 0 if pd.isna(value.seeds) else int(value.seeds))
+    text = value_text(Value(value.metric, float(value.reported), decimals, ours))
+    agrees = {"yes": "agrees", "no": "differs"}.get(value.agrees, value.agrees)
+    return f"{metric_label(value.metric)} {text}" + (f" {agrees}" if agrees else "")
 
 
-def reported_text(row: object) -> str:
-    """The reported number with its printed digits."""
-    decimals = row.decimals  # type: ignore[attr-defined]
-    return number(row.value, int(decimals) if pd.notna(decimals) else 2)  # type: ignore[attr-defined]
+def _summary(title: str, counts: pd.DataFrame) -> list[str]:
+    """A sentence per kind of comparison."""
+    lines = []
+    for row in counts.to_dict("records"):
+        words = [f"{row[verdict]} {verdict}" for verdict in VERDICTS if row[verdict]]
+        kind = f"at {MATCHED}" if row["kind"] == MATCHED else row["kind"]
+        plural = "row" if row["rows"] == 1 else "rows"
+        lines.append(f"{title}, {kind}: {row['rows']} {plural}; {', '.join(words)}.")
+    return lines
 
 
-def reproduced_text(row: object) -> str:
-    """Our number with as many digits as the metric, or the paper, has."""
-    metric, decimals = str(row.metric), row.decimals  # type: ignore[attr-defined]
-    own = COLUMNS[metric].decimals if metric in COLUMNS else 2
-    at_least = int(decimals) if pd.notna(decimals) else own
-    return number(row.reproduced, max(min(own, 4), at_least))  # type: ignore[attr-defined]
-
-
-def difference_text(value: float) -> str:
-    """A relative difference; none at all has no sign."""
-    return "∞" if np.isinf(value) else "0.0 %" if abs(value) < 0.0005 else percent(value)
+def _claims_summary(title: str, claims: pd.DataFrame) -> list[str]:
+    together = claims[claims.dataset == ""]
+    if together.empty:
+        return []
+    counts = together.verdict.value_counts()
+    words = [f"{counts[verdict]} {verdict}" for verdict in CLAIM_VERDICTS if verdict in counts]
+    return [f"{title}, claims: {len(together)}; {', '.join(words)}."]

@@ -1,284 +1,242 @@
-"""The tables: each paper's own, reported beside reproduced, and an overview of any run."""
+"""The tables: each paper's own, reported beside reproduced with verdicts, and an overview of any run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from fairclust.report.catalogue import BY_LAM, PAPER_TABLES, Names, PaperTable
-from fairclust.report.columns import COLUMNS, load_cells
-from fairclust.report.render import lam, number, percent, write_table
-from fairclust.report.selection import (
-    NOT_RUN,
-    OVERVIEW_LEVEL,
-    Choice,
-    choose,
-    describe,
-    reported_level,
-    within,
+from fairclust.pipeline.cell_store import atomic_write
+from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.papers import TableSpec
+from fairclust.report.names import Names, metric_label
+from fairclust.report.render import MISSING, lam, number, percent, spread_text, write_table
+from fairclust.report.selection import choose, describe, match_on
+from fairclust.report.verdicts import VERDICTS, Row, Value, table_rows, verdict_frame
+
+_OVERVIEW_METRICS = ("sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd")
+_HOW_TO_READ = (
+    "Every entry: mean ± standard deviation over the starts, the best start of a cost, and in brackets the "
+    "reported value (with the relative difference of costs).",
+    "As printed: the paper publishes the setting. Matched fairness: it does not.",
 )
-from fairclust.reported import PAPERS, load_reported
-
-# Of the starts of a setting, not of one cell.
-_SECONDS = ("seconds", "seconds_std", "relative_seconds")
-_OVERVIEW_METRICS = ["sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd"]
 
 
-def compare(spec: PaperTable, scores: pd.DataFrame) -> pd.DataFrame:
-    """Reported against reproduced, one row per number of the paper's table.
+def make_table(
+    paper: str,
+    short_name: str,
+    spec: TableSpec,
+    reported: pd.DataFrame,
+    cells: pd.DataFrame,
+    names: Names,
+    stem: Path,
+) -> None:
+    """Write a paper's table as CSV, Markdown and LaTeX, and the verdicts on its values as CSV.
 
     Parameters
     ----------
-    spec : PaperTable
-    scores : DataFrame
-        From `columns.load_cells`.
+    paper, short_name : str
+    spec : TableSpec
+    reported : DataFrame
+        All reported values of the paper, from `pipeline.reported.load_reported`.
+    cells : DataFrame
+        From `pipeline.scores.load_cells`.
+    names : Names
+    stem : Path
+        Path without ending; '.csv', '.md', '.tex' and '.verdicts.csv' are added.
+    """
+    rows = table_rows(spec, reported, cells)
+    with atomic_write(stem.with_name(f"{stem.name}.verdicts.csv")) as file:
+        verdict_frame(paper, spec, rows).to_csv(file, index=False)
+    layout = _by_method if spec.layout == "methods" else _by_dataset
+    write_table(
+        stem,
+        pd.DataFrame([_numbers(row) for row in rows]),
+        layout(rows, spec, names),
+        title=f"{short_name}, Table {spec.number}: {spec.title}, reported and reproduced",
+        notes=_notes(rows, spec, reported, names),
+    )
 
-    Returns
-    -------
-    DataFrame
-        The reported columns and: level, reproduced, difference (relative; NaN against a reported zero),
-        chosen_lam, setting, seed, n_ok, n_all, remark.
+
+def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) -> None:
+    """Write the table of every method on every data set at one level of the fairness error.
+
+    Parameters
+    ----------
+    scores : DataFrame
+        From `pipeline.scores.load_scores`.
+    level : float
+        The largest mean fairness error allowed.
+    names : Names
+    stem : Path
+        Path without ending.
 
     Notes
     -----
-    Seconds are the mean over the starts of the chosen setting, and their standard deviation.
+    One row per data set, K and method. A method that misses the level stands with its fairest setting.
     """
-    reported = _with_our_rows(spec, load_reported(spec.paper).query("table == @spec.table"))
-    originals = {own: original for original, listed in spec.stand_ins.items() for own in listed}
-    rows = []
-    for key, group in reported.groupby(["dataset", "method", "lam"], sort=False, dropna=False):
-        dataset, method, printed_lam = key
-        cells = _cells_of(group, scores)
-        level = reported_level(spec, originals.get(str(dataset), str(dataset)), str(method))
-        if spec.at_lam and pd.notna(printed_lam):
-            cells, level = cells[cells.lam == printed_lam], None
-        choice = choose(cells, level, spec.rule)
-        seconds = _seconds(cells, choice)
-        for item in group.itertuples():
-            if item.metric in _SECONDS:
-                value = seconds.get(str(item.metric), np.nan)
-            else:
-                value = np.nan if choice.cell is None else float(choice.cell[str(item.metric)])
-            reference = float(item.value)
-            rows.append(
-                {
-                    **{name: getattr(item, name) for name in reported.columns},
-                    "level": np.nan if level is None else level,
-                    "reproduced": value,
-                    "difference": value / reference - 1 if reference else np.nan,
-                    "chosen_lam": np.nan if choice.cell is None else choice.cell.lam,
-                    "setting": choice.setting,
-                    "seed": None if choice.cell is None else choice.cell.seed,
-                    "n_ok": choice.n_ok,
-                    "n_all": choice.n_all,
-                    "remark": choice.note,
-                    "_seconds": seconds.get("seconds", np.nan),
-                }
-            )
-    return _with_relative_seconds(spec, pd.DataFrame(rows))
-
-
-def _cells_of(group: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
-    """The cells of the method, data set and K of reported numbers."""
-    first = group.iloc[0]
-    same = (scores.dataset == first.dataset) & (scores.method == first.method)
-    return scores[same & (scores.n_clusters == int(first.n_clusters))]
-
-
-def _seconds(cells: pd.DataFrame, choice: Choice) -> dict[str, float]:
-    """Mean and standard deviation of the seconds over the starts of the chosen setting."""
-    if choice.cell is None:
-        return {}
-    starts = cells[(cells.status == "ok") & (cells.params == choice.cell.params)].seconds
-    return {"seconds": float(starts.mean()), "seconds_std": float(starts.std())}
-
-
-def _with_relative_seconds(spec: PaperTable, long: pd.DataFrame) -> pd.DataFrame:
-    """Seconds in units of those of the paper's own method on the same data set."""
-    unit = long[long.method == spec.own].groupby("dataset")._seconds.first()
-    relative = long._seconds / long.dataset.map(unit)
-    is_relative = long.metric == "relative_seconds"
-    long.loc[is_relative, "reproduced"] = relative
-    long.loc[is_relative, "difference"] = relative / long.value - 1
-    return long.drop(columns="_seconds")
-
-
-def _with_our_rows(spec: PaperTable, reported: pd.DataFrame) -> pd.DataFrame:
-    """The reported numbers and, without any, further columns, methods, and stand-ins of data sets."""
-    blank = {"value": np.nan, "note": "not in the paper"}
-    first = reported.drop_duplicates(["dataset", "method", "lam"])
-    found = pd.concat([reported, *(first.assign(metric=name, **blank) for name in spec.beside)])
-    blank |= {"lam": np.nan}
-    own = found[found.method == spec.own].drop_duplicates(["dataset", "metric"])
-    found = pd.concat([found, *(own.assign(method=method, **blank) for method in spec.beyond)])
-    for original, stand_ins in spec.stand_ins.items():
-        rows = found[found.dataset == original].drop_duplicates(["method", "metric"])
-        blank |= {"n_rows": np.nan}
-        found = pd.concat([found, *(rows.assign(dataset=stand_in, **blank) for stand_in in stand_ins)])
-    return found.reset_index(drop=True)
-
-
-def _paper_table(spec: PaperTable, scores: pd.DataFrame, names: Names, stem: Path) -> None:
-    long = compare(spec, scores)
-    run = {method for method, of_method in long.groupby("method") if of_method.n_all.any()}
-    data: list[dict[str, object]] = []
-    shown: list[dict[str, object]] = []
-    notes = [
-        "Every cell: reproduced (reported; relative difference of costs).",
-        f"{describe(spec.rule)} The level is what the paper reports for the method, within its printed "
-        "digits (an error of 0.05 admits 0.055).",
-        *(["Where the table states a lambda the cells of this lambda count."] if spec.at_lam else []),
-        *spec.remarks,
-    ]
-    for dataset, of_dataset in long.groupby("dataset", sort=False):
-        first, title = of_dataset.iloc[0], names.dataset(str(dataset))
-        row: dict[str, object] = {"dataset": dataset, "n_rows": first.n_rows, "n_clusters": first.n_clusters}
-        text: dict[str, object] = {"data set": title}
-        for (method, _), of_method in of_dataset.groupby(["method", "lam"], sort=False, dropna=False):
-            label, remark = names.method(str(method)), of_method.iloc[0].remark
-            numbers, words = _numbers(of_method), _words(of_method, spec, method in run)
-            if spec.by_method:
-                data.append({**row, "method": method, **numbers})
-                shown.append({**text, "method": label, **words})
-            else:
-                row |= {f"{method} {name}": value for name, value in numbers.items()}
-                text |= {f"{label}: {name}": value for name, value in words.items()}
-            notes += _unlucky_seeds(scores, of_method, spec, names)
-            if remark and remark != NOT_RUN:
-                notes.append(f"{title}, {label}: {remark}.")
-        if not spec.by_method:
-            data.append(row)
+    match = match_on("fairness_error")
+    data, shown, notes = [], [], [f"{describe(match).partition(' The level')[0]} The level is {level:g}."]
+    for (dataset, k), of_dataset in scores.groupby(["dataset", "n_clusters"], sort=False):
+        for method in names.in_order(of_dataset.method):
+            choice = choose(of_dataset[of_dataset.method == method], level, match)
+            row: dict[str, object] = {"dataset": dataset, "n_clusters": k, "method": method}
+            text: dict[str, object] = {"data set": names.dataset(str(dataset)), "K": k}
+            text["method"] = _labelled(method, names)
+            row |= {"lam": choice.lam, "setting": choice.setting}
+            text["setting"] = choice.setting or MISSING
+            for metric in _OVERVIEW_METRICS:
+                found, column = choice.spread(metric), COLUMNS[metric]
+                row |= {metric: found.mean, f"{metric} sd": found.sd, f"{metric} best": found.best}
+                best = found.best if column.is_cost else math.nan
+                text[column.label] = spread_text(found.mean, found.sd, column.decimals, best)
+            row |= {"starts": choice.n_ok, "starts asked": choice.n_all, "reached": choice.reached}
+            text["starts"] = _starts(choice.n_ok, choice.n_all)
+            data.append({**row, "note": choice.note})
             shown.append(text)
-    title = f"{PAPERS[spec.paper].short_name}, Table {spec.table}: {spec.title}, reported and reproduced"
-    write_table(stem, pd.DataFrame(data), pd.DataFrame(shown).fillna("–"), title=title, notes=notes)
-
-
-def _numbers(of_method: pd.DataFrame) -> dict[str, object]:
-    """What the CSV says of a method on a data set."""
-    row: dict[str, object] = {}
-    for item in of_method.itertuples():
-        row |= {
-            f"{item.metric} reported": item.value,
-            f"{item.metric} reproduced": item.reproduced,
-            f"{item.metric} difference": item.difference,
-        }
-    last = of_method.iloc[0]
-    return row | {
-        "lam reported": last.lam,
-        "lam": last.chosen_lam,
-        "setting": last.setting,
-        "seed": last.seed,
-        "cells ok": last.n_ok,
-        "cells": last.n_all,
-        "remark": last.remark,
-    }
-
-
-def _words(of_method: pd.DataFrame, spec: PaperTable, was_run: bool) -> dict[str, object]:
-    """What readers see of a method on a data set."""
-    last = of_method.iloc[0]
-    text: dict[str, object] = {
-        COLUMNS[str(item.metric)].label: _beside(item, alone=item.metric in spec.beside)
-        for item in of_method.itertuples()
-    }
-    if of_method.lam.notna().any():
-        text["lambda"] = f"{lam(last.chosen_lam)} ({lam(last.lam)})"
-    elif spec.by_method:
-        text["setting"] = last.setting or "–"
-    if was_run:
-        text["cells"] = f"{last.n_ok}/{last.n_all}"
-    return text
-
-
-def _unlucky_seeds(
-    scores: pd.DataFrame, of_method: pd.DataFrame, spec: PaperTable, names: Names
-) -> list[str]:
-    """The seeds that miss the level at the lambda that the paper reports, if any do."""
-    cell = of_method.iloc[0]
-    at = scores[(scores.dataset == cell.dataset) & (scores.method == cell.method) & (scores.lam == cell.lam)]
-    at = at[(at.status == "ok") & (at.n_clusters == cell.n_clusters)]
-    missed = at[~within(at[spec.rule.fairness], cell.level, spec.rule.fairness)]
-    if missed.empty or np.isnan(cell.level):
-        return []
-    seeds = ", ".join(map(str, sorted(missed.seed)))
-    return [
-        f"{names.dataset(cell.dataset)}, {names.method(cell.method)}: at the reported lambda {lam(cell.lam)} "
-        f"the starts of these seeds miss the level and need a larger one: {seeds}."
-    ]
-
-
-def _beside(item: Any, *, alone: bool) -> str:
-    """Reproduced (reported; difference), or the reason in a word; alone what no paper reports."""
-    column = COLUMNS[str(item.metric)]
-    if alone:
-        return number(item.reproduced, column.decimals)
-    decimals = int(item.decimals) if pd.notna(item.decimals) else 2
-    reported = number(item.value, decimals)
-    if column.is_cost and not np.isnan(item.difference):
-        reported += f"; {percent(item.difference)}"
-    ours = (
-        item.remark.partition(":")[0] or "–"
-        if pd.isna(item.reproduced)
-        else number(item.reproduced, max(decimals, 2))
-    )
-    return f"{ours} ({reported})"
-
-
-def _overview(scores: pd.DataFrame, names: Names, stem: Path) -> None:
-    data, shown, notes = [], [], [f"{describe(BY_LAM)} The level is {OVERVIEW_LEVEL:g}."]
-    for (dataset, k, method), cells in scores.groupby(["dataset", "n_clusters", "method"], sort=False):
-        choice = choose(cells, OVERVIEW_LEVEL)
-        values = {m: np.nan if choice.cell is None else float(choice.cell[m]) for m in _OVERVIEW_METRICS}
-        chosen = np.nan if choice.cell is None else choice.cell.lam
-        data.append(
-            {
-                **{"dataset": dataset, "n_clusters": k, "method": method, "lam": chosen},
-                "setting": choice.setting,
-                **values,
-                **{"cells_ok": choice.n_ok, "cells": choice.n_all, "remark": choice.note},
-            }
-        )
-        shown.append(
-            {
-                "data set": names.dataset(str(dataset)),
-                "K": k,
-                "method": names.method(str(method)),
-                "setting": choice.setting or "–",
-                **{COLUMNS[m].label: number(v, COLUMNS[m].decimals) for m, v in values.items()},
-                "cells": f"{choice.n_ok}/{choice.n_all}",
-            }
-        )
-        if choice.note:
-            notes.append(f"{names.dataset(str(dataset))}, {names.method(str(method))}: {choice.note}.")
+            if choice.note:
+                notes.append(f"{text['data set']}, {text['method']}: {choice.note}.")
     write_table(
         stem, pd.DataFrame(data), pd.DataFrame(shown), title="Every method on every data set", notes=notes
     )
 
 
-def make_tables(names: Iterable[str], scores: Path, folder: Path, shown: Names) -> None:
-    """Make tables of the catalogue from the tidy scores.
+def value_text(value: Value, *, with_best: bool = True) -> str:
+    """Ours over the starts, and the reported value in brackets if there is one.
 
     Parameters
     ----------
-    names : iterable of str
-        Out of `catalogue.TABLES`.
-    scores : Path
-        The Parquet file of the scores; what the cells cost lies beside it.
-    folder : Path
-        Output.
-    shown : Names
-    """
-    frame = load_cells(scores)
-    for name in names:
-        if name == "overview":
-            _overview(frame, shown, folder / name)
-        elif name == "reproduction":
-            from fairclust.report.scoreboard import write_scoreboard  # it is built upon `compare`
+    value : Value
+    with_best : bool
+        Whether the best start of a cost is shown too.
 
-            write_scoreboard(frame, shown, folder / name)
-        else:
-            _paper_table(PAPER_TABLES[name], frame, shown, folder / name)
+    Returns
+    -------
+    str
+    """
+    column = COLUMNS.get(value.metric)
+    decimals = max(min(column.decimals, 4) if column else 0, value.decimals)
+    is_cost = column is not None and column.is_cost
+    best = value.ours.best if with_best and is_cost else math.nan
+    text = spread_text(value.ours.mean, value.ours.sd, decimals, best)
+    if math.isnan(value.reported):
+        return text
+    beside = number(value.reported, value.decimals)
+    if is_cost and value.reported and not math.isnan(value.ours.mean):
+        beside += f"; {percent(value.ours.mean / value.reported - 1)}"
+    return f"{text} ({beside})"
+
+
+def _numbers(row: Row) -> dict[str, object]:
+    """A row for the CSV."""
+    found: dict[str, object] = {
+        "dataset": row.dataset,
+        "n_clusters": row.n_clusters,
+        "method": row.method,
+        "role": row.role,
+        "stands in for": row.original,
+        "lam reported": row.lam,
+        "kind": row.kind if row.role == "paper" else "",
+        "setting": row.choice.setting,
+        "lam": row.choice.lam,
+        "starts": row.choice.n_ok,
+        "starts asked": row.choice.n_all,
+    }
+    for value in row.values:
+        name, ours = value.metric, value.ours
+        found |= {f"{name} reported": value.reported, f"{name} mean": ours.mean}
+        found |= {f"{name} sd": ours.sd, f"{name} best": ours.best}
+    return found | {"verdict": row.verdict, "reason": "; ".join(row.reasons), "note": row.note}
+
+
+def _by_method(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
+    """A row for every method of a data set."""
+    several = len({row.n_clusters for row in rows}) > 1
+    shown = []
+    for row in rows:
+        text: dict[str, object] = {"data set": _titled(row, names)}
+        if several:
+            text["K"] = row.n_clusters if row.n_clusters is not None else MISSING
+        text["method"] = _labelled(row.method, names, row)
+        text |= {metric_label(value.metric): value_text(value) for value in row.values}
+        shown.append(text | _how(row) | {"verdict": row.verdict or MISSING})
+    frame = pd.DataFrame(shown).fillna(MISSING)
+    last = ["setting", "starts", "comparison", "verdict"]
+    return frame[[*(name for name in frame.columns if name not in last), *last]] if len(frame) else frame
+
+
+def _by_dataset(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
+    """A row for every data set, with the paper's methods side by side; each of ours has a row of its own."""
+    lines: dict[tuple[object, ...], dict[str, object]] = {}
+    for row in rows:
+        is_ours = row.method in spec.ours
+        key = (row.dataset, row.n_clusters, row.method if is_ours else "")
+        title = _titled(row, names)
+        if is_ours:
+            title += f": {_labelled(row.method, names, row)}"
+        text = lines.setdefault(key, {"data set": title})
+        # A row of ours stands in the columns of the paper's own method, which it competes with.
+        label = names.method(spec.own or row.method) if is_ours else names.method(row.method)
+        if f"{label}: verdict" in text:
+            label += f", lambda {lam(row.lam)}"
+        text |= {f"{label}: {metric_label(value.metric)}": value_text(value) for value in row.values}
+        text |= {f"{label}: {name}": words for name, words in _how(row).items()}
+        text[f"{label}: verdict"] = row.verdict or MISSING
+    return pd.DataFrame(list(lines.values())).fillna(MISSING)
+
+
+def _how(row: Row) -> dict[str, object]:
+    """Setting, starts and kind of comparison of a row, for readers."""
+    setting = row.choice.setting or MISSING
+    printed = lam(row.lam)
+    if row.role == "paper" and printed != MISSING and row.choice.n_ok and row.choice.lam != row.lam:
+        setting += f" (printed: lam={printed})"
+    return {
+        "setting": setting,
+        "starts": _starts(row.choice.n_ok, row.choice.n_all),
+        "comparison": row.kind if row.role == "paper" and row.kind else MISSING,
+    }
+
+
+def _starts(n_ok: int, n_all: int) -> str:
+    return MISSING if not n_all else str(n_ok) if n_ok == n_all else f"{n_ok} of {n_all}"
+
+
+def _titled(row: Row, names: Names) -> str:
+    title = names.dataset(row.dataset)
+    return f"{title} (stands in for {names.dataset(row.original)})" if row.original else title
+
+
+def _labelled(method: str, names: Names, row: Row | None = None) -> str:
+    is_ours = names.is_ours(method) or (row is not None and row.role == "ours")
+    return f"{names.method(method)} (ours)" if is_ours else names.method(method)
+
+
+def _notes(rows: list[Row], spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
+    """What stands below a table: how to read it, the paper's remarks, what each verdict means, and why."""
+    notes = [*_HOW_TO_READ, describe(spec.match), *spec.remarks]
+    used = {row.verdict for row in rows}
+    notes += [f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items() if verdict in used]
+    for row in rows:
+        where = f"{_titled(row, names)}, {_labelled(row.method, names, row)}"
+        if row.lam == row.lam:
+            where += f", lambda {lam(row.lam)}"
+        words = [text.rstrip(".") for text in dict.fromkeys([*row.reasons, row.note]) if text]
+        if row.role == "stand-in":
+            words += _of_the_original(row, spec, reported, names)
+        if words:
+            verdict = f"{row.verdict}. " if row.verdict else ""
+            notes.append(f"{where}: {verdict}{'. '.join(words)}.")
+    return notes
+
+
+def _of_the_original(row: Row, spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
+    """In words, what the paper reports for the data set that a stand-in stands for."""
+    at = reported[(reported.table == spec.number) & (reported.dataset == row.original)]
+    at = at[(at.method == row.method) & at.value.notna()]
+    at = at[(at.lam == row.lam) | at.lam.isna()] if not math.isnan(row.lam) else at
+    values = [
+        f"{metric_label(str(v.metric))} {number(float(v.value), int(v.decimals))}" for v in at.itertuples()
+    ]
+    return [f"The paper reports for {names.dataset(row.original)}: {', '.join(values)}"] if values else []

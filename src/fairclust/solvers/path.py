@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from fairclust.kernels.assignment import Potentials
-from fairclust.metrics.contingency import contingency
+from fairclust.metrics.counts import contingency
 from fairclust.metrics.fairness import fairness_error as fairness_error_of
 from fairclust.solvers.prototypes import Start, VariationalPrototypes
 

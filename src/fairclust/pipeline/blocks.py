@@ -1,0 +1,186 @@
+"""From the configuration to blocks (one Snakemake job each) and cells (one fit each)."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fairclust.pipeline.config import Config
+from fairclust.pipeline.models import GridSpec, canonical_json, seed_list
+
+DEFAULT_SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fit: resolved parameters and a seed."""
+
+    params: dict[str, Any]
+    seed: int
+    random_state: int
+
+    def key(self, *, data_hash: str, class_path: str, fingerprint: str, n_clusters: int) -> str:
+        """Name of the cell in the store; everything that the result depends on goes into it."""
+        what = {
+            **asdict(self),
+            "data": data_hash,
+            "class": class_path,
+            "source": fingerprint,
+            "k": n_clusters,
+        }
+        return hashlib.sha256(canonical_json(what).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Settings of a method with their seeds, as one experiment asks for them."""
+
+    params: Mapping[str, Any]
+    axes: Mapping[str, list[Any]]
+    seeds: tuple[int, ...]
+
+    def settings(self) -> Iterator[dict[str, Any]]:
+        """Every combination, in the order of the axes."""
+        for point in itertools.product(*self.axes.values()):
+            yield {**self.params, **dict(zip(self.axes, point, strict=True))}
+
+
+@dataclass(frozen=True)
+class Block:
+    """All cells of a data set, method and K, or those of one seed where the whole would take too long.
+
+    Attributes
+    ----------
+    grids : tuple of Grid
+        What the experiments of the run ask for; cells that several ask for are fitted once.
+    seed : int or None
+        The only seed of this block.
+    """
+
+    dataset: str
+    method: str
+    n_clusters: int
+    grids: tuple[Grid, ...] = field(compare=False)
+    seed: int | None = None
+
+    @property
+    def name(self) -> str:
+        """``k10`` or ``k10-s3``."""
+        return f"k{self.n_clusters}" + ("" if self.seed is None else f"-s{self.seed}")
+
+    @property
+    def stem(self) -> str:
+        """``dataset/method/k10``: the block's place below a results folder."""
+        return f"{self.dataset}/{self.method}/{self.name}"
+
+    def cells(self) -> list[Cell]:
+        """The cells: settings in the order of the experiments, then seeds; none twice."""
+        found: dict[str, Cell] = {}
+        for grid in self.grids:
+            for params in grid.settings():
+                for seed in grid.seeds if self.seed is None else (self.seed,):
+                    state = derive_random_state(self.dataset, self.n_clusters, seed)
+                    found.setdefault(canonical_json([params, seed]), Cell(params, seed, state))
+        return list(found.values())
+
+
+def derive_random_state(dataset: str, n_clusters: int, seed: int) -> int:
+    """The random state of a cell, from what it is called and never from the order of cells.
+
+    Methods and lambdas share it: with the same seed they start from the same k-means++ picks.
+
+    Returns
+    -------
+    int
+        In [0, 2**31).
+    """
+    digest = hashlib.sha256(f"{dataset}|{n_clusters}|{seed}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def estimated_minutes(config: Config, dataset: str, method: str, n_clusters: int, n_cells: int) -> float:
+    """A rough estimate of the work, from the rows that the catalogue states (10,000 where it states none)."""
+    rows = config.datasets[dataset].rows or 10_000
+    per_million = config.methods[method].jobs.seconds_per_million
+    return n_cells * per_million * rows / 1e6 * max(n_clusters, 5) / 10 / 60
+
+
+def _requests(config: Config) -> Iterator[tuple[str, str, int, Grid]]:
+    """(data set, method, K, grid) for every experiment of the run."""
+    run = config.run
+
+    def one(
+        dataset: str, method: str, ks: list[int] | None, seeds: Any, own: GridSpec | None
+    ) -> Iterator[tuple[str, str, int, Grid]]:
+        asked = run.seeds if run.seeds is not None else seeds if seeds is not None else DEFAULT_SEEDS
+        chosen = seed_list(asked)[:1] if config.methods[method].deterministic else seed_list(asked)
+        spec = config.settings(method, dataset, own)
+        grid = Grid(spec.params, spec.grid, tuple(chosen))
+        for k in run.n_clusters.get(dataset) or ks or [config.datasets[dataset].n_clusters]:
+            yield dataset, method, k, grid
+
+    for paper in run.papers:
+        for experiment in config.papers[paper].experiments:
+            for dataset in experiment.datasets:
+                if dataset not in run.only.get("datasets", experiment.datasets):
+                    continue
+                for method in experiment.methods:
+                    if method in run.only.get("methods", experiment.methods):
+                        own = experiment.settings.get(method)
+                        yield from one(dataset, method, experiment.n_clusters, experiment.seeds, own)
+    for dataset in run.datasets:
+        for method in run.methods:
+            yield from one(dataset, method, None, None, None)
+
+
+def plan_blocks(config: Config) -> list[Block]:
+    """All blocks of a run: data sets, methods and values of K in the order in which the run names them."""
+    grids: dict[tuple[str, str, int], list[Grid]] = {}
+    for dataset, method, k, grid in _requests(config):
+        known = grids.setdefault((dataset, method, k), [])
+        if grid not in known:
+            known.append(grid)
+    blocks = []
+    for (dataset, method, k), asked in grids.items():
+        whole = Block(dataset, method, k, tuple(asked))
+        seeds = sorted({seed for grid in asked for seed in grid.seeds})
+        minutes = estimated_minutes(config, dataset, method, k, count_cells(whole))
+        if minutes <= config.jobs.minutes or len(seeds) == 1:
+            blocks.append(whole)
+            continue
+        for seed in seeds:
+            own = tuple(grid for grid in asked if seed in grid.seeds)
+            blocks.append(Block(dataset, method, k, own, seed))
+    return blocks
+
+
+def count_cells(block: Block) -> int:
+    """How many cells a block has at most: those that several experiments ask for count for each."""
+    total = 0
+    for grid in block.grids:
+        n_settings = 1
+        for axis in grid.axes.values():
+            n_settings *= len(axis)
+        total += n_settings * (len(grid.seeds) if block.seed is None else 1)
+    return total
+
+
+def block_params(block: Block) -> dict[str, Any]:
+    """What the block's job is told of its cells: short, for Snakemake prints it when it changes.
+
+    Returns
+    -------
+    dict
+        grids: list of ``{params, axes, seeds}``; seed: the block's only one, or None.
+    """
+    grids = [{"params": dict(g.params), "axes": dict(g.axes), "seeds": list(g.seeds)} for g in block.grids]
+    return {"grids": grids, "seed": block.seed}
+
+
+def block_of(dataset: str, method: str, n_clusters: int, params: Mapping[str, Any]) -> Block:
+    """The block again, out of its names and `block_params`."""
+    grids = tuple(Grid(g["params"], g["axes"], tuple(g["seeds"])) for g in params["grids"])
+    return Block(dataset, method, n_clusters, grids, params["seed"])

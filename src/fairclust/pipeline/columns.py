@@ -1,0 +1,61 @@
+"""What tables and axes can show of a cell: metrics of its labels, and a few numbers that it has besides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from fairclust.metrics.table import METRICS, Direction
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a number is shown.
+
+    Attributes
+    ----------
+    label : str
+    decimals : int
+    direction : {'lower', 'higher', 'none'}
+        Which values are better.
+    is_cost : bool
+        Whether the relative difference from a reported value says something.
+    """
+
+    label: str
+    decimals: int
+    direction: Direction
+    is_cost: bool = False
+
+
+STATED = {"nll": "nll_", "soft_delta": "soft_delta_", "min_distance": "min_distance_"}
+"""Numbers that the fitted estimator states itself: column to attribute. They are of the model, not of the labels,
+so that no scorer can know them."""
+
+TIMES = ("seconds", "seconds_std", "relative_seconds", "cpu_seconds")
+"""What fits cost; comparable within one machine only."""
+
+COLUMNS: Mapping[str, Column] = MappingProxyType(
+    {
+        **{
+            name: Column(
+                metric.label,
+                metric.decimals,
+                metric.direction,
+                metric.needs != "table" and metric.direction == "lower",
+            )
+            for name, metric in METRICS.items()
+        },
+        "nll": Column("NLL", 3, "lower", is_cost=True),
+        "soft_delta": Column("Delta of responsibilities", 4, "lower"),
+        "min_distance": Column("Smallest distance of means", 4, "none"),
+        "accuracy": Column("Accuracy", 4, "higher"),
+        "objective": Column("Objective of the method", 4, "lower"),
+        "seconds": Column("Seconds", 1, "lower"),
+        "seconds_std": Column("Seconds, standard deviation", 1, "lower"),
+        "relative_seconds": Column("Relative time", 3, "lower"),
+        "cpu_seconds": Column("CPU seconds of a fit", 1, "lower"),
+    }
+)
+"""Every column by name. Those of seconds that are not a cell's own are made by the tables."""

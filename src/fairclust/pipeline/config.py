@@ -1,0 +1,487 @@
+"""The configuration: layers and catalogue files merged into one typed model, checked before any job starts."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import posixpath
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
+
+from fairclust.datasets.spec import Catalogue, DatasetSpec, Name
+from fairclust.metrics.table import METRICS
+from fairclust.pipeline.models import Clusters, GridSpec, Names, Seeds, Strict, _check_unique
+from fairclust.pipeline.papers import Papers
+
+SECTIONS = ("sources", "datasets", "methods", "papers")
+# How much of a job's memory the process beside the fit may need.
+_BESIDE_THE_FIT_MB = 500
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be used; every line of the message names a key and what to do."""
+
+
+class RunSpec(Strict):
+    """What to run, by names out of the catalogues: whole papers, and data sets x methods of one's own."""
+
+    papers: Names = Field(default_factory=list, description="Names out of `papers`.")
+    only: dict[Literal["datasets", "methods"], Names] = Field(
+        default_factory=dict, description="Only these data sets, or methods, of the papers."
+    )
+    datasets: Names = Field(default_factory=list, description="Names out of `datasets`, beside the papers'.")
+    methods: Names = Field(
+        default_factory=lambda: ["kmeans", "vfc_kmeans_accelerated", "price_kmeans"],
+        description="Methods for these data sets.",
+    )
+    n_clusters: dict[str, Clusters] = Field(
+        default_factory=dict, description="K per data set, instead of its own or that of the experiments."
+    )
+    seeds: Seeds | None = Field(
+        None, description="How many seeds (0, 1, ...), or which; none: those of the papers, else 5."
+    )
+
+
+class LimitSpec(Strict):
+    """Limits of one cell; a cell beyond them becomes a row with its status."""
+
+    cell_seconds: float = Field(
+        default=3600, gt=0, description="Wall seconds of one fit; beyond: status 'timeout'."
+    )
+    cell_memory_mb: float | None = Field(
+        None, gt=0, description="Resident memory of one fit; none: what its job asked for, less 500 MB."
+    )
+
+
+class JobSpec(Strict):
+    """What a job asks for."""
+
+    threads: int = Field(default=1, ge=1, description="Threads of a fit job (BLAS and numba alike).")
+    mem_mb: int = Field(default=2000, ge=800, description="Memory of a fit job of small data.")
+    runtime: int = Field(default=60, ge=1, description="Minutes of a fit job with little to do.")
+    minutes: float = Field(
+        default=10, gt=0, description="Work of more estimated minutes is cut into a job for each seed."
+    )
+
+
+class MethodJobSpec(Strict):
+    """What the fit jobs of one method ask for, instead of what `jobs` says."""
+
+    threads: int | None = Field(None, ge=1)
+    mem_mb: int | None = Field(None, ge=800, description="For small data; it grows with the data.")
+    runtime: int | None = Field(None, ge=1, description="Minutes at least; they grow with the work.")
+    partition: str | None = Field(None, description="Partition of a SLURM cluster.")
+    gres: str | None = Field(None, description="Generic resources of a SLURM cluster, such as gpu:1.")
+    seconds_per_million: float = Field(
+        default=5, gt=0, description="Estimated seconds of one fit of a million rows with K = 10."
+    )
+
+
+class MethodSpec(GridSpec):
+    """A method of the catalogue."""
+
+    class_: str = Field(alias="class", pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")
+    label: str | None = Field(default=None, description="Name in tables and figures.")
+    family: str = Field(
+        default="other", min_length=1, description="Kind of method, to filter by in the report."
+    )
+    ours: bool = Field(default=False, description="Whether it is this project's own, not a paper's.")
+    input: Literal["points", "graph"] = Field(
+        default="points", description="What `fit` gets: the points, or their sparse neighbour graph."
+    )
+    deterministic: bool = Field(False, description="Nothing is random: one seed is enough.")
+    settings_of: str | None = Field(
+        None, description="Another method, whose `settings` in a data set hold for this one too."
+    )
+    jobs: MethodJobSpec = MethodJobSpec()
+
+
+class RunnableDataset(DatasetSpec):
+    """A data set with the grids of methods on it."""
+
+    settings: dict[str, GridSpec] = Field(default_factory=dict)
+    """Method to parameters, or axes of its grid, that differ on this data set."""
+
+
+class ScoreSpec(Strict):
+    """Options of the scorer."""
+
+    metrics: Annotated[list[str], AfterValidator(_check_unique)] = Field(
+        default_factory=list, description="Dear metrics for every cell, beside those that products show."
+    )
+    dear_max_rows: int = Field(
+        default=2_000, ge=0, description="Up to this many rows every cell gets the dear metrics."
+    )
+    dunn_max_rows: int = Field(default=33_000, ge=0, description="No Dunn index beyond this many rows.")
+
+    @field_validator("metrics")
+    @classmethod
+    def _known(cls, value: list[str]) -> list[str]:
+        for name in value:
+            if name not in METRICS:
+                raise ValueError(f"there is no metric {name!r}{_nearest(name, METRICS)}")
+        return value
+
+
+class GraphSpec(Strict):
+    """The neighbour graph of methods with `input: graph`."""
+
+    n_neighbors: int = Field(default=20, ge=2, description="Neighbours of a point, itself included.")
+    exact_max_rows: int = Field(
+        default=50_000, ge=0, description="Beyond this many rows neighbours are found approximately."
+    )
+
+
+class ReportSpec(Strict):
+    """What is made of the scores beside the papers' tables and figures."""
+
+    overview: bool = Field(default=True, description="Whether to make the table of every method and data set.")
+    fairness_error: float = Field(
+        default=0.05, ge=0, description="The fairness error that the overview's settings must reach."
+    )
+    fronts: Names = Field(
+        default_factory=lambda: ["balance", "delta", "fairness_error", "fairness_ratio"],
+        description="Fairness metrics of the fronts, a panel each, one figure per data set; empty: none.",
+    )
+    formats: Annotated[list[Literal["png", "pdf", "svg"]], AfterValidator(_check_unique)] = Field(
+        default=["png", "pdf"], min_length=1
+    )
+    html: bool = Field(default=True, description="Whether to write report/index.html and report.zip.")
+
+
+class Config(Catalogue):
+    """Everything that `config/config.yaml` may say."""
+
+    catalogues: list[str] = Field(
+        default_factory=list, description="Folders of YAML files with sources, datasets, methods, papers."
+    )
+    also: str | list[str] = Field(
+        default_factory=list, description="Further such folders or files; the papers in them are run."
+    )
+    results: str = Field(default="results", min_length=1, description="Folder of all results.")
+    reuse: str | list[str] = Field(
+        default_factory=list, description="Other results folders, whose finished fits are taken."
+    )
+    mirror: str | list[str] | None = Field(
+        None, description="Folder(s) or base URL(s) tried before upstream."
+    )
+    strict: bool = Field(default=False, description="Exit with an error if any cell is not ok.")
+    run: RunSpec
+    limits: LimitSpec = LimitSpec()
+    jobs: JobSpec = JobSpec()
+    graph: GraphSpec = GraphSpec()
+    score: ScoreSpec = ScoreSpec()
+    report: ReportSpec = ReportSpec()
+    datasets: dict[Name, RunnableDataset] = Field(default_factory=dict)  # type: ignore[assignment]
+    methods: dict[Name, MethodSpec] = Field(default_factory=dict)
+    papers: Papers = Field(default_factory=dict)
+
+    @field_validator("results")
+    @classmethod
+    def _clean_path(cls, value: str) -> str:
+        path = posixpath.normpath(value)
+        if path in (".", "/") or any(c in value for c in "\0\n{}"):
+            raise ValueError(f"{value!r} cannot be the folder of results: give one of its own, such as 'results'")
+        return path
+
+    @property
+    def mirrors(self) -> list[str]:
+        return as_list(self.mirror)
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Config:
+        known = {"datasets": self.datasets, "methods": self.methods}
+        # The default methods are for users' own data; nobody has asked for them by name.
+        methods = self.run.methods if self.run.datasets else []
+        problems = [
+            *_unknown("run.papers", self.run.papers, self.papers),
+            *_unknown("run.datasets", self.run.datasets, self.datasets),
+            *_unknown("run.methods", methods, self.methods),
+            *_unknown("run.n_clusters", self.run.n_clusters, self.datasets),
+        ]
+        for kind, names in self.run.only.items():
+            problems += _unknown(f"run.only.{kind}", names, known[kind])
+        for name, dataset in self.datasets.items():
+            problems += _unknown(f"datasets.{name}.settings", dataset.settings, self.methods)
+        for name, method in self.methods.items():
+            if method.settings_of is not None:
+                problems += _unknown(f"methods.{name}.settings_of", [method.settings_of], self.methods)
+        for name, paper in self.papers.items():
+            for key, kind, used in paper.named():
+                problems += _unknown(f"papers.{name}.{key}", [used], known[kind])
+        if not self.run.papers and not self.run.datasets:
+            problems.append("run: there is nothing to run; name `papers` or `datasets`")
+        limit = self.limits.cell_memory_mb
+        if limit is not None and limit + _BESIDE_THE_FIT_MB > self.jobs.mem_mb:
+            problems.append(
+                f"limits.cell_memory_mb: a fit of {limit:g} MB does not fit into a job of jobs.mem_mb = "
+                f"{self.jobs.mem_mb} MB; raise jobs.mem_mb to {limit + _BESIDE_THE_FIT_MB:g}, or leave the "
+                "limit out"
+            )
+        if problems:
+            raise ValueError("\n".join(dict.fromkeys(problems)))
+        return self
+
+    def settings(self, method: str, dataset: str, own: GridSpec | None = None) -> GridSpec:
+        """Parameters and axes of a method on a data set: an experiment's own over the data set's over all."""
+        spec = self.methods[method]
+        stated = self.datasets[dataset].settings
+        found = stated.get(method, GridSpec()).over(stated.get(spec.settings_of or "", GridSpec()))
+        below = found.over(GridSpec(params=spec.params, grid=spec.grid))
+        return below if own is None else own.over(below)
+
+
+def as_list(value: str | list[str] | None) -> list[str]:
+    """One or several texts, or none, as a list."""
+    return [] if value is None else [value] if isinstance(value, str) else list(value)
+
+
+def laid_over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """Join two mappings as Snakemake does: mappings in them are joined, all else is replaced."""
+    both = dict(base)
+    for key, value in top.items():
+        here = both.get(key)
+        both[key] = laid_over(here, value) if isinstance(here, Mapping) and isinstance(value, Mapping) else value
+    return both
+
+
+def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
+    """Let what a user's file selects stand alone, not beside the shipped selection.
+
+    Parameters
+    ----------
+    merged : mapping
+        The shipped configuration with the user's laid over it.
+    user : mapping
+        The user's files and command line alone.
+
+    Returns
+    -------
+    dict
+        A file that names `run.datasets` and no `run.papers` does not run the shipped papers, and the other
+        way round.
+    """
+    found = dict(merged)
+    mine, run = user.get("run"), found.get("run")
+    if isinstance(mine, Mapping) and isinstance(run, Mapping):
+        kinds = ("papers", "datasets")
+        if any(kind in mine for kind in kinds):
+            found["run"] = {k: v for k, v in run.items() if k not in kinds or k in mine}
+    return found
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without keys that stand there twice."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            text = getattr(key, "value", None)
+            if isinstance(text, str) and text != "<<" and text in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {text!r} stands there more than once", key.start_mark
+                )
+            seen.add(text if isinstance(text, str) else None)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, or is no mapping.
+    """
+    try:
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506, it is a SafeLoader
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path}: expected keys and values; found {_short(found)}")
+    return found
+
+
+def catalogue_files(places: Iterable[str]) -> list[Path]:
+    """The YAML files of catalogue folders, in order of their names; a file may be named itself.
+
+    Raises
+    ------
+    ConfigError
+        There is no such folder or file.
+    """
+    found: list[Path] = []
+    for place in map(Path, places):
+        if place.is_dir():
+            found += sorted([*place.glob("*.yaml"), *place.glob("*.yml")])
+        elif place.is_file():
+            found.append(place)
+        else:
+            raise ConfigError(f"catalogues: there is no folder or file {str(place)!r}")
+    return found
+
+
+def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Path]]:
+    """Merge catalogue files.
+
+    Parameters
+    ----------
+    files : iterable of Path
+
+    Returns
+    -------
+    sections : dict
+        sources, datasets, methods and papers.
+    homes : dict
+        ``section.name`` to the file that defines it.
+
+    Raises
+    ------
+    ConfigError
+        An entry is defined in two files, or a file holds something else.
+    """
+    sections: dict[str, Any] = {section: {} for section in SECTIONS}
+    homes: dict[str, Path] = {}
+    for file in files:
+        for section, entries in read_yaml(file).items():
+            if section.startswith("x-"):  # anchors that the file's entries share
+                continue
+            if section not in SECTIONS:
+                raise ConfigError(f"{file}: no such key {section!r}{_nearest(section, SECTIONS)}")
+            if not isinstance(entries, dict):
+                raise ConfigError(f"{file}: {section}: expected names and entries; found {_short(entries)}")
+            for name, entry in entries.items():
+                key = f"{section}.{name}"
+                if key in homes:
+                    raise ConfigError(
+                        f"{key} is defined in {homes[key]} and in {file}; rename one, or change single keys "
+                        "of it in your configuration file"
+                    )
+                homes[key] = file
+                if section == "papers" and isinstance(entry, dict):
+                    reported = entry.get("reported") or f"{name}.csv"
+                    entry = {**entry, "reported": str(file.parent / str(reported))}
+                sections[section][name] = entry
+    return sections, homes
+
+
+def resolve(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration with its catalogues merged below it; plain data, not checked yet.
+
+    Raises
+    ------
+    ConfigError
+        A catalogue cannot be read or merged.
+    """
+    also = catalogue_files(as_list(raw.get("also")))
+    files = list(dict.fromkeys([*catalogue_files(as_list(raw.get("catalogues"))), *also]))
+    sections, homes = read_catalogues(files)
+    found = laid_over({name: entries for name, entries in sections.items() if entries}, raw)
+    mine = [key.partition(".")[2] for key, home in homes.items() if key.startswith("papers.") and home in also]
+    run = found.get("run")
+    if mine and isinstance(run, dict):
+        asked = list(run.get("papers") or [])
+        found["run"] = {**run, "papers": asked + [name for name in mine if name not in asked]}
+    return found
+
+
+def load_config(
+    raw: Mapping[str, Any], *, user: Mapping[str, Any] | None = None, origin: str = "config/config.yaml"
+) -> Config:
+    """Check a configuration as Snakemake or YAML hands it over.
+
+    Parameters
+    ----------
+    raw : mapping
+        All layers, merged.
+    user : mapping, optional
+        The user's layers alone, see `with_user_layer`.
+    origin : str
+        Named in error messages.
+
+    Returns
+    -------
+    Config
+
+    Raises
+    ------
+    ConfigError
+        One line per problem: the key, what was found, what is expected, the nearest valid name.
+    """
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"{origin} cannot be used:\n  - expected keys and values; found {_short(raw)}")
+    try:
+        return Config.model_validate(resolve(with_user_layer(raw, user or {})))
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            # Pydantic adds the names of union members to a location; keys of the file are what users know.
+            location = tuple(p for p in problem["loc"] if not _is_union_tag(p))
+            key = ".".join(map(str, location))
+            if problem["type"] == "extra_forbidden":
+                lines.append(f"{key}: no such key{_nearest(str(location[-1]), _known_fields(location))}")
+            elif problem["type"] == "missing":
+                lines.append(f"{key}: missing; it has no default")
+            elif problem["type"] == "value_error":
+                text = str(problem["ctx"]["error"])
+                lines += [f"{key}: {line}" if key else line for line in text.splitlines()]
+            else:
+                lines.append(f"{key}: {problem['msg']}; found {_short(problem['input'])}")
+        unique = list(dict.fromkeys(lines))
+        raise ConfigError(
+            f"{origin} cannot be used:\n" + "\n".join(f"  - {line}" for line in unique)
+        ) from None
+    except RecursionError:
+        raise ConfigError(f"{origin} cannot be used: a YAML alias in it contains itself") from None
+
+
+def _unknown(key: str, names: Iterable[str], known: Mapping[str, Any]) -> list[str]:
+    return [f"{key}: there is no {name!r}{_nearest(name, known)}" for name in names if name not in known]
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
+    return f"; did you mean {close[0]!r}?" if close else f" (known: {', '.join(map(str, known)) or 'none'})"
+
+
+def _known_fields(location: tuple[Any, ...]) -> list[str]:
+    """Field names of the model that holds the key at `location`."""
+    model: Any = Config
+    for step in location[:-1]:
+        if not (isinstance(model, type) and issubclass(model, BaseModel)):
+            break
+        fields = {info.alias or name: info.annotation for name, info in model.model_fields.items()}
+        if step in fields:
+            model = fields[step]
+            inner = [
+                a for a in getattr(model, "__args__", ()) if isinstance(a, type) and issubclass(a, BaseModel)
+            ]
+            in_mapping = getattr(model, "__origin__", None) is dict
+            model = inner[0] if inner else model
+            if in_mapping:
+                continue
+    if isinstance(model, type) and issubclass(model, BaseModel):
+        return [info.alias or name for name, info in model.model_fields.items()]
+    return []
+
+
+def _is_union_tag(part: Any) -> bool:
+    return isinstance(part, str) and (
+        part in {"int", "str"} or part.endswith("Spec") or part.startswith(("list[", "function-"))
+    )
+
+
+def _short(value: Any, limit: int = 80) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def json_schema() -> str:
+    """JSON schema of the configuration, for editors."""
+    return json.dumps(Config.model_json_schema(by_alias=True), indent=2) + "\n"

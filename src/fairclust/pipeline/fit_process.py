@@ -1,0 +1,434 @@
+"""Fits in a process of their own, so that a runaway fit ends as a row and not as a lost job."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import json
+import math
+import multiprocessing
+import os
+import random
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import psutil
+
+from fairclust.pipeline.script import die_with
+
+_POLL_SECONDS = 0.25
+_WARM_UP_ROWS = 256
+# Reading and compiling come before the clock of a cell starts; they have their own limit.
+_PREPARATION_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a process fits and scores: all but the cells themselves.
+
+    Attributes
+    ----------
+    data, graph : str, str or None
+        Folders of the prepared data set and, for methods that fit it, of its neighbour graph.
+    class_path : str
+    n_clusters : int
+    metrics : tuple of str
+        What cells are scored by.
+    score_options : mapping
+        Keyword arguments of `score_labels`.
+    """
+
+    data: str
+    graph: str | None
+    class_path: str
+    n_clusters: int
+    metrics: tuple[str, ...]
+    score_options: Mapping[str, Any]
+
+
+def load_class(path: str) -> Any:
+    """The class that a dotted path names."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def _reset_peak_memory() -> None:
+    # Without /proc (macOS), the peak is that of the whole process so far.
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak_memory_mb() -> float:
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def _scalars(model: Any) -> dict[str, Any]:
+    """Single numbers that the fitted estimator exposes, such as n_iter_ and converged_."""
+    found = {}
+    for name, value in vars(model).items():
+        if (
+            name.endswith("_")
+            and not name.startswith("_")
+            and isinstance(value, int | float | np.number | np.bool_)
+        ):
+            found[name] = value.item() if isinstance(value, np.generic) else value
+    return found
+
+
+def _plain_history(history: Any) -> list[dict[str, Any]]:
+    """The history in JSON's own types; NumPy's become Python's."""
+    plain = json.loads(json.dumps(history, default=lambda value: np.asarray(value).tolist()))
+    if not isinstance(plain, list) or not all(isinstance(step, dict) for step in plain):
+        raise TypeError("history_ must be a list of dicts, one for each step")
+    return plain
+
+
+def _check_labels(labels: Any, n_samples: int, n_clusters: int) -> np.ndarray:
+    labels = np.asarray(labels)
+    if labels.shape != (n_samples,) or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(
+            f"labels_ has shape {labels.shape} and type {labels.dtype}, expected {n_samples} integers"
+        )
+    if labels.min() < 0 or labels.max() >= n_clusters:
+        raise ValueError(
+            f"labels_ runs from {labels.min()} to {labels.max()}, expected 0 to {n_clusters - 1}"
+        )
+    return labels
+
+
+def _make(class_path: str, n_clusters: int, cell: Mapping[str, Any]) -> Any:
+    cls = load_class(class_path)
+    params = dict(cell["params"])
+    if "random_state" in inspect.signature(cls.__init__).parameters:
+        params.setdefault("random_state", cell["random_state"])
+    return cls(n_clusters=n_clusters, **params)
+
+
+def fit_cell(
+    X: Any, groups: np.ndarray, class_path: str, n_clusters: int, cell: Mapping[str, Any]
+) -> tuple[dict[str, Any], np.ndarray | None]:
+    """Fit one cell in this process.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features) or sparse array of shape (n_samples, n_samples)
+    groups : ndarray of shape (n_samples,)
+    class_path : str
+    n_clusters : int
+    cell : mapping
+        A `blocks.Cell` as plain data.
+
+    Returns
+    -------
+    record : dict
+        Status 'ok', 'skipped', 'diverged' or 'error' with the reason; seconds, memory, the estimator's own
+        numbers and its history.
+    labels : ndarray of shape (n_samples,) or None
+    """
+    from fairclust.base import Diverged, NotSupported
+
+    labels = None
+    status, reason = "ok", ""
+    extra: dict[str, Any] = {}
+    _reset_peak_memory()
+    # For methods that draw from the global generators in spite of their random_state.
+    np.random.seed(cell["random_state"])  # noqa: NPY002
+    random.seed(cell["random_state"])
+    begin = time.perf_counter(), time.process_time()
+    end: tuple[float, float] | None = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model = _make(class_path, n_clusters, cell).fit(X, sensitive_features=groups)
+            end = time.perf_counter(), time.process_time()
+            labels = _check_labels(model.labels_, len(groups), n_clusters)
+            extra = {"estimator": _scalars(model), "history": _plain_history(getattr(model, "history_", []))}
+        except NotSupported as error:
+            status, reason = "skipped", str(error)
+        except (Diverged, FloatingPointError) as error:
+            status, reason = "diverged", str(error)
+        except Exception as error:
+            status, reason, labels = "error", f"{type(error).__name__}: {error}", None
+    end = end or (time.perf_counter(), time.process_time())
+    messages = list(dict.fromkeys(str(w.message) for w in caught))
+    record = {
+        "status": status,
+        "reason": reason,
+        "warnings": messages[:5],
+        "wall_seconds": end[0] - begin[0],
+        "cpu_seconds": end[1] - begin[1],
+        "peak_memory_mb": _peak_memory_mb(),
+        **extra,
+    }
+    return record, labels
+
+
+def _warm_up(X: Any, groups: np.ndarray, task: Task, cell: Mapping[str, Any]) -> None:
+    """Fit a few rows, so that compilation is not timed; what fails here fails again, and counts, later."""
+    import scipy.sparse as sp
+
+    every = max(1, X.shape[0] // max(_WARM_UP_ROWS, 2 * task.n_clusters))
+    groups = groups[::every]
+    if sp.issparse(X):
+        # A ring of the same types: a few rows of the graph itself would fall to pieces.
+        n = len(groups)
+        ring = sp.eye_array(n, k=1) + sp.eye_array(n, k=2) + sp.eye_array(n, k=n - 1)
+        few = sp.csr_array(ring + ring.T).astype(X.dtype)
+    else:
+        few = np.ascontiguousarray(X[::every])
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _make(task.class_path, task.n_clusters, cell).fit(few, sensitive_features=groups)
+
+
+def _score(task: Task, data: Any, W: Any, labels: np.ndarray) -> dict[str, Any]:
+    """Metrics by name (None where one does not apply), rows of each group in each cluster, and the seconds."""
+    from fairclust.metrics.counts import contingency
+    from fairclust.metrics.table import score_labels
+
+    begin = time.perf_counter()
+    labels, n_groups = labels.astype(np.int64), len(data.group_names)
+    found = score_labels(
+        data.X if data.X.shape[1] else None,
+        labels,
+        data.groups,
+        n_clusters=task.n_clusters,
+        n_groups=n_groups,
+        W=W,
+        truth=data.truth,
+        metrics=task.metrics,
+        **task.score_options,
+    )
+    table = contingency(labels, data.groups, task.n_clusters, n_groups)
+    return {
+        "metrics": {name: None if math.isnan(value) else value for name, value in found.items()},
+        "counts": dict(zip(data.group_names, table.tolist(), strict=True)),
+        "score_seconds": time.perf_counter() - begin,
+    }
+
+
+def _serve(pipe: Connection, task: Task) -> None:
+    from fairclust.datasets.store import load_prepared
+
+    # A keyboard interrupt goes to the whole terminal group; the parent decides what ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    data = load_prepared(Path(task.data))
+    X: Any = data.X
+    W: Any = None
+    if task.graph is not None:
+        from fairclust.datasets.graph import load_graph
+
+        X = W = load_graph(Path(task.graph))[0]
+    warm = False
+    while True:
+        try:
+            what, given = pipe.recv()
+        except EOFError:
+            return
+        if what == "score":
+            pipe.send("started")
+            pipe.send(_score(task, data, W, given))
+            continue
+        if not warm:
+            _warm_up(X, data.groups, task, given)
+            warm = True
+        pipe.send("started")
+        record, labels = fit_cell(X, data.groups, task.class_path, task.n_clusters, given)
+        pipe.send("fitted")
+        scores = {} if labels is None else _score(task, data, W, labels)
+        pipe.send((record, labels, scores))
+
+
+class FitProcess:
+    """A child process that fits and scores cells of one block, replaced whenever it has to be ended.
+
+    Parameters
+    ----------
+    task : Task
+    cell_seconds, cell_memory_mb : float
+        Limits of one cell; loading, compilation and scoring do not count as time.
+    """
+
+    def __init__(self, task: Task, *, cell_seconds: float, cell_memory_mb: float) -> None:
+        self._task = task
+        self._seconds = cell_seconds
+        self._memory_mb = cell_memory_mb
+        self._process: Any = None
+        self._pipe: Any = None
+
+    def __enter__(self) -> FitProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def score(self, labels: np.ndarray) -> dict[str, Any]:
+        """Score labels; raises RuntimeError if the process dies over it."""
+        answer = self._ask("score", labels)
+        if isinstance(answer, _Ended):
+            raise RuntimeError(f"scoring ended: {answer.reason}")
+        return answer
+
+    def fit(self, cell: Mapping[str, Any]) -> tuple[dict[str, Any], np.ndarray | None, dict[str, Any]]:
+        """Fit and score one cell within the limits.
+
+        Returns
+        -------
+        record, labels
+            As `fit_cell`, with the further status 'timeout'.
+        scores : dict
+            metrics, counts and score_seconds; empty without labels.
+        """
+        answer = self._ask("fit", dict(cell))
+        if not isinstance(answer, _Ended):
+            return answer
+        record = {
+            "status": answer.status,
+            "reason": answer.reason,
+            "over_memory": answer.over_memory,
+            "warnings": [],
+            "wall_seconds": answer.seconds,
+            "cpu_seconds": None,
+            "peak_memory_mb": None,
+        }
+        return record, None, {}
+
+    def _ask(self, what: str, given: Any) -> Any:
+        if self._process is None:
+            self._start()
+        try:
+            self._pipe.send((what, given))
+        except OSError:  # it died while idle
+            self._end()
+            self._start()
+            self._pipe.send((what, given))
+        sent, begin, fitted = time.perf_counter(), None, False
+        while True:
+            if self._pipe.poll(_POLL_SECONDS):
+                try:
+                    answer = self._pipe.recv()
+                except (EOFError, OSError):
+                    return self._ended(begin, "error", "")
+                if isinstance(answer, str):
+                    begin, fitted = begin or time.perf_counter(), answer == "fitted"
+                    continue
+                return answer
+            if not self._process.is_alive():
+                return self._ended(begin, "error", "")
+            now = time.perf_counter()
+            if what == "fit" and begin is not None and not fitted and now - begin > self._seconds:
+                return self._ended(
+                    begin, "timeout", f"over the limit of {self._seconds:g} s (limits.cell_seconds)"
+                )
+            if begin is None and now - sent > _PREPARATION_SECONDS:
+                return self._ended(
+                    begin, "timeout", f"no fit begun {_PREPARATION_SECONDS:g} s after the process was started"
+                )
+            memory = self._memory()
+            if memory > self._memory_mb:
+                return self._ended(
+                    begin,
+                    "error",
+                    f"{memory:.0f} MB, over the limit of {self._memory_mb:.0f} MB (limits.cell_memory_mb, else "
+                    "what the job asked for)",
+                    over_memory=True,
+                )
+
+    def _memory(self) -> float:
+        try:
+            process = psutil.Process(self._process.pid)
+            family = [process, *process.children(recursive=True)]
+            return sum(member.memory_info().rss for member in family) / 2**20
+        except psutil.Error:
+            return 0.0
+
+    def _ended(self, begin: float | None, status: str, reason: str, over_memory: bool = False) -> _Ended:
+        exit_code = self._end()
+        if not reason:
+            reason = f"the fitting process died (exit code {exit_code}; -9: perhaps out of memory)"
+        return _Ended(status, reason, 0.0 if begin is None else time.perf_counter() - begin, over_memory)
+
+    def _start(self) -> None:
+        # Forking spares the imports, but a child forked beside threads may wait for them for ever (OpenMP's).
+        fork = sys.platform == "linux" and not _has_threads()
+        context: Any = multiprocessing.get_context("fork" if fork else "spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_child, args=(theirs, self._pipe if fork else None, os.getpid(), self._task)
+        )
+        with contextlib.nullcontext() if fork else _another_main():
+            self._process.start()
+        theirs.close()
+
+    def _end(self) -> int | None:
+        if self._process is None:
+            return None
+        self._pipe.close()
+        self._process.join(timeout=0.2)
+        if self._process.is_alive():
+            # The whole group: processes that the method itself has started go with it.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
+        self._process.join()
+        exit_code = self._process.exitcode
+        self._process = None
+        return exit_code
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How a process ended that gave no answer."""
+
+    status: str
+    reason: str
+    seconds: float
+    over_memory: bool
+
+
+def _has_threads() -> bool:
+    """Whether this process has threads that a forked child could wait for (Linux)."""
+    names = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it has just ended
+            names.append(task.joinpath("comm").read_text().strip())
+    # The allocator that pyarrow brings has a thread, and knows of forks.
+    return len([name for name in names if name != "jemalloc_bg_thd"]) > 1
+
+
+@contextlib.contextmanager
+def _another_main() -> Iterator[None]:
+    """Keep a spawned child from running the script that is `__main__` here: Snakemake's have no guard."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+def _child(pipe: Connection, parents_end: Connection | None, parent: int, task: Task) -> None:
+    if parents_end is not None:
+        parents_end.close()  # else the pipe never reads as closed when the parent dies
+    os.setsid()
+    die_with(parent)
+    _serve(pipe, task)

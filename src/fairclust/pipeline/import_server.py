@@ -1,0 +1,267 @@
+"""A process that has everything imported and forks a child for each job of one Snakemake run on this machine.
+
+Importing NumPy, SciPy, numba, scikit-learn and pandas takes seconds of processor time, and a run has hundreds of
+jobs. The server imports once; a job's script sends what it is to do and waits. The server never computes anything
+itself, so that its children are forked from a process without threads.
+
+- The server is a child of Snakemake's main process and dies with it; its children die with the server.
+- When a script is killed its connection closes, and the server kills the script's child with all of its processes.
+- If there is no answer from the server, a script does its work itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pickle
+import selectors
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from fairclust.pipeline.script import _THREAD_VARIABLES, Job, die_with, run
+
+_SIZE = struct.Struct("<Q")
+# What nearly every job needs.
+_PRELOADED = ("fairclust.pipeline.fit_block", "fairclust.base", "fairclust.metrics.table", "fairclust.pipeline.scores")
+
+
+class ServerGone(ConnectionError):
+    """The server does not answer; the job must be done without it."""
+
+
+def start() -> subprocess.Popen[bytes]:
+    """Start a server as a child of this process, and tell the scripts of this process where it is.
+
+    Returns
+    -------
+    Popen
+        The server; it ends with this process, or when `stop` is called.
+    """
+    folder = tempfile.mkdtemp(prefix="fairclust-")
+    address = str(Path(folder) / "socket")
+    environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "fairclust.pipeline.import_server", address, str(os.getpid())],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+    )
+    os.environ["FAIRCLUST_IMPORT_SERVER"] = address
+    return server
+
+
+def stop(server: subprocess.Popen[bytes] | None) -> None:
+    """End a server, if there is one."""
+    if server is None:
+        return
+    os.environ.pop("FAIRCLUST_IMPORT_SERVER", None)
+    server.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        server.wait(timeout=5)
+
+
+def ask(address: str, job: Job, function: str) -> str:
+    """Let the server run a function for a job.
+
+    Returns
+    -------
+    str
+        What went wrong; empty if nothing did.
+
+    Raises
+    ------
+    ServerGone
+        There is no server, or it went before the job had begun.
+    """
+    request = pickle.dumps({"job": job, "function": function, "environment": dict(os.environ)})
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            _connect(connection, address)
+            connection.sendall(_SIZE.pack(len(request)) + request)
+            begun = connection.recv(1)
+        except OSError as error:
+            raise ServerGone(str(error)) from None
+        if not begun:
+            raise ServerGone("the server closed the connection")
+        answer = b""
+        with contextlib.suppress(OSError):
+            while part := connection.recv(1 << 16):
+                answer += part
+    if not answer.endswith(b"\0"):
+        return f"{job.rule}: the job's process died without an answer (log: {job.log})"
+    return answer[:-1].decode()
+
+
+def _connect(connection: socket.socket, address: str) -> None:
+    """Connect; the server binds its address before it imports anything, but it has to be started first."""
+    import time
+
+    for _ in range(100):
+        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+            connection.connect(address)
+            return
+        time.sleep(0.05)
+    raise ServerGone(f"nobody listens at {address}")
+
+
+def _read_request(connection: socket.socket) -> dict[str, Any] | None:
+    data = b""
+    connection.settimeout(10)
+    try:
+        while len(data) < _SIZE.size or len(data) < _SIZE.size + _SIZE.unpack_from(data)[0]:
+            part = connection.recv(1 << 16)
+            if not part:
+                return None
+            data += part
+    except OSError:
+        return None
+    # Only scripts of the same user can connect: the socket lies in a folder of mode 0700.
+    return pickle.loads(data[_SIZE.size :])
+
+
+class _Server:
+    def __init__(self, address: str) -> None:
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(address)
+        self._listener.listen(128)
+        self._selector = selectors.DefaultSelector()
+        self._children: dict[int, socket.socket] = {}
+        # A pipe that wakes the loop when a child ends.
+        self._wake, self._woken = os.pipe()
+        os.set_blocking(self._woken, False)
+        signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def serve(self) -> None:
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        while True:
+            for key, _ in self._selector.select():
+                if key.fileobj is self._listener:
+                    self._accept()
+                elif key.fileobj == self._wake:
+                    os.read(self._wake, 1 << 12)
+                elif isinstance(key.fileobj, socket.socket):
+                    self._hang_up(key.fileobj)
+            self._bury()
+
+    def _accept(self) -> None:
+        connection, _ = self._listener.accept()
+        request = _read_request(connection)
+        if request is None:
+            connection.close()
+            return
+        function = request["function"]
+        with contextlib.suppress(Exception):  # the child says what is wrong
+            importlib.import_module(function.partition(":")[0])
+            for name in request["job"].params.get("preload", ()):
+                importlib.import_module(name)
+        connection.setblocking(True)
+        connection.sendall(b"+")
+        server = os.getpid()
+        child = os.fork()
+        if child == 0:
+            self._child(connection, request, server)
+        self._children[child] = connection
+        self._selector.register(connection, selectors.EVENT_READ)
+
+    def _child(self, connection: socket.socket, request: dict[str, Any], server: int) -> None:
+        code = 1
+        try:
+            os.setsid()
+            die_with(server)
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            self._listener.close()
+            for other in self._children.values():
+                other.close()
+            self._selector.close()
+            job: Job = request["job"]
+            os.environ.clear()
+            os.environ.update(request["environment"])
+            os.environ.pop("FAIRCLUST_IMPORT_SERVER", None)
+            for variable in _THREAD_VARIABLES:
+                os.environ[variable] = str(job.threads)
+            _set_threads(job.threads)
+            os.chdir(job.folder)
+            message = run(job, request["function"])
+            connection.sendall(message.encode() + b"\0")
+            code = 0
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _hang_up(self, connection: socket.socket) -> None:
+        """A script has gone: its child ends, with all that it has started."""
+        self._selector.unregister(connection)
+        for child, own in self._children.items():
+            if own is connection:
+                _kill_family(child)
+
+    def _bury(self) -> None:
+        while self._children:
+            try:
+                child, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not child:
+                return
+            connection = self._children.pop(child, None)
+            if connection is not None:
+                with contextlib.suppress(KeyError):
+                    self._selector.unregister(connection)
+                connection.close()
+
+
+def _kill_family(pid: int) -> None:
+    """Kill a process and all below it, those that lead sessions of their own included."""
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(pid)
+        for member in [*process.children(recursive=True), process]:
+            with contextlib.suppress(psutil.Error):
+                member.kill()
+
+
+def _set_threads(threads: int) -> None:
+    """Give libraries that are loaded already the job's number of threads."""
+    if "numba" in sys.modules:
+        import numba.core.config
+
+        numba.core.config.reload_config()
+    if threads > 1:
+        import threadpoolctl
+
+        threadpoolctl.threadpool_limits(threads)
+
+
+def _main(address: str, parent: int) -> None:
+    die_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    server = _Server(address)
+    try:
+        for module in _PRELOADED:
+            importlib.import_module(module)
+        server.serve()
+    finally:
+        with contextlib.suppress(OSError):
+            Path(address).unlink()
+            Path(address).parent.rmdir()
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1], int(sys.argv[2]))

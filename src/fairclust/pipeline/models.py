@@ -1,0 +1,97 @@
+"""Types that the models of the configuration share."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+MAX_SEEDS = 10_000
+# The file, in a source's folder, that says where the source was found, or why not.
+RECORD = "source.json"
+
+
+class Strict(BaseModel):
+    """A model that takes no unknown keys and does not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys, and with 10 and 10.0 written alike."""
+
+    def plain(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {str(k): plain(v) for k, v in item.items()}
+        if isinstance(item, list | tuple):
+            return [plain(v) for v in item]
+        if isinstance(item, int) and not isinstance(item, bool):
+            return float(item)
+        return item
+
+    return json.dumps(plain(value), sort_keys=True)
+
+
+def _check_seeds(value: int | list[int]) -> int | list[int]:
+    many = value if isinstance(value, int) else len(value)
+    if (value < 1) if isinstance(value, int) else (not value or min(value) < 0):
+        raise ValueError("give a number of seeds of at least 1, or a list of seeds from 0 on")
+    if many > MAX_SEEDS:
+        raise ValueError(f"{many} seeds are more than the {MAX_SEEDS:,} that are allowed")
+    return value
+
+
+def _check_unique(values: list[Any]) -> list[Any]:
+    texts = [canonical_json(value) for value in values]
+    double = [value for value, text in zip(values, texts, strict=True) if texts.count(text) > 1]
+    if double:
+        raise ValueError(f"{double[0]!r} stands there more than once")
+    return values
+
+
+def _check_plain(value: Any) -> Any:
+    if isinstance(value, str):
+        # YAML 1.1 reads 1e5 as text: only 1.0e+5 is a number there.
+        try:
+            return float(value) if any(c.isdigit() for c in value) else value
+        except ValueError:
+            return value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value!r} is not a finite number")
+    try:
+        canonical_json(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        raise ValueError(
+            f"{str(value)[:60]!r} is neither number, text, boolean, list nor mapping; put it in quotes"
+        ) from None
+    return value
+
+
+Seeds = (
+    Annotated[int, AfterValidator(_check_seeds)]
+    | Annotated[list[int], AfterValidator(_check_unique), AfterValidator(_check_seeds)]
+)
+Names = Annotated[list[str], AfterValidator(_check_unique)]
+Clusters = Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1), AfterValidator(_check_unique)]
+Plain = Annotated[Any, AfterValidator(_check_plain)]
+Axis = Annotated[list[Plain], Field(min_length=1), AfterValidator(_check_unique)]
+
+
+def seed_list(seeds: int | list[int]) -> list[int]:
+    """The seeds themselves: 3 stands for 0, 1, 2."""
+    return list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+
+
+class GridSpec(Strict):
+    """Parameters of a method: fixed ones, and axes of which every combination is fitted."""
+
+    params: dict[str, Plain] = Field(default_factory=dict)
+    grid: dict[str, Axis] = Field(default_factory=dict)
+
+    def over(self, below: GridSpec) -> GridSpec:
+        """This grid laid over another one: a parameter fixed in one and an axis in the other is as it is here."""
+        grid = {k: v for k, v in {**below.grid, **self.grid}.items() if k not in self.params}
+        params = {k: v for k, v in {**below.params, **self.params}.items() if k not in self.grid}
+        return GridSpec(params=params, grid=grid)

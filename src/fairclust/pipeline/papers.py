@@ -1,0 +1,164 @@
+"""A paper as data: its experiments, tables, figures and claims; one YAML file and one CSV of reported values.
+
+The models say what such a file may hold; nothing in this package knows a particular paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from fairclust.pipeline.models import Clusters, GridSpec, Names, Plain, Seeds, Strict
+
+Any_ = "*"
+Order = str
+"""'lam': the smallest lambda first; or the name of a metric: the best value first."""
+
+
+class ExperimentSpec(Strict):
+    """Data sets x methods x K x seeds, with the grids of the catalogues unless `settings` says otherwise."""
+
+    datasets: Names = Field(min_length=1, description="Names out of `datasets`.")
+    methods: Names = Field(min_length=1, description="Names out of `methods`.")
+    n_clusters: Clusters | None = Field(None, description="Values of K, instead of each data set's own.")
+    seeds: Seeds | None = Field(None, description="Instead of 5; `run.seeds` of a user's file wins.")
+    settings: dict[str, GridSpec] = Field(
+        default_factory=dict, description="Method to parameters or axes of its grid in this experiment."
+    )
+
+
+class MatchSpec(Strict):
+    """How a setting is chosen where the paper does not publish it: the first in an order that is fair enough."""
+
+    fairness: str = Field(description="The metric that must reach what the paper reports for the row.")
+    order: Order = Field("lam", description="Which setting comes first: 'lam' (smallest) or a metric (best).")
+    table: str = Field("", description="Number of the table that reports the fairness metric; empty: this one.")
+
+
+class ReasonSpec(Strict):
+    """Why reported and reproduced values differ, or why a value cannot be compared; '*' stands for all.
+
+    Evidence is a command that a reader can run and that prints the numbers that the reason rests on. Without
+    one the reason is shown as a conjecture.
+    """
+
+    dataset: str = Any_
+    method: str = Any_
+    metric: str = Any_
+    kind: Literal["deviation", "unpublished", "impossible"] = Field(
+        "deviation",
+        description="deviation: explains a difference; unpublished: cannot be run as the paper ran it; "
+        "impossible: the reported value cannot be what its column says.",
+    )
+    reason: str = Field(min_length=1)
+    evidence: str | None = Field(None, description="Command that prints the numbers; none: a conjecture.")
+
+    def fits(self, dataset: str, method: str, metric: str) -> bool:
+        """Whether the reason is about a value."""
+        return all(
+            mine in (Any_, other)
+            for mine, other in ((self.dataset, dataset), (self.method, method), (self.metric, metric))
+        )
+
+
+class TableSpec(Strict):
+    """A table of a paper.
+
+    A row is a method on a data set with a K. It is compared *as printed* if the paper publishes its setting
+    (a `lam` in the CSV, or an entry in `settings`), and at *matched fairness* otherwise.
+    """
+
+    number: str = Field(description="The table's number: column `table` of the CSV of reported values.")
+    title: str
+    layout: Literal["methods", "datasets"] = Field(
+        "methods", description="A row for every method of a data set, or methods side by side."
+    )
+    own: str = Field("", description="The paper's own method: relative times are in units of its time.")
+    settings: dict[str, dict[str, Plain]] = Field(
+        default_factory=dict,
+        description="Method to the parameters that the paper publishes for it; {} where it has none to choose.",
+    )
+    match: MatchSpec | None = Field(None, description="How other settings are chosen; none: lowest objective.")
+    ours: Names = Field(default_factory=list, description="Methods of this project, in rows of their own.")
+    stand_ins: dict[str, Names] = Field(
+        default_factory=dict, description="Data set of the paper to those that stand in for it."
+    )
+    beside: Names = Field(default_factory=list, description="Metrics shown without reported values.")
+    remarks: tuple[str, ...] = Field((), description="Sentences below the table.")
+    reasons: tuple[ReasonSpec, ...] = ()
+
+
+class FigureSpec(Strict):
+    """A figure: a panel for each data set (and K) unless the plot joins them."""
+
+    plot: str = Field(description="Name of a plot in fairclust.report.figures, see config/README.md.")
+    title: str
+    datasets: Names = Field(min_length=1)
+    methods: Names = Field(default_factory=list, description="Empty: all methods that run on the data set.")
+    n_clusters: Clusters | None = Field(None, description="None: every K that is run.")
+    x: str = Field("", description="Metric, 'lam', 'step', 'n_clusters' or 'n_rows' on the horizontal axis.")
+    y: tuple[str, ...] = Field((), description="Metrics, or terms of the objective, on the vertical axis.")
+    lam: float | None = Field(None, description="Only this lambda (or the largest that is not above it).")
+    table: str = Field("", description="Number of a table whose reported values, or choice of settings, it shows.")
+    points: bool = Field(False, description="Whether it shows the points themselves, before scaling.")
+    options: dict[str, Plain] = Field(default_factory=dict, description="Whatever else the plot takes.")
+
+
+class ClaimSpec(Strict):
+    """A sentence of a paper that a run can test."""
+
+    text: str = Field(description="What the paper says, in our words.")
+    where: str = Field("", description="Where it says so: a section, a figure.")
+    check: str = Field(description="Name of a check in fairclust.report.claims, see config/README.md.")
+    datasets: Names = Field(default_factory=list)
+    methods: Names = Field(default_factory=list)
+    n_clusters: Clusters | None = None
+    metrics: Names = Field(default_factory=list)
+    options: dict[str, Plain] = Field(default_factory=dict, description="Arguments of the check.")
+
+
+class PaperSpec(Strict):
+    """A paper."""
+
+    short_name: str
+    citation: str
+    year: int = Field(ge=1900, le=2100)
+    reported: str | None = Field(None, description="CSV of reported values, beside the YAML; default: NAME.csv.")
+    experiments: tuple[ExperimentSpec, ...] = Field(min_length=1)
+    tables: dict[str, TableSpec] = Field(default_factory=dict)
+    figures: dict[str, FigureSpec] = Field(default_factory=dict)
+    claims: dict[str, ClaimSpec] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _numbers_differ(self) -> PaperSpec:
+        numbers = [table.number for table in self.tables.values()]
+        double = {number for number in numbers if numbers.count(number) > 1}
+        if double:
+            raise ValueError(f"tables: number {sorted(double)[0]!r} stands there more than once")
+        return self
+
+    def named(self) -> Iterator[tuple[str, str, str]]:
+        """Every name of a data set or method: (key, 'datasets' or 'methods', name)."""
+        for number, experiment in enumerate(self.experiments):
+            key = f"experiments.{number}"
+            yield from ((f"{key}.datasets", "datasets", name) for name in experiment.datasets)
+            yield from ((f"{key}.methods", "methods", name) for name in experiment.methods)
+            yield from ((f"{key}.settings", "methods", name) for name in experiment.settings)
+        for name, table in self.tables.items():
+            yield from ((f"tables.{name}.ours", "methods", method) for method in table.ours)
+            for own in table.stand_ins.values():
+                yield from ((f"tables.{name}.stand_ins", "datasets", dataset) for dataset in own)
+        for kind, specs in (("figures", self.figures), ("claims", self.claims)):
+            for name, spec in specs.items():
+                yield from ((f"{kind}.{name}.datasets", "datasets", dataset) for dataset in spec.datasets)
+                yield from ((f"{kind}.{name}.methods", "methods", method) for method in spec.methods)
+
+
+Papers = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], PaperSpec]
+
+
+def as_plain(spec: Strict) -> dict[str, Any]:
+    """A model as plain data without what is as by default, for the parameters of a rule."""
+    return spec.model_dump(mode="json", exclude_defaults=True)

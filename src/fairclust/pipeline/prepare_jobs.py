@@ -1,0 +1,125 @@
+"""Jobs that fetch sources and prepare data sets: a failure becomes a record with the reason, never a stop."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairclust.pipeline.cell_store import atomic_write
+from fairclust.datasets.download import fetch_source, sha256_of
+from fairclust.datasets.errors import DatasetError, DatasetSkipped
+from fairclust.datasets.graph import save_graph
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.spec import DatasetSpec, SourceSpec
+from fairclust.datasets.store import load_prepared, save_prepared, write_skipped
+from fairclust.pipeline.models import RECORD
+from fairclust.pipeline.script import Job
+
+
+
+def download(job: Job) -> None:
+    """What the rule `download` does."""
+    obtain_source(job.wildcards["source"], job.params["spec"], job.output[0], job.params["asked"])
+
+
+def prepare(job: Job) -> None:
+    """What the rules `prepare` and `plane` do."""
+    prepare_folder(job.wildcards["dataset"], job.params["spec"], job.input.get("sources", []), job.output[0])
+
+
+def graph(job: Job) -> None:
+    """What the rule `graph` does."""
+    options = {key: value for key, value in job.params["graph"].items() if key != "code"}
+    graph_folder(Path(job.input[""][0]), Path(job.output[0]), **options)
+
+
+def obtain_source(name: str, spec: Mapping[str, Any], folder: str | Path, asked: Mapping[str, Any]) -> None:
+    """Fetch a source and write a record: status 'ok' with path and hash, or 'unavailable' with the reason.
+
+    The folder holds the file as well, and the record's path begins in it, so that it can be moved and shared.
+
+    Parameters
+    ----------
+    name : str
+    spec : mapping
+        A `SourceSpec` as plain data.
+    folder : path
+        Output, of this source alone.
+    asked : mapping
+        `mirrors`, and `again`, the moment of a new try; kept in the record.
+    """
+    folder = Path(folder)
+    try:
+        path = fetch_source(name, SourceSpec.model_validate(spec), folder, asked["mirrors"])
+        place = str(path.relative_to(folder))
+        found: dict[str, Any] = {"source": name, "status": "ok", "path": place, "sha256": sha256_of(path)}
+    except DatasetError as error:
+        print(error, file=sys.stderr)
+        found = {"source": name, "status": "unavailable", "reason": str(error)}
+    found |= {"asked": dict(asked), "when": time.time()}
+    with atomic_write(folder / RECORD) as file:
+        file.write(json.dumps(found, indent=2).encode())
+
+
+def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max_rows: int) -> None:
+    """Build the neighbour graph of a prepared data set, or pass its own graph or its skipping on.
+
+    Parameters
+    ----------
+    data_folder, folder : Path
+        Input and output.
+    n_neighbors, exact_max_rows : int
+        See `kernels.graph.build_knn_graph`.
+    """
+    try:
+        data = load_prepared(data_folder)
+    except DatasetSkipped as skipped:
+        write_skipped(folder, folder.name, str(skipped))
+        return
+    if data.W is not None:
+        save_graph(folder, data.W, data.card["graph"])
+        return
+    # Only now: scikit-learn takes seconds, and preparation does not need it.
+    from fairclust.kernels.graph import build_knn_graph
+
+    W, info = build_knn_graph(data.X, n_neighbors, exact_max_rows=exact_max_rows)
+    save_graph(folder, W, info)
+
+
+def prepare_folder(name: str, spec: Mapping[str, Any], fetched: Sequence[str], folder: str | Path) -> None:
+    """Prepare a data set, or write the folder of a skipped one.
+
+    Parameters
+    ----------
+    name : str
+    spec : mapping
+        A `DatasetSpec` as plain data.
+    fetched : sequence of str
+        Folders of `obtain_source`, each named as its source.
+    folder : path
+        Output.
+    """
+    dataset = DatasetSpec.model_validate(spec["dataset"])
+    sources = {key: SourceSpec.model_validate(value) for key, value in spec["sources"].items()}
+    folders = {Path(path).name: Path(path) for path in fetched}
+    paths: dict[str, Path] = {}
+    try:
+        for source, stated in sources.items():
+            if stated.reads_in_place:
+                paths[source] = Path(str(stated.path))
+                continue
+            record = json.loads((folders[source] / RECORD).read_text())
+            if record["status"] != "ok":
+                raise DatasetError(record["reason"])
+            paths[source] = folders[source] / record["path"]
+        save_prepared(prepare_dataset(name, dataset, paths, sources), folder)
+    except Exception as error:
+        # A generator of the user's may raise anything; the other data sets go on all the same.
+        traceback.print_exc()
+        reason = str(error) if isinstance(error, DatasetError) else f"{type(error).__name__}: {error}"
+        write_skipped(folder, name, reason)

@@ -1,0 +1,104 @@
+"""The values that a paper reports: one CSV per paper, a row for each value.
+
+- ``table``, ``dataset``, ``n_clusters``, ``method``, ``metric`` and ``value`` are needed; ``n_rows``, ``n_groups``,
+  ``lam``, ``decimals`` and ``note`` may be left out.
+- ``value`` is in full units (a cost printed as 11.167 in units of 1e5 is 1116700, a percentage is a fraction).
+- ``decimals`` is how many decimals of ``value`` are printed, negative where the last printed digit stands for
+  tens or more. Without it, the decimals of ``value`` as it stands in the file count.
+- ``lam`` belongs to the method of the row and is empty for methods without one, or when it is not printed.
+- A value that the paper does not print is empty, and ``note`` says why.
+- The method ``data`` stands for the data set itself: its ``n_nodes`` and ``n_groups``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fairclust.pipeline.columns import COLUMNS
+
+KEY = ("table", "dataset", "n_clusters", "method", "lam", "metric")
+"""The columns that together name one reported value."""
+
+OF_DATA = {"n_nodes": "n_rows", "n_groups": "n_groups"}
+"""What a paper says of a data set, and the column of the scores that says it of ours."""
+
+_NEEDED = ("table", "dataset", "n_clusters", "method", "metric", "value")
+_OPTIONAL = ("n_rows", "n_groups", "lam", "decimals", "note")
+_TEXT = ("table", "dataset", "method", "metric", "note")
+_REAL = ("lam", "value")
+
+
+class ReportedError(ValueError):
+    """A CSV of reported values cannot be used; the message names file, line and fix."""
+
+
+@cache
+def load_reported(path: str | Path) -> pd.DataFrame:
+    """Read the reported values of one paper.
+
+    Parameters
+    ----------
+    path : path
+        The CSV.
+
+    Returns
+    -------
+    DataFrame
+        One row per value: table, dataset, n_rows, n_groups, n_clusters, lam, method, metric, value, decimals,
+        note. Text columns are ``string`` (an absent note is empty), counts are ``Int64``, ``lam`` and
+        ``value`` are ``float64``; what a paper does not print is missing. Do not change it: it is cached.
+
+    Raises
+    ------
+    ReportedError
+        The file cannot be read or breaks the format: columns, types, repeated values, an unknown metric, or a
+        value and its note at odds.
+    """
+    try:
+        raw = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise ReportedError(f"{path} cannot be read: {error}") from None
+    lacking = [name for name in _NEEDED if name not in raw.columns]
+    foreign = [name for name in raw.columns if name not in (*_NEEDED, *_OPTIONAL)]
+    if lacking or foreign:
+        what = f"lacks the columns {lacking}" if lacking else f"has unknown columns {foreign}"
+        raise ReportedError(f"{path} {what}; known are {[*_NEEDED, *_OPTIONAL]}")
+    for name in _OPTIONAL:
+        if name not in raw:
+            raw[name] = ""
+    raw["decimals"] = [
+        given or (str(len(text.partition(".")[2])) if text else "")
+        for given, text in zip(raw["decimals"], raw["value"], strict=True)
+    ]
+    frame = pd.DataFrame(index=raw.index)
+    for name in ("table", "dataset", "n_rows", "n_groups", "n_clusters", "lam", "method", "metric", "value",
+                 "decimals", "note"):  # fmt: skip
+        if name in _TEXT:
+            frame[name] = raw[name].astype("string")
+            continue
+        numbers = pd.to_numeric(raw[name].where(raw[name] != ""), errors="coerce").astype("float64")
+        wrong = numbers.isna() & (raw[name] != "")
+        whole = name in _REAL or ((numbers.dropna() % 1) == 0).all()
+        if wrong.any() or not whole:
+            lines = [int(row) + 2 for row in np.flatnonzero(wrong.to_numpy())]
+            raise ReportedError(f"{path}: column {name!r} holds something that is no number, in line(s) {lines}")
+        frame[name] = numbers if name in _REAL else numbers.astype("Int64")
+    absent = frame["value"].isna()
+    rules = {
+        "an empty name": (frame[["table", "dataset", "method", "metric"]] == "").any(axis=1),
+        f"an unknown metric (known: {', '.join([*COLUMNS, *OF_DATA])})": ~frame["metric"].isin(
+            [*COLUMNS, *OF_DATA]
+        ),
+        "an infinite number": np.isinf(frame["value"]) | np.isinf(frame["lam"]),
+        "no value and no note": absent & (frame["note"] == ""),
+        "a value that was already given": frame.duplicated(list(KEY)),
+    }
+    for what, broken in rules.items():
+        if broken.any():
+            lines = [int(row) + 2 for row in np.flatnonzero(broken.to_numpy(dtype=bool))]
+            raise ReportedError(f"{path}: {what} in line(s) {lines}")
+    return frame

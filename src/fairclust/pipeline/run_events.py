@@ -1,0 +1,140 @@
+"""What happens when Snakemake's main process starts a run, ends it well, or ends it with failed jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fairclust.pipeline import import_server
+from fairclust.pipeline.cell_store import remove_leftovers
+from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs
+from fairclust.pipeline.sharing import forget_failures
+
+# The rules of the second pass: everything that is made of finished fits.
+_REPORT_RULES = (
+    *("all", "tables", "figures", "scores", "table", "claims", "figure", "overview", "leaderboard"),
+    *("scoreboard", "page"),
+)
+# Options of Snakemake that make jobs run which have run already.
+_FORCING = {"-f", "--force", "-F", "--forceall"}
+_FORCING_WITH_NAMES = {"-R", "--forcerun"}
+
+
+class RunEvents:
+    """The handlers of one Snakemake process.
+
+    Parameters
+    ----------
+    workflow : object
+        Snakemake's own.
+    inputs : RuleInputs
+    began : float
+        When the process began, in seconds since the epoch.
+    cache : bool
+        Whether Snakemake's cache between workflows is in use.
+    """
+
+    def __init__(self, workflow: Any, inputs: RuleInputs, began: float, *, cache: bool) -> None:
+        self._workflow = workflow
+        self._inputs = inputs
+        self._began = began
+        self._server: Any = None
+        self._cache = cache
+        if workflow.is_main_process and cache:
+            forget_failures(inputs.results)
+
+    def on_start(self) -> None:
+        """Forget the cells of jobs that are forced to run, tidy up, and start the import server."""
+        os.environ["FAIRCLUST_RETRIES"] = str(self._workflow.execution_settings.retries or 0)
+        forget_forced(self._workflow.dag)
+        results = Path(self._inputs.results)
+        if results.is_dir():
+            remove_leftovers(results)
+        local = getattr(self._workflow, "local_exec", False)
+        if local and self._workflow.is_main_process and sys.platform == "linux":
+            os.environ["FAIRCLUST_MAIN_PROCESS"] = str(os.getpid())
+            self._server = import_server.start()
+
+    def on_success(self) -> None:
+        """Say what was done and where the results are."""
+        self._tidy_up()
+        if FINISHING not in os.environ:
+            print("\n".join(self._inputs.closing_words(self._began)))
+
+    def on_error(self) -> None:
+        """Make tables and page without what has failed, and say what is missing."""
+        self._tidy_up()
+        if FINISHING in os.environ:
+            return
+        inputs = self._inputs
+        lost = [b for b in inputs.packs() if not Path(b).is_file()]
+        if lost and not inputs.config.strict and len(lost) < len(inputs.packs()):
+            print(f"{len(lost)} fit jobs have failed. Making tables and page without them.")
+            command = finishing_command(sys.argv)
+            subprocess.run(command, env={**os.environ, FINISHING: "1"}, check=False)
+            print("\n".join(inputs.closing_words(self._began)))
+            for path in lost:
+                print(f"failed: {path} (its log: {inputs.results}/logs/{_log_of(path, inputs.results)})")
+        print("Some jobs failed; their messages are above and in", f"{inputs.results}/logs/.")
+        print("What is finished is kept. To resume, run the same command again.")
+
+    def _tidy_up(self) -> None:
+        import_server.stop(self._server)
+        self._server = None
+        if self._cache:
+            forget_failures(self._inputs.results)
+
+
+def _log_of(pack: str, results: str) -> str:
+    return str(Path(pack).relative_to(results).with_suffix(".log")).replace("fits/", "fit/", 1)
+
+
+def forget_forced(dag: Any) -> None:
+    """Remove the cells of fit jobs that the user forces to run (`-f`, `-R fit`, `--forceall`): they fit again.
+
+    Parameters
+    ----------
+    dag : object
+        Snakemake's graph of jobs.
+    """
+    for job in dag.needrun_jobs():
+        if job.rule.name == "fit" and dag.reason(job).forced:
+            for output in map(Path, map(str, job.output)):
+                for path in (output, *output.parent.glob(f"{output.name}.damaged")):
+                    path.unlink(missing_ok=True)
+                output.with_name(f".{output.name}.working").unlink(missing_ok=True)
+
+
+def finishing_command(arguments: Sequence[str]) -> list[str]:
+    """The command of a run again, for what can be made without the jobs that have failed.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The command line of the run, program first.
+
+    Returns
+    -------
+    list of str
+        Without options that force jobs, and only with the rules that make tables, figures and page.
+    """
+    kept: list[str] = []
+    skipping = False
+    for argument in arguments[1:]:
+        if argument in _FORCING_WITH_NAMES:
+            skipping = True
+            continue
+        if skipping and not argument.startswith("-"):
+            continue
+        skipping = False
+        if argument not in _FORCING and not argument.startswith("--forcerun="):
+            kept.append(argument)
+    with contextlib.suppress(ValueError):
+        # Everything after it is a target.
+        kept.remove("--")
+    return [sys.executable, "-m", "snakemake", *kept, "--nolock", "--allowed-rules", *_REPORT_RULES]

@@ -1,0 +1,235 @@
+"""The tidy tables: a row per cell, out of the files of cells."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fairclust.metrics.table import METRICS
+from fairclust.pipeline.cell_store import atomic_write, read_pack, salvage
+from fairclust.pipeline.columns import STATED
+from fairclust.pipeline.models import canonical_json
+
+RUN_COLUMNS = [
+    *("wall_seconds", "cpu_seconds", "score_seconds", "peak_memory_mb", "threads", "git_commit", "finished")
+]
+"""What a cell costs and where it was computed. It differs from run to run and stands in a table of its own, so that
+the scores of the same command are the same file."""
+
+STEP_COLUMNS = ["key", "step", "objective", "clustering", "fairness"]
+SCORE_COLUMNS = [
+    *("dataset", "method", "n_clusters", "lam", "seed", "status", "reason"),
+    *("n_rows", "n_features", "n_groups"),
+    *METRICS,
+    *("counts", "objective", "n_iter", "converged", "estimator", "warnings", "params", "random_state"),
+    *("data_hash", "fingerprint", "key"),
+]
+_NUMBERS = ["lam", "objective", "n_iter", *METRICS, *(c for c in RUN_COLUMNS if c != "git_commit")]
+_IDENTITY = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
+_ROWS_AT_ONCE = 20_000
+
+
+def load_cells(packs: Iterable[str | Path]) -> pd.DataFrame:
+    """The cells in the outputs of fit jobs.
+
+    Parameters
+    ----------
+    packs : iterable of path
+
+    Returns
+    -------
+    DataFrame
+        `SCORE_COLUMNS` and, of `RUN_COLUMNS`, all but wall_seconds, which is called `seconds`; nll, soft_delta,
+        min_distance and accuracy (NaN where a cell has none); `pack`, the file of the cell.
+    """
+    rows = [
+        {**_row(entry.record), "pack": str(pack)} for pack in map(Path, packs) for entry in read_pack(pack)
+    ]
+    return _with_more(_frame(rows, [*SCORE_COLUMNS, *RUN_COLUMNS, "pack"]))
+
+
+def load_scores(scores: Path) -> pd.DataFrame:
+    """The same for all cells of a run, from the gathered scores and what lies beside them; without `pack`."""
+    frame, runs = read_table(scores), read_table(scores.with_name("runs.parquet"))
+    costs = runs.drop(columns=[name for name in _IDENTITY if name != "key"])
+    if len(costs) == len(frame) and (costs.key.fillna("") == frame.key.fillna("")).all():
+        return _with_more(pd.concat([frame, costs.drop(columns="key")], axis=1))
+    return _with_more(frame.merge(costs[costs.key.notna()].drop_duplicates("key"), on="key", how="left"))
+
+
+def load_steps(packs: Iterable[str | Path]) -> pd.DataFrame:
+    """The outer steps of all cells: key, step, objective, clustering, fairness, and what else a history has."""
+    rows = [
+        {"key": entry.record["key"], **step}
+        for pack in map(Path, packs)
+        for entry in read_pack(pack)
+        for step in entry.record.get("history", [])
+    ]
+    frame = pd.DataFrame(rows)
+    return frame.reindex(columns=[*STEP_COLUMNS, *(c for c in frame.columns if c not in STEP_COLUMNS)])
+
+
+def labels_of(pack: str | Path, key: str) -> np.ndarray | None:
+    """Labels of one cell, shape (n_samples,); None if the file does not have them."""
+    entry = salvage(Path(pack)).get(key)
+    return None if entry is None else entry.labels()
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """A table of the results, written as Parquet.
+
+    Raises
+    ------
+    ValueError
+        The file is damaged.
+    """
+    try:
+        # Not by path: pyarrow would map the file, and replacing a file while it is mapped would crash.
+        return pq.read_table(io.BytesIO(path.read_bytes()), page_checksum_verification=True).to_pandas()
+    except (OSError, pa.ArrowException) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}). Fix: delete it and run again; finished fits are kept"
+        ) from None
+
+
+def gather_scores(
+    packs: Sequence[Path], scores: Path, runs: Path, lost: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """Join all cells into the tidy tables, as Parquet and CSV, a part at a time.
+
+    Parameters
+    ----------
+    packs : sequence of Path
+        Outputs of fit jobs, in the order of the configuration.
+    scores, runs : Path
+        Paths without ending: scores hold what is reproducible, runs what a cell cost.
+    lost : iterable of mapping
+        Records of cells whose job has died.
+
+    Returns
+    -------
+    dict
+        The summary: cells, by_status, and missing: dataset, method, status, reason, cells.
+    """
+    by_status: dict[str, int] = {}
+    missing: dict[tuple[str, str, str, str], int] = {}
+
+    def rows() -> Iterable[dict[str, Any]]:
+        for pack in packs:
+            yield from (entry.record for entry in read_pack(pack))
+        yield from lost  # type: ignore[misc]
+
+    with (
+        _TableWriter(scores, SCORE_COLUMNS) as of_scores,
+        _TableWriter(runs, [*_IDENTITY, *RUN_COLUMNS]) as of_runs,
+    ):
+        part: list[dict[str, Any]] = []
+
+        def write() -> None:
+            frame = _frame(part, [*SCORE_COLUMNS, *RUN_COLUMNS])
+            of_scores.write(frame)
+            of_runs.write(frame)
+            part.clear()
+
+        for record in rows():
+            status = record["status"]
+            by_status[status] = by_status.get(status, 0) + 1
+            if status != "ok":
+                at = (record["dataset"], record["method"], status, record["reason"])
+                missing[at] = missing.get(at, 0) + 1
+            part.append(_row(record))
+            if len(part) >= _ROWS_AT_ONCE:
+                write()
+        write()
+    return {
+        "cells": sum(by_status.values()),
+        "by_status": by_status,
+        "missing": [
+            {"dataset": d, "method": m, "status": s, "reason": r, "cells": n} for (d, m, s, r), n in missing.items()
+        ],
+    }
+
+
+class _TableWriter:
+    """A table written in parts, as Parquet and as CSV."""
+
+    def __init__(self, stem: Path, columns: list[str]) -> None:
+        self._columns = columns
+        self._files = [atomic_write(stem.with_suffix(ending)) for ending in (".parquet", ".csv")]
+        self._writer: Any = None
+
+    def __enter__(self) -> _TableWriter:
+        self._parquet, self._csv = (file.__enter__() for file in self._files)
+        return self
+
+    def write(self, frame: pd.DataFrame) -> None:
+        part = frame[self._columns]
+        table = pa.Table.from_pandas(part, schema=self._writer and self._writer.schema, preserve_index=False)
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(
+                self._parquet, _nullable(table.schema), write_page_checksum=True, compression="zstd"
+            )
+        self._writer.write_table(table.cast(self._writer.schema))
+        part.to_csv(self._csv, index=False, header=self._csv.tell() == 0)
+
+    def __exit__(self, *error: Any) -> None:
+        if self._writer is not None and error[0] is None:
+            self._writer.close()
+        for file in reversed(self._files):
+            file.__exit__(*error)
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    """A schema in which a column without any value in the first part may hold text in a later one."""
+    fields = [pa.field(f.name, pa.string()) if pa.types.is_null(f.type) else f for f in schema]
+    return pa.schema(fields)
+
+
+def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=columns)
+    frame[_NUMBERS] = frame[_NUMBERS].astype(float)
+    for name in ("n_rows", "n_features", "n_groups"):
+        frame[name] = frame[name].astype("Int64")
+    frame["converged"] = frame["converged"].astype("boolean")
+    return frame
+
+
+def _with_more(frame: pd.DataFrame) -> pd.DataFrame:
+    stated = [json.loads(text) if isinstance(text, str) else {} for text in frame["estimator"]]
+    found = {
+        name: pd.Series([one.get(attribute) for one in stated], index=frame.index, dtype=float)
+        for name, attribute in STATED.items()
+    }
+    frame = frame.assign(**found, accuracy=1 - frame["clustering_error"])
+    return frame.rename(columns={"wall_seconds": "seconds"})
+
+
+def _row(record: Mapping[str, Any]) -> dict[str, Any]:
+    estimator = record.get("estimator", {})
+    history = record.get("history") or [{}]
+    return {
+        **{name: record.get(name) for name in [*SCORE_COLUMNS, *RUN_COLUMNS]},
+        **record.get("metrics", {}),
+        "lam": _number(record["params"].get("lam")),
+        "counts": json.dumps(record["counts"]) if "counts" in record else None,
+        "params": canonical_json(record["params"]),
+        "estimator": json.dumps(estimator, sort_keys=True),
+        "warnings": "; ".join(record.get("warnings", [])),
+        "objective": _number(history[-1].get("objective")),
+        "n_iter": _number(estimator.get("n_iter_")),
+        "converged": estimator.get("converged_"),
+    }
+
+
+def _number(value: Any) -> float:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return float(value) if is_number else np.nan

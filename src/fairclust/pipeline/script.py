@@ -1,0 +1,173 @@
+"""What every Snakemake script does: run a function of this package under its rule's threads, into its rule's log.
+
+Imports nothing heavy: thread settings must be in place before NumPy and numba are imported, and where there is an
+import server (see `import_server`) this process only waits for its answer.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+
+_FULL = "\nThe disk is full. Finished fits are kept: make room, then run the same command again."
+
+
+class JobFailed(SystemExit):
+    """Ends a script with the message alone; the traceback is in its log."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A Snakemake job as plain data.
+
+    Attributes
+    ----------
+    rule : str
+    input : mapping
+        Name of an input to its paths; unnamed ones under the empty name.
+    output : list of str
+    params, wildcards, resources : mapping
+    threads : int
+    log : str
+    folder : str
+        The working folder.
+    config : mapping
+        The configuration as Snakemake has it, all layers merged.
+    """
+
+    rule: str
+    input: Mapping[str, list[str]]
+    output: list[str]
+    params: Mapping[str, Any]
+    wildcards: Mapping[str, str]
+    resources: Mapping[str, Any]
+    threads: int
+    log: str
+    folder: str
+    config: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, snakemake: Any) -> Job:
+        """Out of the object that Snakemake hands to scripts."""
+        named = {name: _paths(value) for name, value in snakemake.input.items()}
+        n_named = sum(len(paths) for paths in named.values())
+        return cls(
+            rule=snakemake.rule,
+            input={**named, "": [str(path) for path in snakemake.input][: len(snakemake.input) - n_named]},
+            output=[str(path) for path in snakemake.output],
+            params=dict(snakemake.params.items()),
+            wildcards=dict(snakemake.wildcards.items()),
+            resources=dict(snakemake.resources.items()),
+            threads=snakemake.threads,
+            log=str(snakemake.log[0]),
+            folder=str(Path.cwd()),
+            config=dict(snakemake.config),
+        )
+
+
+def _paths(value: Any) -> list[str]:
+    return [str(value)] if isinstance(value, str | Path) else [str(path) for path in value]
+
+
+def die_with(parent: int) -> None:
+    """End this process when its parent is killed, so that no orphan goes on writing (Linux)."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    # The parent may have been killed before this process asked to be told.
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def main(snakemake: Any, function: str) -> None:
+    """Run a function for a Snakemake job.
+
+    Parameters
+    ----------
+    snakemake : object
+        The one that Snakemake hands to scripts.
+    function : str
+        ``package.module:function``; it is called with the `Job`.
+
+    Raises
+    ------
+    JobFailed
+        For any error, after its traceback went to the log.
+    """
+    die_with(os.getppid())
+    if not _main_process_lives():
+        raise JobFailed(1)
+    job = Job.of(snakemake)
+    address = os.environ.get("FAIRCLUST_IMPORT_SERVER")
+    if address:
+        from fairclust.pipeline.import_server import ServerGone, ask
+
+        with suppress(ServerGone):
+            message = ask(address, job, function)
+            if message:
+                raise JobFailed(message)
+            return
+    for variable in _THREAD_VARIABLES:
+        os.environ[variable] = str(job.threads)
+    message = run(job, function)
+    if message:
+        raise JobFailed(message)
+
+
+def _main_process_lives() -> bool:
+    """Whether Snakemake's main process is there; it may have been killed before the first line here ran."""
+    main_process = os.environ.get("FAIRCLUST_MAIN_PROCESS")
+    if main_process is None:
+        return True
+    try:
+        os.kill(int(main_process), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def run(job: Job, function: str) -> str:
+    """Run a function for a job in this process.
+
+    Returns
+    -------
+    str
+        What went wrong; empty if nothing did.
+    """
+    sys.path.insert(0, job.folder)  # classes of the user's own, beside the Snakefile
+    log = Path(job.log)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("w", buffering=1) as file:
+            try:
+                with redirect_stdout(file), redirect_stderr(file):
+                    module, _, name = function.partition(":")
+                    getattr(importlib.import_module(module), name)(job)
+            except Exception:
+                with suppress(OSError):  # a full disk has no room for it either
+                    traceback.print_exc(file=file)
+                raise
+    except Exception as error:
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = _FULL if full else ""
+        return f"{job.rule}: {type(error).__name__}: {error}{hint}\n(full trace: {log})"
+    return ""

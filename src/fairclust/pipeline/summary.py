@@ -1,0 +1,103 @@
+"""The end of a run: what was done, what is missing and why, and what the pipeline itself cost."""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fairclust.pipeline.cell_store import atomic_write
+from fairclust.pipeline.provenance import provenance
+
+
+def write_summary(summary: dict[str, Any], settings: dict[str, Any], output: Path, origin: Path) -> None:
+    """Write the counts of cells, and where everything comes from.
+
+    Parameters
+    ----------
+    summary : dict
+        From `scores.gather_scores`.
+    settings : dict
+        The configuration of the run, kept with the provenance.
+    output, origin : Path
+        JSON of counts and missing cells; JSON of versions, commit, machine and configuration.
+    """
+    with atomic_write(output) as file:
+        file.write(json.dumps(summary, indent=2).encode())
+    with atomic_write(origin) as file:
+        file.write(json.dumps({**provenance(), "config": settings}, indent=2, default=str).encode())
+
+
+def describe(summary: Path) -> list[str]:
+    """Lines for the terminal: counts, then one line per reason for missing cells."""
+    found = json.loads(Path(summary).read_text())
+    counts = ", ".join(f"{n} {status}" for status, n in sorted(found["by_status"].items()))
+    lines = [f"{found['cells']} cells: {counts}"]
+    reasons: dict[tuple[str, str, str], list[str]] = {}
+    for item in found["missing"]:
+        at = (item["dataset"], item["status"], item["reason"])
+        reasons.setdefault(at, []).append(f"{item['method']} ({item['cells']})")
+    for (dataset, status, reason), methods in reasons.items():
+        lines.append(f"  {status}: {dataset}, {', '.join(methods)}: {brief(reason)}")
+        lines += [f"    {line}" for line in reason.splitlines()[1:] if line.startswith("Fix: ")]
+    return lines
+
+
+def brief(reason: str) -> str:
+    """The first line of a reason, which the places that were tried may follow."""
+    return reason.partition("\n")[0].removesuffix(" Tried:") or "no reason given"
+
+
+def job_seconds(benchmarks: Iterable[Path], began: float = 0.0) -> dict[str, float]:
+    """Wall seconds of the jobs of each rule, from the files that Snakemake's `benchmark:` wrote since `began`."""
+    found: dict[str, float] = {}
+    for path in benchmarks:
+        if path.stat().st_mtime < began:
+            continue
+        with path.open(newline="") as file:
+            for row in csv.DictReader(file, delimiter="\t"):
+                rule = path.relative_to(next(p for p in path.parents if p.name == "benchmarks")).parts[0]
+                found[rule] = found.get(rule, 0.0) + float(row["s"])
+    return found
+
+
+def describe_times(runs: Path, benchmarks: Iterable[Path], began: float) -> list[str]:
+    """What this run spent on fitting, and what the pipeline added.
+
+    Parameters
+    ----------
+    runs : Path
+        Parquet with the cost of every cell.
+    benchmarks : iterable of Path
+        Files of Snakemake's `benchmark:`.
+    began : float
+        When Snakemake was started, in seconds since the epoch.
+    """
+    from fairclust.pipeline.scores import read_table
+
+    frame = read_table(runs)
+    fitted = frame[frame.finished >= began]
+    fit = float(fitted.wall_seconds.sum())
+    jobs = sum(job_seconds(benchmarks, began).values())
+    added = max(0.0, jobs - fit)
+    share = f" ({100 * added / fit:.0f} % of it)" if fit else ""
+    return [
+        f"{len(fitted)} cells fitted in this run, {len(frame) - len(fitted)} taken as they were",
+        f"fitting {fit:.1f} s; starting, compiling, reading, scoring and drawing {added:.1f} s{share}; "
+        f"from start to end {time.time() - began:.1f} s",
+    ]
+
+
+def require_complete(summary: Path) -> None:
+    """Raise if any cell of the run is not ok.
+
+    Raises
+    ------
+    RuntimeError
+        Lists what is missing and why.
+    """
+    if json.loads(Path(summary).read_text())["missing"]:
+        raise RuntimeError("strict: true, and not every cell is ok\n" + "\n".join(describe(summary)))

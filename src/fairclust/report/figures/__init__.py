@@ -1,0 +1,96 @@
+"""The figures of papers and of a run, from cells, their steps and their labels; nothing is fitted here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from fairclust.pipeline.papers import FigureSpec, MatchSpec
+from fairclust.report.figures.clusters import plot_clusters, plot_group_shares
+from fairclust.report.figures.drawing import Material, Sheet
+from fairclust.report.figures.fronts import plot_bands, plot_front
+from fairclust.report.figures.lines import plot_by_size, plot_cost_by_k, plot_lam_tradeoff, plot_metric_by_k
+from fairclust.report.figures.steps import plot_convergence, plot_terms
+from fairclust.report.names import Names
+
+PLOTS: dict[str, Callable[[Material], Sheet]] = {
+    "front": plot_front,
+    "bands": plot_bands,
+    "lam_tradeoff": plot_lam_tradeoff,
+    "cost_by_k": plot_cost_by_k,
+    "metric_by_k": plot_metric_by_k,
+    "by_size": plot_by_size,
+    "convergence": plot_convergence,
+    "terms": plot_terms,
+    "clusters": plot_clusters,
+    "group_shares": plot_group_shares,
+}
+"""The plots that a figure of a paper can name."""
+
+NEEDS_Y = ("front", "bands", "lam_tradeoff", "cost_by_k", "metric_by_k", "by_size")
+NEEDS_X = ("front", "bands")
+
+
+def draw(material: Material) -> Sheet:
+    """The figure that the material's specification asks for.
+
+    Raises
+    ------
+    ValueError
+        There is no such plot, or its specification lacks an axis.
+    """
+    spec = material.spec
+    if spec.plot not in PLOTS:
+        raise ValueError(f"there is no plot {spec.plot!r}; known are {', '.join(PLOTS)}")
+    for axis, plots in (("x", NEEDS_X), ("y", NEEDS_Y)):
+        if spec.plot in plots and not getattr(spec, axis):
+            raise ValueError(f"the plot {spec.plot!r} of the figure {spec.title!r} needs `{axis}`")
+    return PLOTS[spec.plot](material)
+
+
+def make_figure(
+    spec: FigureSpec,
+    match: MatchSpec | None,
+    reported: pd.DataFrame | None,
+    cells: pd.DataFrame,
+    steps: pd.DataFrame,
+    planes: Mapping[str, Path],
+    names: Names,
+    stem: Path,
+    formats: Sequence[str],
+) -> None:
+    """Draw a figure and write it.
+
+    Parameters
+    ----------
+    spec : FigureSpec
+    match : MatchSpec, optional
+        How the table that `spec.table` names chooses settings.
+    reported : DataFrame, optional
+        The paper's reported values, shown where `spec.table` names a table.
+    cells : DataFrame
+        From `scores.load_cells`; other data sets, methods and K than those of `spec` are left out.
+    steps : DataFrame
+        From `scores.load_steps`.
+    planes : mapping
+        Data set to the folder of its prepared, unscaled points, for plots that show points.
+    names : Names
+    stem : Path
+        The file without its ending.
+    formats : sequence of str
+        Endings: png, pdf, svg.
+
+    Raises
+    ------
+    ValueError
+        There is no such plot, or its specification lacks an axis.
+    """
+    mine = cells.dataset.isin(spec.datasets)
+    if spec.methods:
+        mine &= cells.method.isin(spec.methods)
+    if spec.n_clusters:
+        mine &= cells.n_clusters.isin(spec.n_clusters)
+    material = Material(spec, match, reported, cells[mine], steps, planes, names)
+    draw(material).save(Path(stem), formats)

@@ -1,0 +1,147 @@
+"""Plots of single clusterings: the points of a plane, and the shares of the groups in every cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import wrap
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+from fairclust.datasets.errors import DatasetSkipped
+from fairclust.datasets.store import PreparedDataset, load_prepared
+from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.scores import labels_of
+from fairclust.report.figures.drawing import COLOURS, MARKS, SOFT, Material, Sheet, at_lam, column_label
+from fairclust.report.redaction import redact_text
+from fairclust.report.selection import Choice, choose, reported_level
+
+# Beyond this many points a PDF holds a picture of them: as shapes they would take megabytes.
+_MAX_SHAPES = 5_000
+
+
+def _choices(material: Material) -> Iterator[tuple[str, int | None, str, Choice]]:
+    """The setting of every method on every data set.
+
+    It is chosen as in the table that the figure names. Without a table it has the lambda that the figure
+    names, or else the largest.
+    """
+    spec = material.spec
+    for dataset, k, cells in material.instances(first_k=True):
+        for method in spec.methods or material.methods(cells):
+            of, level = cells[cells.method == method], None
+            if not spec.table or spec.lam is not None:
+                of = at_lam(of, spec.lam)
+            if material.match is not None and material.reported is not None and spec.table:
+                level = reported_level(
+                    material.match, spec.table, material.reported, dataset, method, n_clusters=k
+                )
+            yield dataset, k, method, choose(of, level, material.match)
+
+
+def plot_clusters(material: Material) -> Sheet:
+    """The points of a plane: colour is the cluster, shape the group, a panel for each data set and method.
+
+    Each panel shows the best start of the setting. The points are drawn unscaled, though the methods see
+    them scaled. `y` names the metrics that stand below each panel.
+    """
+    choices = list(_choices(material))
+    per_dataset = max((sum(c[0] == name for c in choices) for name in material.spec.datasets), default=1)
+    sheet = Sheet(material.spec.title, min(4, max(1, per_dataset)), (2.6, 2.4))
+    planes = {dataset: _load_plane(material.planes.get(dataset)) for dataset in material.spec.datasets}
+    for dataset, k, method, choice in choices:
+        axes = sheet.add(material.title(dataset, k, method))
+        data, reason = planes[dataset]
+        if data is None or choice.cell is None:
+            sheet.say(axes, reason or choice.note)
+            continue
+        labels = labels_of(Path(choice.cell.pack), str(choice.cell.key))
+        if labels is None or len(labels) != len(data.X):
+            sheet.say(axes, "the cell's labels are not in its pack")
+            continue
+        _draw_points(axes, data, labels)
+        values = [
+            f"{column_label(name)} {choice.cell[name]:,.{COLUMNS[name].decimals}f}"
+            for name in material.spec.y or ("fairness_ratio", "sse")
+            if name in choice.cell and pd.notna(choice.cell[name])
+        ]
+        axes.set_xlabel("\n".join([", ".join(values), *wrap(choice.setting, 44)[:2]]), fontsize=8)
+        for number, group in enumerate(data.group_names):
+            mark = MARKS[number % len(MARKS)]
+            handle = Line2D([], [], color=SOFT, linestyle="", marker=mark)
+            sheet.legend.setdefault(group, handle)
+    for dataset in material.spec.datasets:
+        if not any(choice[0] == dataset for choice in choices):
+            sheet.say(sheet.add(material.title(dataset)), planes[dataset][1] or "no cell was run")
+    sheet.note("colour is the cluster, shape the group; of each setting the start with the lowest objective")
+    return sheet
+
+
+def _draw_points(axes: Axes, data: PreparedDataset, labels: np.ndarray) -> None:
+    for group in range(len(data.group_names)):
+        of = data.groups == group
+        axes.scatter(
+            *data.X[of].T,
+            c=[COLOURS[label % len(COLOURS)] for label in labels[of]],
+            marker=MARKS[group % len(MARKS)],
+            s=10,
+            alpha=0.7,
+            linewidths=0,
+            rasterized=len(labels) > _MAX_SHAPES,
+        )
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_aspect("equal", adjustable="datalim")
+
+
+def _load_plane(folder: Path | None) -> tuple[PreparedDataset | None, str]:
+    """Points with two columns, or None and why there are none."""
+    if folder is None:
+        return None, "the points were not prepared"
+    try:
+        data = load_prepared(Path(folder))
+    except DatasetSkipped as skipped:
+        return None, redact_text(str(skipped))
+    if data.X.shape[1] != 2:
+        return None, f"the points have {data.X.shape[1]} features, not two"
+    return data, ""
+
+
+def plot_group_shares(material: Material) -> Sheet:
+    """Shares of the groups in every cluster beside those of the data, a panel for each data set and method."""
+    choices = list(_choices(material))
+    sheet = Sheet(material.spec.title, min(4, max(1, len(choices))), (3.0, 2.4))
+    for dataset, k, method, choice in choices:
+        cell = choice.cell
+        if cell is None or not isinstance(cell.counts, str):
+            sheet.say(sheet.add(material.title(dataset, k, method)), choice.note or "the cell has no counts")
+            continue
+        lam = f", λ = {cell.lam:g}" if pd.notna(cell.lam) else ""
+        axes = sheet.add(material.title(dataset, k, method) + lam)
+        _draw_shares(sheet, axes, json.loads(cell.counts))
+    for dataset in material.spec.datasets:
+        if not any(choice[0] == dataset for choice in choices):
+            sheet.say(sheet.add(material.title(dataset)), "no cell was run")
+    sheet.note("below the bars: rows of the cluster; of each setting the start with the lowest objective")
+    return sheet
+
+
+def _draw_shares(sheet: Sheet, axes: Axes, table: dict[str, list[int]]) -> None:
+    counts = np.array(list(table.values()), dtype=float)
+    counts = counts[:, counts.sum(axis=0) > 0]
+    columns = np.column_stack([counts.sum(axis=1), counts])
+    shares = columns / columns.sum(axis=0)
+    # Two clusters may have one size: bars are placed by number, not by their text.
+    places, bottom = np.arange(columns.shape[1]), np.zeros(columns.shape[1])
+    for number, (group, row) in enumerate(zip(table, shares, strict=True)):
+        bars = axes.bar(places, row, bottom=bottom, color=COLOURS[number % len(COLOURS)], width=0.8)
+        sheet.legend.setdefault(group, bars)
+        bottom += row
+    names = ["all", *(f"{size:,.0f}" for size in columns.sum(axis=0)[1:])]
+    axes.set_xticks(places, names, fontsize=7, rotation=90 if len(names) > 6 else 0)
+    axes.set_ylabel("Share of the groups")
+    axes.grid(False)

@@ -1,0 +1,292 @@
+"""What all plots share: the material that they are made of, and the sheet of panels that they draw on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+import matplotlib
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from fairclust.pipeline.cell_store import atomic_write
+from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.papers import FigureSpec, MatchSpec
+from fairclust.report import looks
+from fairclust.report.names import Names
+from fairclust.report.redaction import redact_text
+
+COLOURS = looks.COLOURS
+MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
+STEP_LABELS = {"objective": "Objective", "clustering": "Clustering term", "fairness": "Fairness term"}
+SOFT = "0.35"
+
+matplotlib.rcParams.update(
+    {
+        "font.size": 10,
+        "axes.titlesize": 10,
+        "axes.spines.top": False,
+        "axes.grid": True,
+        "grid.alpha": 0.25,
+        # Random ids in a file would make every rerun look like a change.
+        "svg.hashsalt": "fairclust",
+    }
+)
+
+# Inches around the axes of one panel, and widths of letters at the legend's and the notes' font sizes.
+_LEFT, _RIGHT, _TOP, _BOTTOM, _TITLE = 0.78, 0.22, 0.36, 0.58, 0.42
+_LETTER, _LINE = 0.068, 0.17
+
+
+def column_label(name: str) -> str:
+    """A column's name for readers."""
+    return COLUMNS[name].label if name in COLUMNS else STEP_LABELS.get(name, name)
+
+
+def with_direction(name: str) -> str:
+    """A column's name for an axis, and which values are better."""
+    direction = COLUMNS[name].direction if name in COLUMNS else "none"
+    return column_label(name) + (f" ({direction} is better)" if direction != "none" else "")
+
+
+def count_starts(cells: pd.DataFrame) -> str:
+    """How many starts (seeds) there are, in words."""
+    number = cells.seed.nunique()
+    return "one start" if number == 1 else f"{number} starts"
+
+
+@dataclass
+class Sheet:
+    """A figure of panels of one size, with one legend and the notes below all of them.
+
+    Sizes are in inches and known before anything is drawn. That is why no layout engine is needed, which
+    would draw every figure twice.
+
+    Attributes
+    ----------
+    title : str
+    n_columns : int
+    size : tuple of float
+        Width and height of the axes of one panel, in inches.
+    wide : bool
+        Whether panels have a second vertical axis on their right.
+    """
+
+    title: str
+    n_columns: int
+    size: tuple[float, float] = (3.5, 2.6)
+    wide: bool = False
+    figure: Figure = field(default_factory=Figure)
+    panels: list[Axes] = field(default_factory=list)
+    legend: dict[str, Any] = field(default_factory=dict)
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def add(self, title: str, share: Axes | None = None) -> Axes:
+        """The next panel, row by row; `share` is a panel that has the same axes."""
+        axes = self.figure.add_axes((0, 0, 1, 1), label=str(len(self.panels)), sharex=share, sharey=share)
+        axes.set_title("\n".join(wrap(title, int(self.size[0] / 0.085))))
+        self.panels.append(axes)
+        return axes
+
+    def note(self, text: str) -> None:
+        """A sentence below the panels, once."""
+        if text:
+            self.notes[text] = None
+
+    def say(self, axes: Axes, reason: str) -> None:
+        """Write into a panel why it has no data."""
+        axes.set_axis_off()
+        lines = wrap(reason, int(self.size[0] / 0.085))[:8]
+        text = "\n".join(["nothing to show:", *lines])
+        axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, fontsize=9)
+
+    def lay_out(self) -> Figure:
+        """Give the panels, the legend and the notes their places."""
+        count = max(1, len(self.panels))
+        n_columns = min(self.n_columns, count)
+        right = _LEFT if self.wide else _RIGHT
+        cell = (_LEFT + self.size[0] + right, _TOP + self.size[1] + _BOTTOM)
+        # Titles and notes of a single panel need some width too.
+        width = max(cell[0] * n_columns, 5.2)
+        title = wrap(self.title, int(width / 0.1))
+        notes = [line for note in self.notes for line in wrap(note, int(width / 0.062))]
+        longest = max(map(len, self.legend), default=0)
+        per_line = max(1, min(len(self.legend), int((width - 0.3) / (0.5 + _LETTER * longest))))
+        legend = -(-len(self.legend) // per_line) * _LINE + 0.15 if self.legend else 0.0
+        below = legend + _LINE * len(notes) + 0.1
+        above = _TITLE + 0.2 * max(0, len(title) - 1)
+        height = above + cell[1] * -(-count // n_columns) + below
+        self.figure.set_size_inches(width, height)
+        for number, axes in enumerate(self.panels):
+            row, column = divmod(number, n_columns)
+            x = column * cell[0] + _LEFT
+            y = height - above - (row + 1) * cell[1] + _BOTTOM
+            place = (x / width, y / height, self.size[0] / width, self.size[1] / height)
+            axes.set_position(place)
+        self.figure.suptitle("\n".join(title), y=1 - 0.1 / height, va="top", fontsize=11)
+        if self.legend:
+            self.figure.legend(
+                list(self.legend.values()), list(self.legend), loc="upper left", ncols=per_line,
+                bbox_to_anchor=(0.1 / width, below / height), fontsize=8, frameon=False, borderaxespad=0,
+                columnspacing=1.2, handletextpad=0.5,
+            )  # fmt: skip
+        if notes:
+            y = (_LINE * len(notes) + 0.05) / height
+            self.figure.text(0.15 / width, y, "\n".join(notes), fontsize=8, color=SOFT, va="top", linespacing=1.3)
+        return self.figure
+
+    def save(self, stem: Path, formats: Sequence[str]) -> None:
+        """Write the figure; the same figure is the same file."""
+        self.lay_out()
+        for kind in formats:
+            metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
+            with atomic_write(stem.with_name(f"{stem.name}.{kind}")) as file:
+                self.figure.savefig(file, format=kind, metadata=metadata, dpi=150)
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a plot is made of; the arguments of `make_figure`."""
+
+    spec: FigureSpec
+    match: MatchSpec | None
+    reported: pd.DataFrame | None
+    cells: pd.DataFrame
+    steps: pd.DataFrame
+    planes: Mapping[str, Path]
+    names: Names
+
+    def look(self, method: str) -> tuple[str, str]:
+        """Colour and mark of a method."""
+        colour, shape = looks.look(self.names.look(method))
+        return COLOURS[colour], MARKS[shape]
+
+    def option(self, name: str, default: Any) -> Any:
+        """What the figure's file says under `options`."""
+        return self.spec.options.get(name, default)
+
+    def label(self, name: str, *, direction: bool = True) -> str:
+        """A metric or term for an axis, under the name that the figure's file gives it."""
+        given = dict(self.option("labels", {})).get(name)
+        return str(given or (with_direction(name) if direction else column_label(name)))
+
+    def of_datasets(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Every data set of the figure and its cells."""
+        for dataset in self.spec.datasets:
+            yield dataset, self.cells[self.cells.dataset == dataset]
+
+    def instances(self, *, first_k: bool = False) -> Iterator[tuple[str, int | None, pd.DataFrame]]:
+        """Every data set and K with its cells; no K where the data set has no cells.
+
+        Parameters
+        ----------
+        first_k : bool
+            Only the smallest K of a data set, unless the figure's file names values of K.
+        """
+        for dataset, cells in self.of_datasets():
+            ks = sorted(int(k) for k in cells.n_clusters.unique())
+            for k in (ks[:1] if first_k and not self.spec.n_clusters else ks) or [None]:
+                yield dataset, k, cells if k is None else cells[cells.n_clusters == k]
+
+    def title(self, dataset: str, k: int | None = None, method: str = "") -> str:
+        """A panel's title."""
+        parts = [self.names.dataset(dataset), self.names.method(method) if method else ""]
+        return ", ".join(filter(None, [*parts, f"K = {k}" if k is not None else ""]))
+
+    def methods(self, cells: pd.DataFrame) -> list[str]:
+        """Methods of cells, in the run's order."""
+        return list(self.names.in_order(cells.method.unique()))
+
+    def reported_points(self, dataset: str, k: int | None, x: str, y: str) -> dict[str, pd.DataFrame]:
+        """The paper's values of two metrics, by method: columns value_x and value_y."""
+        if self.reported is None or not self.spec.table:
+            return {}
+        of = self.reported
+        of = of[(of.dataset == dataset) & (of.n_clusters == k)].dropna(subset=["value"])
+
+        def values(metric: str) -> pd.DataFrame:
+            found = of[of.metric == metric]
+            mine = found[found.table == self.spec.table]
+            # Some papers have the cost and the fairness in two tables.
+            return (mine if len(mine) else found)[["method", "lam", "value"]]
+
+        points = values(x).merge(values(y), on=["method", "lam"], suffixes=("_x", "_y"))
+        return {str(method): found for method, found in points.groupby("method")}
+
+
+def why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
+    """Why cells have nothing to show.
+
+    Parameters
+    ----------
+    cells : DataFrame
+    names : iterable of str
+        The columns that were to be shown.
+    """
+    if cells.empty:
+        return "no cell was run"
+    bad = cells[cells.status != "ok"]
+    if len(bad) == len(cells):
+        first = bad.iloc[0]
+        reason = redact_text(str(first.reason or "").partition("\n")[0].removesuffix(" Tried:"))
+        return f"{first.status}: {reason or 'no reason given'}"
+    ok = cells[cells.status == "ok"]
+    absent = [name for name in names if name not in ok or ok[name].isna().all()]
+    if absent:
+        return f"no cell has a value of {', '.join(column_label(name) for name in absent)}"
+    return "no cell has a lambda" if ok.lam.isna().all() else "no cell has finite values"
+
+
+def finite(cells: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """Cells that ended well and have finite values of all of `names`."""
+    ok = cells[cells.status == "ok"]
+    for name in names:
+        if name not in ok:
+            return ok[:0]
+        values = ok[name].astype(float)
+        ok = ok[values.notna() & (values.abs() != float("inf"))]
+    return ok
+
+
+def at_lam(cells: pd.DataFrame, limit: float | None) -> pd.DataFrame:
+    """Cells of one method at the largest lambda that is not above the limit; all cells without lambda."""
+    lams = cells.lam.dropna()
+    if lams.empty:
+        return cells
+    below = lams if limit is None else lams[lams <= limit * (1 + 1e-9)]
+    return cells[cells.lam == below.max()]
+
+
+def mean_and_spread(cells: pd.DataFrame, by: str, name: str) -> pd.DataFrame:
+    """Mean and standard deviation over the starts, for every value of `by` in ascending order."""
+    grouped = cells.groupby(by)[name]
+    return pd.DataFrame({"mean": grouped.mean(), "sd": grouped.std(ddof=1).fillna(0.0)})
+
+
+def draw_band(axes: Axes, line: pd.DataFrame, colour: str, mark: str) -> Any:
+    """A line of means with a band of one standard deviation; returns the line."""
+    x, low, high = line.index.to_numpy(float), line["mean"] - line.sd, line["mean"] + line.sd
+    axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
+    return axes.plot(x, line["mean"], color=colour, marker=mark, markersize=4, linewidth=1.2)[0]
+
+
+def few_ticks(axes: Axes, *, whole_x: bool = False) -> None:
+    """At most six ticks below, on whole numbers if asked."""
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole_x))
+
+
+def note_starts(sheet: Sheet, cells: pd.DataFrame, ok: pd.DataFrame, what: str = "lines") -> None:
+    """Say how many starts the means are of, and how many cells are missing."""
+    if ok.empty:
+        return
+    if ok.seed.nunique() > 1:
+        sheet.note(f"{what}: means over {count_starts(ok)}, with a standard deviation to each side")
+    else:
+        sheet.note(f"{what}: one start")
+    bad = int((cells.status != "ok").sum())
+    sheet.note(f"{bad:,} of {len(cells):,} cells are missing" if bad else "")

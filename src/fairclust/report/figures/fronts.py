@@ -1,0 +1,205 @@
+"""Plots of a cost against fairness: one point for each setting of a method."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from fairclust.pipeline.columns import COLUMNS
+from fairclust.report.figures.drawing import (
+    SOFT,
+    Material,
+    Sheet,
+    few_ticks,
+    finite,
+    note_starts,
+    why_empty,
+)
+
+_COST_OF_GRAPHS = "ncut"
+
+
+def settings_means(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    """Means and standard deviations over the starts of every setting, the cheapest first.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        Cells of one method on one data set and K, with finite values.
+    x, y : str
+        Metrics; where the cost ties, the better fairness comes first.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by params: x, y, x_sd, y_sd, and front, which says that no other setting is better in both.
+    """
+    sign = -1 if _lower(y) else 1
+    grouped = cells.groupby("params")[[x, y]]
+    middle, spread = grouped.mean(), grouped.std(ddof=1).fillna(0.0)
+    found = pd.DataFrame({"x": middle[x], "y": middle[y], "x_sd": spread[x], "y_sd": spread[y]})
+    found = found.sort_values(["x", "y"], ascending=[True, sign < 0])
+    fair = sign * found.y
+    return found.assign(front=fair > fair.cummax().shift(fill_value=-np.inf))
+
+
+def plot_front(material: Material) -> Sheet:
+    """`x` (a cost) against each of `y` (fairness metrics), a panel for every data set and K.
+
+    A mark is the mean of a setting over its starts. A line joins the settings of a method that no other
+    setting of the method beats in both metrics; the other settings are faint. Hollow marks are the reported
+    values.
+    """
+    ys = material.spec.y
+    instances = list(material.instances())
+    n_columns = min(4, len(ys)) if len(ys) > 1 else min(3, len(instances))
+    sheet = Sheet(material.spec.title, n_columns, (3.7, 2.9))
+    for dataset, k, cells in instances:
+        for y in ys:
+            axes = sheet.add(material.title(dataset, k))
+            _draw_front(material, sheet, axes, cells, (dataset, k), y)
+    return sheet
+
+
+def _draw_front(
+    material: Material,
+    sheet: Sheet,
+    axes: Axes,
+    cells: pd.DataFrame,
+    instance: tuple[str, int | None],
+    y: str,
+) -> None:
+    x = material.spec.x
+    if finite(cells, x).empty and len(finite(cells, _COST_OF_GRAPHS)):
+        x = _COST_OF_GRAPHS
+    ok = finite(cells, x, y)
+    if ok.empty:
+        sheet.say(axes, why_empty(cells, (x, y)))
+        return
+    is_cost = x in COLUMNS and COLUMNS[x].is_cost
+    limit = _cost_limit(ok, x) if is_cost and not material.option("whole", False) else np.inf
+    reported = material.reported_points(*instance, x, y)
+    methods = material.methods(ok)
+    for number, method in enumerate(methods):
+        points = settings_means(ok[ok.method == method], x, y)
+        name = material.names.method(method)
+        colour, mark = material.look(method)
+        # Later marks are smaller, so that marks in one place are all seen.
+        style = {
+            "color": colour, "marker": mark, "markersize": 8 - 4 * number / max(1, len(methods) - 1),
+            "markeredgecolor": "0.25", "markeredgewidth": 0.5,
+        }  # fmt: skip
+        beyond = points[points.x > limit]
+        if len(beyond):
+            sheet.note(
+                f"{material.title(*instance)}: {name} has {len(beyond)} dearer settings than the panel shows, "
+                f"up to {beyond.x.max():,.5g}"
+            )
+            points = points[points.x <= limit]
+        # Of two measures of fairness no setting is beaten: there is nothing to trade.
+        front = points[points.front] if is_cost else points
+        others = points.drop(front.index)
+        if len(others):
+            sheet.note("faint: another setting of the same method is better in both metrics")
+        axes.plot(others.x, others.y, linestyle="", alpha=0.2, **style)
+        axes.errorbar(
+            front.x, front.y, front.y_sd, front.x_sd, fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.45
+        )
+        joined = ":" if is_cost and len(front) > 1 else ""
+        line = axes.plot(front.x, front.y, linestyle=joined, linewidth=1, **style)[0]
+        sheet.legend.setdefault(name, line)
+        if method in reported:
+            hollow = {"marker": mark, "markersize": 11, "markerfacecolor": "none", "markeredgecolor": colour}
+            of = reported[method]
+            axes.plot(of.value_x, of.value_y, linestyle="", markeredgewidth=1.5, **hollow)
+            sheet.note("hollow: reported by the paper")
+    axes.set_xlabel(material.label(x))
+    axes.set_ylabel(material.label(y))
+    few_ticks(axes)
+    if "x" in str(material.option("log", "")):
+        axes.set_xscale("log")
+    if "y" in str(material.option("log", "")):
+        axes.set_yscale("log")
+    note_starts(sheet, cells, ok, "marks")
+
+
+def _lower(metric: str) -> bool:
+    return metric in COLUMNS and COLUMNS[metric].direction == "lower"
+
+
+def _cost_limit(ok: pd.DataFrame, cost: str) -> float:
+    """A little above the methods that have several settings: one control far off would squeeze them."""
+    several = ok[ok.groupby("method").params.transform("nunique") > 1]
+    if several.empty:
+        return np.inf
+    highest = float(several.groupby(["method", "params"])[cost].mean().max())
+    return highest + 0.25 * abs(highest)
+
+
+def plot_bands(material: Material) -> Sheet:
+    """`x` against each of `y`, a panel for each method with the same axes, settings marked by their lambda.
+
+    A point is a mean over the starts with a standard deviation to each side. A line with a band joins the
+    means that no other mean of the method beats in both metrics.
+    """
+    x, ys = material.spec.x, material.spec.y
+    rows = [(*instance, y) for instance in material.instances(first_k=True) for y in ys]
+    asked = material.spec.methods
+    most = len(asked) or max((cells.method.nunique() for *_, cells, _ in rows), default=1)
+    sheet = Sheet(material.spec.title, max(1, most), (3.0, 2.5))
+    for dataset, k, cells, y in rows:
+        share, methods = None, asked or material.methods(cells)
+        for method in methods or [""]:
+            axes = sheet.add(material.title(dataset, k, method), share)
+            of = cells[cells.method == method]
+            ok = finite(of, x, y)
+            ok = ok[ok.lam.notna()]
+            if ok.empty:
+                sheet.say(axes, why_empty(of, (x, y)))
+                continue
+            share = share or axes
+            _draw_band_of_settings(material, axes, ok, y)
+            note_starts(sheet, of, ok, "points")
+        if share is not None:
+            # The panels of the row share the axis: it is known only after the last one has its points.
+            share.set_ylim(bottom=0)
+    sheet.note("numbers at the points: lambda")
+    return sheet
+
+
+def _draw_band_of_settings(material: Material, axes: Axes, ok: pd.DataFrame, y: str) -> None:
+    x = material.spec.x
+    points, names = settings_means(ok, x, y), _short_names(ok)
+    colour, mark = material.look(str(ok.method.iloc[0]))
+    axes.errorbar(
+        points.x, points.y, points.y_sd, points.x_sd,
+        linestyle="", marker=mark, markersize=5, color=colour, alpha=0.35, linewidth=1,
+    )  # fmt: skip
+    front = points[points.front]
+    axes.plot(front.x, front.y, color=colour, marker=mark, markersize=5)
+    axes.fill_between(
+        front.x, front.y - front.y_sd, front.y + front.y_sd, color=colour, alpha=0.18, linewidth=0
+    )
+    for params, point in points.iterrows():
+        axes.annotate(
+            names[str(params)], (point.x, point.y), textcoords="offset points", xytext=(4, 3), fontsize=6,
+            color=SOFT,
+        )  # fmt: skip
+    axes.set_xlabel(material.label(x))
+    axes.set_ylabel(material.label(y))
+    few_ticks(axes)
+
+
+def _short_names(cells: pd.DataFrame) -> dict[str, str]:
+    """Settings by their lambda, and by what else differs between them."""
+    found = {text: json.loads(text) for text in cells.params.unique()}
+    keys = sorted({key for params in found.values() for key in params} - {"lam"})
+    varied = [key for key in keys if len({str(params.get(key)) for params in found.values()}) > 1]
+    lams = cells.groupby("params").lam.first()
+    return {
+        text: ", ".join([f"{lams[text]:g}", *(str(params.get(key)) for key in varied)])
+        for text, params in found.items()
+    }

@@ -1,0 +1,173 @@
+"""Plots of a metric against lambda, K or the number of rows: lines of means over the starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from fairclust.report.figures.drawing import (
+    COLOURS,
+    MARKS,
+    Material,
+    Sheet,
+    at_lam,
+    column_label,
+    draw_band,
+    few_ticks,
+    finite,
+    mean_and_spread,
+    note_starts,
+    why_empty,
+)
+from fairclust.report.looks import look
+
+_LOGARITHMIC = ("seconds", "cpu_seconds")
+_WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective")
+"""Columns whose axis does not begin at zero."""
+
+
+def plot_lam_tradeoff(material: Material) -> Sheet:
+    """The first of `y` (left axis) and the second (right axis) against lambda, a panel for each data set, K, method."""
+    left, *others = material.spec.y
+    panels = [
+        (dataset, k, method, cells[cells.method == method])
+        for dataset, k, cells in material.instances()
+        for method in (material.spec.methods or material.methods(cells) or [""])
+    ]
+    sheet = Sheet(material.spec.title, min(3, len(panels)), (3.1, 2.5), wide=True)
+    for dataset, k, method, cells in panels:
+        axes = sheet.add(material.title(dataset, k, method))
+        ok = finite(cells, left)
+        ok = ok[ok.lam.notna()]
+        if ok.empty:
+            sheet.say(axes, why_empty(cells, (left,)))
+            continue
+        axes.set_xlabel("λ")
+        few_ticks(axes)
+        positive = ok.lam[ok.lam > 0]
+        if len(positive) and positive.max() > 100 * positive.min():
+            axes.set_xscale("symlog", linthresh=positive.min())
+        _draw_on(axes, ok, left, 0)
+        for right in others[:1]:
+            twin = axes.twinx()
+            twin.grid(False)
+            _draw_on(twin, finite(ok, right), right, 1)
+            twin.set_ylim(bottom=0)
+            without = len(ok) - len(finite(ok, right))
+            sheet.note(f"{column_label(right)} is infinite where a group is missing from a cluster" if without else "")
+        note_starts(sheet, cells, ok)
+    return sheet
+
+
+def _draw_on(axes: Axes, cells: pd.DataFrame, metric: str, number: int) -> None:
+    """A line against lambda in a colour of its own, which the axis takes too."""
+    draw_band(axes, mean_and_spread(cells, "lam", metric), COLOURS[number], MARKS[number])
+    axes.set_ylabel(column_label(metric), color=COLOURS[number])
+    axes.tick_params(axis="y", colors=COLOURS[number])
+
+
+def plot_cost_by_k(material: Material) -> Sheet:
+    """Each of `y` against K, a line for every lambda, a panel for each data set and method."""
+    panels = [
+        (dataset, method, y, cells[cells.method == method])
+        for dataset, cells in material.of_datasets()
+        for method in (material.spec.methods or material.methods(cells) or [""])
+        for y in material.spec.y
+    ]
+    n_columns = len(material.spec.y) if len(material.spec.y) > 1 else min(3, len(panels))
+    sheet = Sheet(material.spec.title, n_columns, (3.5, 2.7))
+    for dataset, method, y, cells in panels:
+        axes = sheet.add(material.title(dataset, None, method))
+        ok = finite(cells, y)
+        ok = ok[ok.lam.notna()]
+        if ok.empty:
+            sheet.say(axes, why_empty(cells, (y,)))
+            continue
+        for number, (lam, at) in enumerate(ok.groupby("lam")):
+            colour, shape = look(number)
+            line = draw_band(axes, mean_and_spread(at, "n_clusters", y), COLOURS[colour], MARKS[shape])
+            sheet.legend.setdefault(f"λ = {lam:g}", line)
+        axes.set_xlabel("K")
+        axes.set_ylabel(material.label(y))
+        few_ticks(axes, whole_x=True)
+        note_starts(sheet, cells, ok)
+    return sheet
+
+
+def plot_by_size(material: Material) -> Sheet:
+    """Each of `y` against the number of rows: the data sets of the figure joined, a line for each method."""
+    ys = material.spec.y
+    sheet = Sheet(material.spec.title, min(3, len(ys)), (3.5, 2.7))
+    sizes = material.cells.dataset.nunique()
+    ks = sorted(int(k) for k in material.cells.n_clusters.unique())
+    for y in ys:
+        axes = sheet.add(f"{sizes} data sets" + (f", K = {ks[0]}" if len(ks) == 1 else ""))
+        if _draw_lines(material, sheet, axes, material.cells, "n_rows", y):
+            axes.set_xlabel("Rows")
+            axes.set_xscale("log")
+            if y in _LOGARITHMIC:
+                axes.set_yscale("log")
+    return sheet
+
+
+def plot_metric_by_k(material: Material) -> Sheet:
+    """Each of `y` against K, a line for each method, a panel for each data set."""
+    panels = [(dataset, y, cells) for dataset, cells in material.of_datasets() for y in material.spec.y]
+    n_columns = len(material.spec.y) if len(material.spec.y) > 1 else min(3, len(panels))
+    sheet = Sheet(material.spec.title, n_columns, (3.5, 2.7))
+    for dataset, y, cells in panels:
+        axes = sheet.add(material.title(dataset))
+        if _draw_lines(material, sheet, axes, cells, "n_clusters", y):
+            axes.set_xlabel("K")
+            few_ticks(axes, whole_x=True)
+    return sheet
+
+
+def _draw_lines(
+    material: Material, sheet: Sheet, axes: Axes, cells: pd.DataFrame, x: str, y: str
+) -> list[Any]:
+    """A line for each method; the panel says why if there is none."""
+    drawn = []
+    for method, of in _one_setting_each(material, sheet, finite(cells, x, y)):
+        colour, mark = material.look(method)
+        line = draw_band(axes, mean_and_spread(of, x, y), colour, mark)
+        lams = of.lam.dropna().unique()
+        name = material.names.method(method) + (f", λ = {lams[0]:g}" if len(lams) == 1 else "")
+        sheet.legend.setdefault(name, line)
+        drawn.append(of)
+    if not drawn:
+        sheet.say(axes, why_empty(cells, (y,)))
+        return drawn
+    axes.set_ylabel(material.label(y))
+    if y not in _WITHOUT_ZERO:
+        axes.set_ylim(bottom=0)
+    note_starts(sheet, cells, pd.concat(drawn))
+    return drawn
+
+
+def _one_setting_each(
+    material: Material, sheet: Sheet, ok: pd.DataFrame
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """The cells of one setting of every method on every data set and K.
+
+    That is the setting with the lambda that the figure names, or else the largest. Of several settings with
+    this lambda it is the one whose mean objective is lowest.
+    """
+    for method in material.methods(ok):
+        of_method = ok[ok.method == method]
+        parts = []
+        for _, of in of_method.groupby(["dataset", "n_clusters"]):
+            at = at_lam(of, material.spec.lam)
+            if at.params.nunique() > 1:
+                mean = at.groupby("params").objective.mean()
+                if mean.isna().all():
+                    continue
+                at = at[at.params == mean.idxmin()]
+                sheet.note("of several settings of a method: the one with the lowest objective")
+            parts.append(at)
+        parts = [part for part in parts if len(part)]
+        if parts:
+            yield method, pd.concat(parts)

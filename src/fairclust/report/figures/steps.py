@@ -1,0 +1,66 @@
+"""Plots of what an estimator records at its outer steps, a line for each start."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from fairclust.report.figures.drawing import (
+    Material,
+    Sheet,
+    at_lam,
+    count_starts,
+    few_ticks,
+    why_empty,
+)
+
+
+def plot_convergence(material: Material) -> Sheet:
+    """The objective (or each of `y`) against outer steps, a panel for each data set, K and method.
+
+    All lines have the lambda that the figure names, or else the largest.
+    """
+    return _plot_steps(material, material.spec.y or ("objective",), first_k=False, per_row=3)
+
+
+def plot_terms(material: Material) -> Sheet:
+    """Each of `y` against steps: terms of the objective, or metrics that the estimator records at each step."""
+    ys = material.spec.y or ("clustering", "fairness")
+    return _plot_steps(material, ys, first_k=True, per_row=4)
+
+
+def _plot_steps(material: Material, ys: tuple[str, ...], *, first_k: bool, per_row: int) -> Sheet:
+    panels = [
+        (dataset, k, method, y, cells[cells.method == method])
+        for dataset, k, cells in material.instances(first_k=first_k)
+        for method in (material.spec.methods or material.methods(cells) or [""])
+        for y in ys
+    ]
+    n_columns = min(per_row, len(ys) if len(ys) > 1 else len(panels))
+    sheet = Sheet(material.spec.title, n_columns, (3.0, 2.4))
+    for dataset, k, method, y, cells in panels:
+        axes = sheet.add(material.title(dataset, k, method))
+        _draw_steps(material, sheet, axes, cells, y)
+    return sheet
+
+
+def _draw_steps(material: Material, sheet: Sheet, axes: Axes, cells: pd.DataFrame, y: str) -> None:
+    ok = at_lam(cells[cells.status == "ok"], material.spec.lam)
+    steps = material.steps[material.steps.key.isin(ok.key)]
+    if ok.empty or y not in steps or steps[y].isna().all():
+        name = material.label(y, direction=False)
+        reason = f"the method records no {name} at its steps" if len(ok) else why_empty(cells)
+        sheet.say(axes, reason)
+        return
+    # Several settings may have the lambda: the lines are those of the first in the order of the cells.
+    ok = ok[ok.params == ok.params.iloc[0]]
+    colour, mark = material.look(str(ok.method.iloc[0]))
+    for key in ok.key:
+        line = steps[steps.key == key].sort_values("step").dropna(subset=[y])
+        style = {"marker": mark, "markersize": 3} if len(line) <= 40 else {}
+        axes.plot(line.step, line[y].astype(float), color=colour, alpha=0.55, linewidth=1, **style)
+    lam = ok.lam.iloc[0]
+    axes.set_xlabel("step" + (f", λ = {lam:g}" if pd.notna(lam) else ""))
+    axes.set_ylabel(material.label(y, direction=False))
+    few_ticks(axes, whole_x=True)
+    sheet.note(f"lines: {count_starts(ok)}")

@@ -1,0 +1,64 @@
+"""What readers see instead of the names in the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from fairclust.pipeline.columns import COLUMNS
+
+
+@dataclass(frozen=True)
+class Names:
+    """Titles, labels and looks of the data sets and methods of a run, as plain data.
+
+    Attributes
+    ----------
+    datasets, methods, families : mapping of str to str
+        Name to title, label and family; a name without an entry stands for itself.
+    ours : collection of str
+        Methods of this project.
+    looks : mapping of str to int
+        Position of a method among all methods of the run. It decides the method's colour and mark everywhere.
+    """
+
+    datasets: Mapping[str, str] = field(default_factory=dict)
+    methods: Mapping[str, str] = field(default_factory=dict)
+    families: Mapping[str, str] = field(default_factory=dict)
+    ours: Collection[str] = ()
+    looks: Mapping[str, int] = field(default_factory=dict)
+
+    def dataset(self, name: str) -> str:
+        """Title of a data set."""
+        return self.datasets.get(name, name)
+
+    def method(self, name: str) -> str:
+        """Label of a method."""
+        return self.methods.get(name, name)
+
+    def family(self, name: str) -> str:
+        """Family of a method."""
+        return self.families.get(name, "other")
+
+    def is_ours(self, name: str) -> bool:
+        """Whether a method is this project's own."""
+        return name in self.ours
+
+    def look(self, name: str) -> int:
+        """Position among the methods of the run; a method that has none comes after all others."""
+        return self.looks.get(name, len(self.looks))
+
+    def in_order(self, found: Iterable[str]) -> list[str]:
+        """Methods by their position in the run; those without a position come last, by name."""
+        return sorted(set(found), key=lambda name: (self.look(name), name))
+
+
+def metric_label(name: str) -> str:
+    """Heading of a metric, or of a count of a data set."""
+    return COLUMNS[name].label if name in COLUMNS else name.replace("_", " ")
+
+
+def metric_in_text(name: str) -> str:
+    """A metric within a sentence: without a capital, unless it is an abbreviation."""
+    label = metric_label(name)
+    return label if label.isupper() else label[0].lower() + label[1:]

@@ -1,0 +1,212 @@
+"""The sections of the page that are about papers: their tables, claims and figures beside what this run found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fairclust.pipeline.columns import COLUMNS
+from fairclust.report.names import Names, metric_label
+from fairclust.report.page_tables import Column, Table, Verdict, list_methods
+from fairclust.report.render import MISSING, lam, number, spread_text
+from fairclust.report.scoreboard import count_rows, row_verdicts
+from fairclust.report.verdicts import VERDICTS, load_verdicts
+
+_WORDS = {"yes": "agrees", "no": "differs"}
+
+
+def papers_with_data(board: pd.DataFrame, papers: Mapping[str, Any]) -> list[str]:
+    """The papers for which this run has a value of its own."""
+    run = set(board.paper[board.seeds.fillna(0) > 0])
+    return [name for name in papers if name in run]
+
+
+def summary_bars(board: pd.DataFrame, papers: Mapping[str, Any], shown: Iterable[str]) -> list[dict[str, Any]]:
+    """Rows of tables by verdict: one bar for each paper and kind of comparison, then one for all papers."""
+    shown = list(shown)
+    counts = count_rows(board[board.paper.isin(shown)])
+    bars = [
+        {
+            "key": row["paper"],
+            "paper": papers[row["paper"]]["short_name"],
+            "kind": row["kind"],
+            "rows": int(row["rows"]),
+            "counts": {verdict: int(row[verdict]) for verdict in VERDICTS if row[verdict]},
+        }
+        for row in counts.to_dict("records")
+    ]
+    if len(shown) > 1:
+        for kind, of in counts.groupby("kind", sort=False):
+            total = {verdict: int(of[verdict].sum()) for verdict in VERDICTS if of[verdict].sum()}
+            every = {"key": "", "paper": "All papers", "kind": kind, "rows": int(of["rows"].sum())}
+            bars.append({**every, "counts": total})
+    return bars
+
+
+def paper_section(
+    name: str,
+    paper: Mapping[str, Any],
+    board: pd.DataFrame,
+    claims: Path | None,
+    figures: Iterable[str],
+    names: Names,
+) -> dict[str, Any]:
+    """What the template needs for one paper.
+
+    Parameters
+    ----------
+    name : str
+    paper : mapping
+        short_name, citation, year, tables: name to the plain data of a TableSpec.
+    board : DataFrame
+        From `verdicts.load_verdicts`.
+    claims : Path, optional
+        The CSV of the paper's claims.
+    figures : iterable of str
+        Files of its figures in the archive.
+    names : Names
+    """
+    of_paper = board[board.paper == name]
+    specs = {str(spec["number"]): spec for spec in paper.get("tables", {}).values()}
+    numbers = [n for n in specs if n in set(of_paper.table)]
+    tables = []
+    for table in [*numbers, *(n for n in of_paper.table.unique() if n not in specs)]:
+        of_table = of_paper[of_paper.table == table]
+        spec = specs.get(table, {})
+        has_value = of_table.seeds.fillna(0) > 0
+        heading = f"Table {table}" + (f": {spec['title']}" if spec.get("title") else "")
+        rows = row_verdicts(of_table)
+        tables.append(
+            {
+                "title": heading,
+                "remarks": list(spec.get("remarks", ())),
+                "compared": _compared(f"{paper['short_name']}, {heading}", of_table[has_value], names),
+                "others": _others(of_table[~has_value], names),
+                "n_values": len(of_table),
+                "n_compared": int(has_value.sum()),
+                "n_rows": len(rows),
+            }
+        )
+    return {
+        "key": name,
+        "name": paper["short_name"],
+        "citation": paper.get("citation", ""),
+        "tables": tables,
+        "claims": claims_table(claims, paper["short_name"], names),
+        "figures": list(figures),
+    }
+
+
+def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
+    columns = [
+        Column("Data set", filters=True),
+        Column("Method", filters=True),
+        Column("Metric", filters=True),
+        Column("Reported", is_number=True),
+        Column("Ours", is_number=True),
+        Column("This value", filters=True),
+        Column("Verdict of the row", filters=True),
+        Column("K", is_number=True),
+        Column("Setting (paper's λ)"),
+        Column("Reason"),
+    ]
+    body = []
+    for value in values.itertuples():
+        decimals = _decimals(value)
+        starts = f"{value.seeds} start" + ("s" if value.seeds != 1 else "")
+        setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
+        if pd.notna(value.lam):
+            setting = f"{setting} ({lam(value.lam)})".strip()
+        words = [part for part in (value.kind, starts, setting) if part]
+        remarks = [value.reason, f"Evidence: {value.evidence}" if value.evidence else "", value.note]
+        body.append(
+            [
+                names.dataset(value.dataset),
+                names.method(value.method),
+                metric_label(value.metric),
+                number(value.reported, decimals),
+                spread_text(value.mean, value.sd, max(decimals, 0), _best(value)),
+                _WORDS.get(value.agrees, value.agrees),
+                Verdict(value.verdict),
+                MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
+                ", ".join(words),
+                "; ".join(part for part in remarks if part),
+            ]
+        )
+    return Table(caption, columns, body)
+
+
+def _decimals(value: Any) -> int:
+    if pd.notna(value.decimals):
+        return int(value.decimals)
+    return COLUMNS[value.metric].decimals if value.metric in COLUMNS else 0
+
+
+def _best(value: Any) -> float:
+    """The best start is shown of costs only: a setting is chosen by its fairness."""
+    return value.best if value.metric in COLUMNS and COLUMNS[value.metric].is_cost else float("nan")
+
+
+def _others(values: pd.DataFrame, names: Names) -> Table | None:
+    """Reported values that this run has no value for, a row for each reason and data set."""
+    if values.empty:
+        return None
+    reasons = [
+        "; ".join(part for part in (row.reason, row.note) if part) or MISSING for row in values.itertuples()
+    ]
+    body = []
+    for (verdict, reason, dataset), of in values.assign(reason=reasons).groupby(
+        ["verdict", "reason", "dataset"], sort=False
+    ):
+        words = [Verdict(verdict), reason, names.dataset(dataset), list_methods(of.method, names)]
+        body.append([*words, str(len(of))])
+    columns = [
+        Column("Verdict"),
+        Column("Reason"),
+        Column("Data set"),
+        Column("Methods"),
+        Column("Values", is_number=True),
+    ]
+    return Table("Reported values without one of ours", columns, body)
+
+
+def claims_table(path: Path | None, short_name: str, names: Names) -> Table | None:
+    """The paper's claims with their verdicts; None if there are none."""
+    if path is None:
+        return None
+    found = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if found.empty:
+        return None
+    columns = [
+        Column("Claim"),
+        Column("Where"),
+        Column("Data set", filters=True),
+        Column("Verdict", filters=True),
+        Column("Numbers"),
+    ]
+    body = [
+        [
+            row.text,
+            row.where,
+            _place(row, names),
+            Verdict(row.verdict),
+            row.numbers,
+        ]
+        for row in found.itertuples()
+    ]
+    return Table(f"Claims of {short_name}", columns, body)
+
+
+def _place(row: Any, names: Names) -> str:
+    """Where a line of the claims is about: everything, or a data set and K."""
+    if not row.dataset:
+        return "all together"
+    return names.dataset(row.dataset) + (f", K = {row.n_clusters}" if row.n_clusters else "")
+
+
+def read_board(scoreboard: Path | None) -> pd.DataFrame:
+    """The scoreboard; empty if the run has none."""
+    return load_verdicts([scoreboard] if scoreboard is not None else [])

@@ -1,0 +1,348 @@
+"""The tables of the page that are about the run: leaderboards, settings, groups, times, what is missing."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairclust.metrics.table import METRICS
+from fairclust.pipeline.columns import COLUMNS
+from fairclust.report.charts import tick_text
+from fairclust.report.leaderboard import COSTS, FAIRNESS, INSTANCE, Board, sentences
+from fairclust.report.names import Names
+from fairclust.report.render import MISSING, number, spread_text
+
+MAX_SETTINGS = 600
+"""No table of settings for a run with more of them: the charts and the files hold them."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its heading, whether it holds numbers, whether readers may filter by it."""
+
+    title: str
+    is_number: bool = False
+    filters: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page: text in the cells, None for none."""
+
+    caption: str
+    columns: list[Column]
+    rows: list[list[Any]]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict, shown with a sign of its own."""
+
+    text: str
+
+    @property
+    def key(self) -> str:
+        """Its name in the style sheet."""
+        return self.text.replace(" ", "-")
+
+
+def instance_title(names: Names, dataset: Any, k: Any) -> str:
+    """A data set and its K, for readers."""
+    return f"{names.dataset(str(dataset))}, K = {k}"
+
+
+def glossary() -> Table:
+    """What each metric is, in the words of its own documentation."""
+    body = []
+    for metric in METRICS.values():
+        low, high = (tick_text(bound) if np.isfinite(bound) else "∞" for bound in metric.range)
+        better = f", {metric.direction} is better" if metric.direction != "none" else ""
+        meaning = (inspect.getdoc(metric.function) or "").partition("\n\n")[0]
+        body.append([metric.label, meaning, f"{low} to {high}{better}", metric.source])
+    nll = COLUMNS["nll"]
+    body.append(
+        [nll.label, "Mean negative log-likelihood of the rows under a mixture.", f"{nll.direction} is better", ""]
+    )
+    columns = [Column("Metric"), Column("Meaning"), Column("Range"), Column("Source")]
+    return Table("What the metrics mean", columns, body)
+
+
+def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
+    """Every leaderboard as a table, with sentences on where the first does not lead and by how much it leads."""
+    every, found = (*COSTS, *FAIRNESS), []
+    for board in boards:
+        scores, spreads = board.table(), board.table("sd")
+        instances = list(scores.columns)
+        rows = []
+        for method, row in board.methods.iterrows():
+            cells = []
+            for at in instances:
+                score = scores.loc[method, at]
+                spread = spreads.loc[method, at] if at in spreads and method in spreads.index else math.nan
+                cells.append(spread_text(100 * score, 100 * spread, 1))
+            rows.append(
+                [
+                    str(row["rank"]),
+                    names.method(str(method)),
+                    names.family(str(method)),
+                    "yes" if names.is_ours(str(method)) else "",
+                    number(100 * row["wins"], 1),
+                    spread_text(100 * row["score"], 100 * row["sd"], 1),
+                    number(100 * row["best"], 1),
+                    str(row["starts"]),
+                    f"{row['instances']} of {len(instances)}",
+                    str(int(row["failed"])),
+                    number(row["seconds"], 1),
+                    *cells,
+                ]
+            )
+        columns = [
+            Column("Rank", is_number=True),
+            Column("Method"),
+            Column("Family", filters=True),
+            Column("Ours", filters=True),
+            Column("Wins, %", is_number=True),
+            Column("Mean score", is_number=True),
+            Column("Best starts", is_number=True),
+            Column("Starts", is_number=True),
+            Column("Instances", is_number=True),
+            Column("Cells failed", is_number=True),
+            Column("Seconds of all starts", is_number=True),
+            *(Column(instance_title(names, *at), is_number=True) for at in instances),
+        ]
+        plural = "instance" if len(instances) == 1 else "instances"
+        caption = (
+            f"{METRICS[board.cost].label} against {METRICS[board.fairness].label}: {len(instances)} {plural}"
+        )
+        found.append(
+            {
+                "cost": every.index(board.cost),
+                "fairness": every.index(board.fairness),
+                "table": Table(caption, columns, rows),
+                "sentences": sentences(board, names),
+            }
+        )
+    return found
+
+
+def settings_table(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> Table | None:
+    """One row for each setting of each method: means over its starts, and the best start.
+
+    Parameters
+    ----------
+    scores : DataFrame
+    points : DataFrame
+        From `charts.with_settings`: the best start of every setting.
+    names : Names
+
+    Returns
+    -------
+    Table or None
+        None if nothing ended well, or for more than `MAX_SETTINGS` settings.
+    """
+    if points.empty or len(points) > MAX_SETTINGS:
+        return None
+    costs = [name for name in COSTS if np.isfinite(points[name].astype(float)).any()]
+    shown = [*costs, *(name for name in FAIRNESS[:4] if points[name].notna().any())]
+    key = [*INSTANCE, "method", "params"]
+    ok = scores[scores.status == "ok"]
+    means = ok.groupby(key)[shown].mean()
+    spreads = ok.groupby(key)[shown].std(ddof=1)
+    starts, seconds = ok.groupby(key).size(), ok.groupby(key).seconds.sum()
+    body = []
+    for point in points.to_dict("records"):
+        at = tuple(point[name] for name in key)
+        values = [
+            spread_text(
+                means.loc[at, name], spreads.loc[at, name], METRICS[name].decimals,
+                point[name] if name in costs else math.nan,
+            )
+            for name in shown
+        ]  # fmt: skip
+        body.append(
+            [
+                names.dataset(str(point["dataset"])),
+                str(point["n_clusters"]),
+                names.method(str(point["method"])),
+                point["setting"] or MISSING,
+                str(starts[at]),
+                *values,
+                number(seconds[at], 2),
+            ]
+        )
+    columns = [
+        Column("Data set", filters=True),
+        Column("K", is_number=True, filters=True),
+        Column("Method", filters=True),
+        Column("Setting"),
+        Column("Starts", is_number=True),
+        *(Column(METRICS[name].label, is_number=True) for name in shown),
+        Column("Seconds of all starts", is_number=True),
+    ]
+    return Table("Every setting", columns, body)
+
+
+def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
+    """Which cluster is farthest from the data's shares, for the fairest setting on each method's front."""
+    fairness = FAIRNESS[0]
+    usable = points[points.counts.map(lambda text: isinstance(text, str)) & points[fairness].notna()]
+    body = []
+    for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
+        for method in names.in_order(of.method.unique()):
+            mine = of[of.method == method]
+            fairest = mine.loc[mine[fairness].idxmax()]
+            table = json.loads(fairest.counts)
+            counts = np.array(list(table.values()), dtype=float)
+            sizes = counts.sum(axis=0)
+            whole = counts.sum(axis=1) / counts.sum()
+            with np.errstate(invalid="ignore", divide="ignore"):
+                away = np.where(sizes > 0, counts / sizes - whole[:, None], 0.0)
+            group, cluster = np.unravel_index(np.abs(away).argmax(), away.shape)
+            share = counts[group, cluster] / sizes[cluster] if sizes[cluster] else 0.0
+            body.append(
+                [
+                    names.dataset(str(dataset)), str(k), names.method(method), fairest.setting or MISSING,
+                    number(float(fairest[fairness]), METRICS[fairness].decimals),
+                    f"{sizes.min():,.0f} to {sizes.max():,.0f}", list(table)[group], str(cluster),
+                    f"{share:.1%}", f"{whole[group]:.1%}",
+                ]
+            )  # fmt: skip
+    columns = [
+        Column("Data set", filters=True),
+        Column("K", is_number=True),
+        Column("Method", filters=True),
+        Column("Setting"),
+        Column(METRICS[fairness].label, is_number=True),
+        Column("Sizes of clusters", is_number=True),
+        Column("Group"),
+        Column("Cluster", is_number=True),
+        Column("Share in it", is_number=True),
+        Column("Share in the data", is_number=True),
+    ]
+    caption = "The group and cluster farthest from the data's shares, at the fairest setting of each method"
+    return Table(caption, columns, body) if body else None
+
+
+def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
+    """The groups' shares in every cluster, for the fairest setting of each method."""
+    fairness, found = FAIRNESS[0], []
+    usable = points[points.counts.map(lambda text: isinstance(text, str)) & points[fairness].notna()]
+    for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
+        for method in names.in_order(of.method.unique()):
+            mine = of[of.method == method]
+            fairest = mine.loc[mine[fairness].idxmax()]
+            table = json.loads(fairest.counts)
+            counts = np.array(list(table.values()), dtype=float)
+            columns = [
+                Column("Cluster", is_number=True),
+                Column("Rows", is_number=True),
+                *(Column(group, is_number=True) for group in table),
+            ]
+            rows = [["all", f"{counts.sum():,.0f}", *(f"{s:.1%}" for s in counts.sum(axis=1) / counts.sum())]]
+            for cluster, column in enumerate(counts.T):
+                shares = [f"{s:.1%}" for s in column / column.sum()] if column.sum() else [MISSING] * len(column)
+                rows.append([str(cluster), f"{column.sum():,.0f}", *shares])
+            words = f", {fairest.setting}" if fairest.setting else ""
+            title = f"{instance_title(names, dataset, k)}: {names.method(method)}{words}"
+            found.append(Table(title, columns, rows))
+    return found
+
+
+def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
+    """Seconds of the fits: by method, and by data set and method."""
+    ok = scores[scores.status == "ok"]
+
+    def body(groups: Any, words: Any) -> list[list[str]]:
+        return [
+            [
+                *words(at),
+                f"{len(of):,}",
+                number(of.seconds.median(), 3),
+                number(of.seconds.max(), 3),
+                number(of.seconds.sum(), 1),
+                number(of.cpu_seconds.sum(), 1),
+                number(of.peak_memory_mb.max(), 0),
+            ]
+            for at, of in groups
+        ]
+
+    numbers = [
+        Column(title, is_number=True)
+        for title in ("Fits", "Median s", "Slowest s", "All s", "All CPU s", "Peak memory MB")
+    ]
+    by_method = body(ok.groupby("method", sort=False), lambda m: [names.method(m)])
+    both = body(
+        ok.groupby([*INSTANCE, "method"], sort=False),
+        lambda at: [names.dataset(at[0]), str(at[1]), names.method(at[2])],
+    )
+    columns = [
+        Column("Data set", filters=True),
+        Column("K", is_number=True),
+        Column("Method", filters=True),
+        *numbers,
+    ]
+    return {
+        "methods": Table("Run times by method", [Column("Method"), *numbers], by_method),
+        "all": Table("Run times by data set and method", columns, both),
+    }
+
+
+def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
+    """Cells without a result, a row for each status, data set and reason; None if there are none."""
+    bad = scores[scores.status != "ok"]
+    if bad.empty:
+        return None
+    bad = bad.assign(reason=[brief(reason) for reason in bad.reason])
+    body = [
+        [status, names.dataset(dataset), list_methods(of.method, names), str(len(of)), reason]
+        for (status, dataset, reason), of in bad.groupby(["status", "dataset", "reason"], sort=False)
+    ]
+    columns = [
+        Column("Status", filters=True),
+        Column("Data set", filters=True),
+        Column("Methods"),
+        Column("Cells", is_number=True),
+        Column("Reason"),
+    ]
+    return Table("Cells without a result", columns, body)
+
+
+def brief(reason: Any) -> str:
+    """The first line of a reason; the places that were tried may follow it."""
+    text = "" if pd.isna(reason) else str(reason)
+    return text.partition("\n")[0].removesuffix(" Tried:") or "no reason given"
+
+
+def list_methods(methods: Iterable[str], names: Names) -> str:
+    """Labels of methods, each once; with semicolons, for labels may hold commas."""
+    return "; ".join(dict.fromkeys(names.method(str(method)) for method in methods))
+
+
+def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
+    """The data sets of the run and their sizes."""
+    body = []
+    for dataset, of in scores.groupby("dataset", sort=False):
+        first = of.sort_values("n_rows", na_position="last").iloc[0]
+        ks = ", ".join(str(k) for k in sorted(of.n_clusters.unique()))
+        sizes = [
+            MISSING if pd.isna(first[name]) else f"{int(first[name]):,}"
+            for name in ("n_rows", "n_features", "n_groups")
+        ]
+        body.append(
+            [names.dataset(str(dataset)), *sizes, ks, f"{(of.status == 'ok').sum():,} of {len(of):,}"]
+        )
+    columns = [
+        Column("Data set"),
+        *(Column(t, is_number=True) for t in ("Rows", "Features", "Groups")),
+        Column("K"),
+        Column("Cells ok"),
+    ]
+    return Table("Data sets of the run", columns, body)

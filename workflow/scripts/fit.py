@@ -1,0 +1,5 @@
+"""Fit and score the cells of one block that no file has yet; writes the file of the block's cells."""
+
+from fairclust.pipeline.script import main
+
+main(snakemake, "fairclust.pipeline.fit_block:fit")
