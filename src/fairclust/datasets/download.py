@@ -274,10 +274,8 @@ def _download(url: str, transfer: _Transfer) -> Iterator[bytes]:
             size = int(stated or 0)
             if size > transfer.max_bytes:
                 raise _PlaceFailed(f"larger than max_bytes = {transfer.max_bytes:,}: {size:,} bytes")
-            hidden = None if transfer.progress else True
-            with tqdm(
-                total=size or None, unit="B", unit_scale=True, desc=transfer.name, disable=hidden
-            ) as bar:
+            name, hidden = transfer.name, None if transfer.progress else True
+            with tqdm(total=size or None, unit="B", unit_scale=True, desc=name, disable=hidden) as bar:
                 for block in response.iter_content(CHUNK):
                     bar.update(len(block))
                     yield block

@@ -1,6 +1,7 @@
 """Affinity graphs of prepared data sets, written and read.
 
-A graph is one file that ends with a SHA-256 of all bytes before it. To NumPy this is the comment of a zip archive.
+A graph is one file that ends with a SHA-256 of all bytes before it. NumPy takes these last bytes for the
+comment of a zip archive.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from fairclust.datasets.store import PreparedDataset, data_hash
 from fairclust.datasets.table import Factor, TableFile
 
 LARGEST = 1e140
+# A double holds 15 decimal digits: beside a value this many times larger, another one counts as zero.
+HIDING = 1e15
 
 
 def prepare_dataset(
@@ -244,6 +246,17 @@ def _scale(name: str, raw: Generated, steps: tuple[str, ...]) -> list[dict[str, 
             found=f"{largest.max():g}",
             fix="measure the column in a larger unit",
         )
+    for i, big in enumerate(largest):
+        sizes = np.abs(X[:, i])
+        if 2 * np.count_nonzero((sizes > 0) & (sizes * HIDING < big)) > np.count_nonzero(sizes):
+            raise problem(
+                "a value is so large that most others count as zero beside it",
+                dataset=name,
+                column=raw.feature_names[i],
+                expected="values within 15 orders of magnitude",
+                found=f"{X[sizes.argmax(), i]:g}",
+                fix="correct the value, or list it under 'drop_rows'",
+            )
     cards: list[dict[str, Any]] = []
     for step in steps:
         card: dict[str, Any] = {"step": step, "meaning": MEANING[step]}

@@ -9,8 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,44 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from fairclust.datasets.errors import DatasetError, problem
+from fairclust.datasets.numbers import grouped, is_data, is_number, lookalike
 from fairclust.datasets.spec import ReaderSpec, nearest
 
 BLOCK_BYTES = 8 << 20
 COMMENT_SIGNS = ("#", "%", "//")
-# Cells that a person takes for numbers and a computer does not: pattern, what it looks like, what to do.
-LOOKALIKES = [
-    (r"[+-]?[0-9.,]+ ?%", "a percentage", "delete the '%' from the file"),
-    (
-        r"[+-]?0[xX][0-9a-fA-F]+",
-        "a hexadecimal number",
-        "list the column under 'categorical' if it holds codes, or convert it",
-    ),
-    (
-        r"[+-]?[0-9]{1,3}(?:([^0-9a-zA-Z+-])[0-9]{3})(?:\1[0-9]{3})*",
-        "a number with {0!r} between thousands",
-        "set 'thousands: {0!r}' in 'reader' (or 'decimal', if {0!r} is the decimal point)",
-    ),
-    (
-        r"[+-]?[0-9]+([,.])[0-9]+",
-        "a number with {0!r} as decimal point",
-        "set 'decimal: {0!r}' in 'reader'",
-    ),
-    (
-        r"[+-]?[0-9]{1,3}(?:([^0-9a-zA-Z+-])[0-9]{3})+[,.][0-9]+",
-        "a number with {0!r} between thousands",
-        "set 'thousands: {0!r}' in 'reader', and 'decimal' to the decimal point",
-    ),
-    (
-        r"[$€£¥] ?[0-9.,]+|[0-9.,]+ ?[$€£¥]",
-        "an amount of money",
-        "delete the sign of the currency from the file",
-    ),
-    (
-        r"(?i:true|false|yes|no)",
-        "a truth value",
-        "list the column under 'categorical'",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -133,7 +98,7 @@ class TableFile:
                     expected="the names of the columns" if reader.header else "data",
                     fix="delete the lines before the table from the file",
                 )
-        if reader.header and _is_data(first[1], reader):
+        if reader.header and is_data(first[1], reader):
             raise self._problem(
                 "the first line looks like data",
                 found=repr(reader.sep.join(first[1])[:80]),
@@ -187,7 +152,7 @@ class TableFile:
             fix="correct the name, or check 'sep' and 'header'"
             + (
                 "; the first line holds numbers, so perhaps the file has no header: set 'header: false'"
-                if self.reader.header and any(_is_number(name, self.reader) for name in self.names)
+                if self.reader.header and any(is_number(name, self.reader) for name in self.names)
                 else ""
             ),
         )
@@ -304,8 +269,8 @@ class TableFile:
         # A feature that also decides which rows go is text until they are gone.
         cells = _trimmed(batch, column).filter(pa.array(keep))
         if self.reader.thousands is not None:
-            grouped = pc.match_substring_regex(cells, _grouped(self.reader))
-            cells = pc.if_else(grouped, pc.replace_substring(cells, self.reader.thousands, ""), cells)
+            separated = pc.match_substring_regex(cells, grouped(self.reader))
+            cells = pc.if_else(separated, pc.replace_substring(cells, self.reader.thousands, ""), cells)
         if self.reader.decimal != ".":
             # A point is no decimal point here. It must not become one, so it becomes an error.
             cells = pc.replace_substring(cells, ".", "?")
@@ -373,7 +338,7 @@ class TableFile:
             if any(row[column].strip() in listed for column, listed in drops.items()):
                 continue
             for column in features:
-                if not _is_number(row[column], self.reader):
+                if not is_number(row[column], self.reader):
                     first_line, cell, count = bad.get(column, (line, row[column], 0))
                     bad[column] = (first_line, cell, count + 1)
         if not bad:
@@ -381,13 +346,15 @@ class TableFile:
                 "the table cannot be read", found=cause, fix="check 'sep', 'quotechar' and 'encoding'"
             )
         column, (line, cell, count) = min(bad.items(), key=lambda item: item[1][0])
-        look, option = _lookalike(cell.strip())
+        look, fix = lookalike(cell)
         return self._problem(
             "a feature has cells that are not finite numbers",
             column=self.names[column],
             expected="a number in every row",
-            found=f"{cell!r} in line {line}, {count:,} such cells in all" + look,
-            fix=option + "leave the column out of 'features', or list the value under 'drop_rows'",
+            found=f"{cell!r} in line {line}, {count:,} such cells in all"
+            + (f"; it looks like {look}" if look else ""),
+            fix=(f"{fix}, or " if fix else "")
+            + "leave the column out of 'features', or list the value under 'drop_rows'",
         )
 
 
@@ -418,53 +385,8 @@ def natural(value: str) -> tuple[bool, float, str]:
         return (True, 0.0, value)
 
 
-def _grouped(reader: ReaderSpec) -> str:
-    """Pattern of a number with separated thousands, which are groups of exactly three digits."""
-    thousands, decimal = re.escape(reader.thousands or ""), re.escape(reader.decimal)
-    return f"^[+-]?[0-9]{{1,3}}({thousands}[0-9]{{3}})+({decimal}[0-9]*)?$"
-
-
-def _is_number(cell: str, reader: ReaderSpec) -> bool:
-    cell = cell.strip()
-    if reader.thousands is not None and re.match(_grouped(reader), cell):
-        cell = cell.replace(reader.thousands, "")
-    # float() takes 1_000 for a thousand, pyarrow does not.
-    if "_" in cell or (reader.decimal != "." and "." in cell):
-        return False
-    try:
-        return math.isfinite(float(cell.replace(reader.decimal, ".")))
-    except ValueError:
-        return False
-
-
 def _is_comment(row: list[str]) -> bool:
     return row[0].lstrip().startswith(COMMENT_SIGNS)
-
-
-def _is_data(row: list[str], reader: ReaderSpec) -> bool:
-    """Tell whether a row cannot be a header, although some columns have numbers as names.
-
-    Years, identifiers or wavelengths do occur as names. Negative numbers, repeated numbers, and fractions that
-    do not increase do not.
-    """
-    plain = reader.model_copy(update={"thousands": None})
-    numbers = [float(cell.replace(reader.decimal, ".")) for cell in row if _is_number(cell, plain)]
-    increasing = len(numbers) > 2 and all(a < b for a, b in itertools.pairwise(numbers))
-    fractions = any(number != int(number) for number in numbers)
-    return (
-        any(number < 0 for number in numbers)
-        or len(set(numbers)) < len(numbers)
-        or (fractions and not increasing)
-    )
-
-
-def _lookalike(cell: str) -> tuple[str, str]:
-    """Say what a cell looks like that is no number, and which option reads it."""
-    for pattern, look, option in LOOKALIKES:
-        if found := re.fullmatch(pattern, cell):
-            sign = found.groups()
-            return f", which looks like {look.format(*sign)}", f"{option.format(*sign)}, "
-    return "", ""
 
 
 def _joined(parts: list[np.ndarray], dtype: type[np.generic]) -> np.ndarray:
