@@ -1,5 +1,6 @@
 """Data sets: what they are, how they are fetched, checked, read, scaled and stored."""
 
+from fairclust.datasets.digest import content_digest
 from fairclust.datasets.download import fetch_source, local_path
 from fairclust.datasets.errors import DatasetError, DatasetSkipped, SourceCorrupt, SourceUnavailable
 from fairclust.datasets.generate import Generated
@@ -26,6 +27,7 @@ __all__ = [
     "SourceCorrupt",
     "SourceSpec",
     "SourceUnavailable",
+    "content_digest",
     "fetch_source",
     "load_prepared",
     "local_path",

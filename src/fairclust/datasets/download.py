@@ -2,6 +2,10 @@
 
 Every place goes through the same steps: stream to a temporary file beside the target, compare the hash,
 unpack the member, rename. A file that did not pass is removed.
+
+pooch 1.9 is not used. It does not limit the size of a body or of a member, it repeats downloads that cannot
+succeed (404, wrong hash), and only the user can read its files. With guards against that, this module was
+longer.
 """
 
 from __future__ import annotations
