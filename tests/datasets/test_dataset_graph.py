@@ -57,3 +57,21 @@ def test_no_graph(graph, tmp_path, damage):
         file.write_bytes(damage)
     with pytest.raises(DatasetError, match="holds no graph"):
         load_graph(tmp_path)
+
+
+def test_flipped_bytes(graph, tmp_path):
+    W, _ = graph
+    save_graph(tmp_path, W[:5][:, :5], {"n_edges": 1})
+    whole = (tmp_path / GRAPH).read_bytes()
+    for place in range(0, len(whole), 3):
+        content = bytearray(whole)
+        content[place] ^= 1 << place % 8
+        (tmp_path / GRAPH).write_bytes(content)
+        with pytest.raises(DatasetError, match=r"holds no graph .*Fix: delete the folder"):
+            load_graph(tmp_path)
+
+
+def test_the_same_graph_makes_the_same_file(graph, tmp_path):
+    for folder in ("a", "b"):
+        save_graph(tmp_path / folder, *graph)
+    assert (tmp_path / "a" / GRAPH).read_bytes() == (tmp_path / "b" / GRAPH).read_bytes()

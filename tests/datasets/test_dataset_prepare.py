@@ -79,6 +79,17 @@ def test_card(tmp_path: Path) -> None:
     assert "population" in card["scaling"][0]["meaning"]
 
 
+def test_stated_number_of_rows(tmp_path: Path) -> None:
+    plain = prepare(tmp_path)
+    assert prepare(tmp_path, rows=4).card == plain.card
+
+
+def test_values_of_many_magnitudes(tmp_path: Path) -> None:
+    """A few tiny values, such as p-values, are no reason to complain."""
+    ds = prepare(tmp_path, TEXT.replace("30,f", "1e-30,f").replace("40,m", "0,m"), scale="none")
+    assert_array_equal(ds.X[:, 0], [1e-30, 0, 50, 60])
+
+
 def test_data_hash_tells_data_apart(tmp_path: Path) -> None:
     first = prepare(tmp_path).card["data_hash"]
     assert prepare(tmp_path).card["data_hash"] == first
@@ -249,6 +260,15 @@ ERRORS: dict[str, tuple[dict[str, Any], str]] = {
     "huge values": (
         {"text": TEXT.replace("30,f", "1e200,f")},
         r"column 'age': values whose squares overflow; expected at most 1e\+140; found 1e\+200",
+    ),
+    "a value that hides the others": (
+        {"text": TEXT.replace("30,f", "1e130,f")},
+        r"column 'age': a value is so large that most others count as zero beside it; .*found 1e\+130. Fix",
+    ),
+    "another number of rows": (
+        {"rows": 5, "drop_rows": {"city": ["z"]}},
+        "data set 'demo': another number of rows than the configuration states; expected 5 rows; "
+        "found 3 of 4 rows that were read. Fix: check 'drop_rows'",
     ),
     "groups file too short": (
         {"groups_text": "sex\nf\nm\n", "sensitive": {"column": "sex", "source": "groups"}},

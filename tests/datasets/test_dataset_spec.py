@@ -185,3 +185,23 @@ def test_schema_describes_every_key() -> None:
     schema = Catalogue.model_json_schema()
     for model in schema["$defs"].values():
         assert all("description" in key for key in model["properties"].values())
+
+
+@pytest.mark.parametrize("file", ["source.json", "Source.JSON", "source.json/a", ".snakemake_timestamp"])
+def test_a_source_is_not_named_as_its_record(file: str) -> None:
+    with pytest.raises(ValidationError, match=r"would be overwritten.* put the file into a folder"):
+        SourceSpec(file=file, urls=("https://x.org/t",), sha256="unknown", licence="CC0")
+    SourceSpec(file=f"data/{file}", urls=("https://x.org/t",), sha256="unknown", licence="CC0")
+
+
+@pytest.mark.parametrize("file", ["a\0b", "a\nb", "../a", "/a", "a/../../b", "C:a", "a\\b"])
+def test_a_file_is_a_plain_relative_path(file: str) -> None:
+    with pytest.raises(ValidationError, match=r"must be a relative path|cannot be printed"):
+        SourceSpec(file=file, urls=("https://x.org/t",), sha256="unknown", licence="CC0")
+
+
+@pytest.mark.parametrize("thousands", [".", "5", "e", ",,", ""])
+def test_separator_of_thousands(thousands: str) -> None:
+    with pytest.raises(ValidationError, match="thousands"):
+        ReaderSpec(thousands=thousands)
+    assert ReaderSpec(thousands=",").thousands == ","

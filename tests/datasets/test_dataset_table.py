@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,86 @@ def test_duplicate_header(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"this name twice. Fix: use a number: \[0, 1\]"):
         table.position("a")
     assert_array_equal(table.read([0, 1]).X, [[1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("cell", "look", "fix"),
+    [
+        ("0%", "a percentage", "delete the '%'"),
+        ("1_000", "a number with '_' between thousands", "set 'reader.thousands' to '_'"),
+        ('"44,954"', "a number with ',' between thousands", "set 'reader.thousands' to ',' "),
+        ('"1,234.5"', "a number with ',' between thousands", "set 'reader.thousands' to ',' and"),
+        ("44 954", "a number with ' ' between thousands", "set 'reader.thousands' to ' '"),
+        ('"1,5"', "a number with ',' as decimal point", "set 'reader.decimal' to ','"),
+        ("0x1F", "a hexadecimal number", "list the column under 'categorical'"),
+        ("$5", "an amount of money", "delete the currency sign"),
+        ("True", "a truth value", "list the column under 'categorical'"),
+    ],
+)
+def test_what_a_cell_looks_like(tmp_path: Path, cell: str, look: str, fix: str) -> None:
+    with pytest.raises(DatasetError, match=re.escape(f"it looks like {look}. Fix: {fix}")):
+        open_table(tmp_path, f"a,g\n{cell},x\n2,y\n").read([0], 1)
+
+
+def test_thousands(tmp_path: Path) -> None:
+    table = open_table(tmp_path, 'a,g\n"44,954",x\n" 1,234,567.5",y\n-7,x\n1e3,y\n?,z\n', thousands=",")
+    assert_array_equal(table.read([0], 1, {0: ["?"]}).X[:, 0], [44954, 1234567.5, -7, 1000])
+    german = open_table(tmp_path, "a;g\n44.954,5;x\n1.234;y\n", sep=";", thousands=".", decimal=",")
+    assert_array_equal(german.read([0]).X[:, 0], [44954.5, 1234])
+
+
+@pytest.mark.parametrize("cell", ["44,95", "4495,400", "1,2", ",123", "1,,234", "12,34,567", "1,234,"])
+def test_thousands_separate_three_digits_each(tmp_path: Path, cell: str) -> None:
+    table = open_table(tmp_path, f'a,g\n"{cell}",x\n2,y\n', thousands=",")
+    with pytest.raises(DatasetError, match=re.escape(f"found {cell!r} in line 2, 1 such")):
+        table.read([0])
+
+
+@pytest.mark.parametrize("drops", [{}, {0: ["?"]}])
+def test_a_point_is_no_decimal_point_beside_a_comma(tmp_path: Path, drops: dict[int, list[str]]) -> None:
+    table = open_table(tmp_path, "a;g\n1,5;x\n44.954;y\n", sep=";", decimal=",")
+    with pytest.raises(DatasetError, match=r"'44\.954' in line 3.* set 'reader\.thousands' to '\.'"):
+        table.read([0], 1, drops)
+
+
+@pytest.mark.parametrize("text", ["# made by me\n", "# a\n# b\n\n", "% a\n", "// a, b, c\n"])
+@pytest.mark.parametrize("header", [True, False])
+def test_comment_before_the_table(tmp_path: Path, text: str, header: bool) -> None:
+    with pytest.raises(DatasetError, match=r"the first line looks like a comment; .*Fix: delete the lines"):
+        open_table(tmp_path, text + "1,2\n3,4\n", header=header)
+
+
+def test_header_with_a_hash_sign(tmp_path: Path) -> None:
+    assert open_table(tmp_path, "#id,b\n1,2\n").names == ["#id", "b"]
+
+
+@pytest.mark.parametrize("first", ["39.5,f", "-3,f", "7,7", "5.1,3.5,1.4,0.2,setosa"])
+def test_missing_header(tmp_path: Path, first: str) -> None:
+    with pytest.raises(DatasetError, match=r"the first line looks like data; .*Fix: set 'header: false'"):
+        open_table(tmp_path, first + "\n" + first + "\n")
+    assert open_table(tmp_path, first + "\n", header=False).names[0] == "column 0"
+
+
+@pytest.mark.parametrize("first", ["0,1,2,g", "2019,2020,g", "1007,53,g", "400.5,401.0,401.5", "nan,inf"])
+def test_numbers_as_names(tmp_path: Path, first: str) -> None:
+    table = open_table(tmp_path, first + "\n")
+    assert table.names == first.split(",")
+
+
+def test_missing_header_that_might_be_one(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"the first line holds numbers, so perhaps .* 'header: false'"):
+        open_table(tmp_path, "39,f\n40,m\n").position("age")
+
+
+def test_cell_of_a_megabyte(tmp_path: Path) -> None:
+    long = "x" * 1_000_000
+    assert open_table(tmp_path, f"a,b\n1,{long}\n").read([0], 1).X.shape == (1, 1)
+    expected = (
+        "cannot be cut into cells; found field larger than field limit .*, in line .* Fix: look for a quote"
+    )
+    with pytest.raises(DatasetError, match=expected):
+        open_table(tmp_path, f"{long},b\n1,2\n")
+    with pytest.raises(DatasetError, match=expected):
+        open_table(tmp_path, f"a,b\n1,{long}\n?,2\n").read([0], 1)
+    with pytest.raises(DatasetError, match=expected):
+        open_table(tmp_path, f"a,b\n1,{long}\n", skipinitialspace=True).read([0], 1)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import random
+import stat
 import struct
 import time
+import zipfile
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -218,6 +223,44 @@ def test_redirect_to_loopback_http_is_followed(server: Server, plain_server: Ser
     assert fetch(spec(server, "/t"), raw).read_bytes() == GOOD
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "https://[::1/t",
+        "https://" + "a" * 300 + ".org/t",
+        "https://" + "a" * 60_000 + ".org/t",
+        "https://.org/t",
+        "https://a..b/t",
+        "https://x.org:99999/t",
+        "https://x.org:port/t",
+        "https://\u00b2\u00ff.org/t",
+        "https:///t",
+        "https://",
+        "//",
+    ],
+)
+def test_redirect_to_a_malformed_host_is_refused(server: Server, raw: Path, target: str) -> None:
+    server.routes["/t"] = status(302, Location=target)
+    with pytest.raises(SourceUnavailable, match=r"Tried:\n  - 'https.*/t': .+") as caught:
+        fetch(spec(server, "/t"), raw)
+    assert len(str(caught.value)) < 1000
+    assert files(raw) == []
+
+
+@pytest.mark.parametrize("length", ["\u00b2", "-1", "1e3", "9" * 5000, "7, 8", "0x10"])
+def test_stated_length_that_is_no_number(server: Server, raw: Path, length: str) -> None:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", length)
+        handler.end_headers()
+        handler.wfile.write(GOOD)
+
+    server.routes["/t"] = answer
+    with pytest.raises(SourceUnavailable, match=r"states the length|multiple unmatching values"):
+        fetch(spec(server, "/t"), raw)
+    assert len(server.hits) == 1
+
+
 def test_redirect_loop_ends(server: Server, raw: Path) -> None:
     server.routes["/t"] = status(302, Location=server.url("/t"))
     with pytest.raises(SourceUnavailable, match="TooManyRedirects"):
@@ -317,6 +360,33 @@ def test_damaged_compressed_data(server: Server, raw: Path) -> None:
         fetch(archive_spec(server), raw)
 
 
+@pytest.mark.parametrize(
+    "method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+)
+def test_flipped_bytes_of_an_archive(raw: Path, tmp_path: Path, method: int) -> None:
+    """Whatever a damaged archive does, it is refused with a reason or its member is whole."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("in/t.csv", GOOD)
+    random.seed(method)
+    own = tmp_path / "mine.zip"
+    refused = 0
+    for place in range(0, len(out.getvalue()), 3 if method == zipfile.ZIP_STORED else 1):
+        content = bytearray(out.getvalue())
+        content[place] ^= random.randrange(1, 256)
+        own.write_bytes(content)
+        try:
+            path = fetch(SourceSpec(path=str(own), member="in/t.csv", member_sha256=sha(GOOD)), raw)
+        except (SourceUnavailable, SourceCorrupt) as error:
+            assert "Fix:" in str(error)
+            refused += 1
+        else:
+            assert path.read_bytes() == GOOD
+            path.unlink()
+    assert refused > 50
+    assert files(raw) == []
+
+
 def test_own_file_is_read_in_place(raw: Path, tmp_path: Path) -> None:
     own = tmp_path / "mine.csv"
     own.write_bytes(GOOD)
@@ -336,10 +406,18 @@ def test_own_archive(raw: Path, tmp_path: Path) -> None:
     assert path.read_bytes() == GOOD
 
 
-def test_progress_line(server: Server, raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replaced_archive_is_unpacked_again(raw: Path, tmp_path: Path) -> None:
+    own = tmp_path / "mine.zip"
+    for content in (GOOD, b"new"):
+        own.write_bytes(zipped({"in/t.csv": content}))
+        assert fetch(SourceSpec(path=str(own), member="in/t.csv"), raw).read_bytes() == content
+
+
+def test_colleagues_may_read_it(server: Server, raw: Path) -> None:
     server.routes["/t"] = body(GOOD)
-    fetch(spec(server, "/t"), raw, progress="log")
-    assert capsys.readouterr().err.startswith(f"demo: {len(GOOD)} bytes in ")
+    (raw.parent / "file").touch()
+    mode = stat.S_IMODE((raw.parent / "file").stat().st_mode)
+    assert stat.S_IMODE(fetch(spec(server, "/t"), raw).stat().st_mode) == mode
 
 
 def test_no_bar_without_terminal(server: Server, raw: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 # Where each name is defined. Imported when first used: Snakemake reads names and directions alone, and must not wait
 # for compiled code.
 _HOMES = {
+    "content_digest": "digest",
     "Catalogue": "spec",
     "DatasetError": "errors",
     "DatasetSkipped": "errors",
@@ -27,6 +28,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "content_digest",
     "Catalogue",
     "DatasetError",
     "DatasetSkipped",

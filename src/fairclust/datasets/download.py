@@ -1,34 +1,36 @@
 """Fetch a source file from mirrors or from upstream, check it, unpack it.
 
-A mirror and upstream go through the same steps: stream to a temporary file beside the target,
-compare the hash, unpack the member, rename. What is not finished is not left behind.
+Every place goes through the same steps: stream to a temporary file beside the target, compare the hash,
+unpack the member, rename. A file that did not pass is removed.
+
+pooch 1.9 is not used. It does not limit the size of a body or of a member, it repeats downloads that cannot
+succeed (404, wrong hash), and only the user can read its files. With guards against that, this module was
+longer.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
-import sys
 import time
 import uuid
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 import requests
 from tqdm import tqdm
 
+from fairclust.datasets.digest import sha256_of
 from fairclust.datasets.errors import SourceCorrupt, SourceUnavailable
 from fairclust.datasets.spec import SourceSpec, is_secure_url
 
 CHUNK = 1 << 18
 TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
-Progress = bool | Literal["log"]
+LONGEST_REASON = 500
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +41,6 @@ class _PlaceFailed(Exception):
 
 class _Mismatch(_PlaceFailed):
     """A place delivered something else than the catalogue describes."""
-
-    def __init__(self, what: str, expected: str, found: str):
-        super().__init__(f"sha256 of {what} is {found}, expected {expected}")
 
 
 class _Transient(Exception):
@@ -66,38 +65,17 @@ class _Transfer:
     retries: int
     timeout: float
     backoff: float
-    progress: Progress
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file as 64 hex digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    progress: bool
 
 
 def local_path(name: str, spec: SourceSpec, raw_dir: str | Path) -> Path:
-    """Return the path that :func:`fetch_source` returns, without fetching.
-
-    Parameters
-    ----------
-    name : str
-        Name of the source.
-    spec : SourceSpec
-        Its specification.
-    raw_dir : path
-        Folder of raw data.
-
-    Returns
-    -------
-    Path
-        The file that is read: the member of an archive if the source has one.
-    """
+    """Return the path that :func:`fetch_source` returns, without fetching: of an archive, its member's."""
+    stored = Path(spec.path) if spec.path is not None else Path(raw_dir, spec.file or "")
     if spec.member is None:
-        return Path(spec.path) if spec.path is not None else Path(raw_dir, spec.file or "")
+        return stored
     # The member's own path is untrusted, so it only becomes part of a flat file name.
     flat = re.sub(r"[^\w.-]", "_", spec.member)
-    folder = Path(raw_dir, spec.file).parent if spec.file is not None else Path(raw_dir)
-    return folder / f"{name}--{flat}"
+    return (Path(raw_dir) if spec.file is None else stored.parent) / f"{name}--{flat}"
 
 
 def fetch_source(
@@ -109,7 +87,7 @@ def fetch_source(
     retries: int = 3,
     timeout: float = 30.0,
     backoff: float = 1.0,
-    progress: Progress = True,
+    progress: bool = True,
 ) -> Path:
     """Make the file of a source present and verified, and return its path.
 
@@ -130,8 +108,8 @@ def fetch_source(
         Seconds to wait for a connection and for each piece of the body.
     backoff : float
         Seconds before the first retry; doubled each time.
-    progress : bool or 'log'
-        A bar on standard error if that is a terminal, or ('log') one line per transfer.
+    progress : bool
+        Show a bar on standard error if that is a terminal.
 
     Returns
     -------
@@ -152,12 +130,13 @@ def fetch_source(
     """
     transfer = _Transfer(name, spec.max_bytes, retries, timeout, backoff, progress)
     target = local_path(name, spec, raw_dir)
-    if _present(target, spec):
+    stored = Path(spec.path) if spec.path is not None else Path(raw_dir, spec.file or "")
+    if _is_current(target, spec):
         return target
     failures: list[tuple[str, _PlaceFailed]] = []
-    for place in _places(spec, Path(raw_dir), mirrors):
+    for place in _places(spec, stored, mirrors):
         try:
-            _obtain(place, spec, Path(raw_dir), target, transfer)
+            _obtain(place, spec, stored, target, transfer)
         except _PlaceFailed as failure:
             log.warning("source '%s': %s: %s", name, place, failure)
             failures.append((str(place), failure))
@@ -166,84 +145,93 @@ def fetch_source(
     raise _no_place_left(name, spec, failures)
 
 
-def _present(target: Path, spec: SourceSpec) -> bool:
+def _is_current(target: Path, spec: SourceSpec) -> bool:
     if not target.is_file():
         return False
-    return spec.content_sha256 is None or sha256_of(target) == spec.content_sha256
+    if spec.content_sha256 is None:
+        # The user may have replaced an archive since its member was unpacked.
+        return spec.path is None or spec.member is None
+    return sha256_of(target) == spec.content_sha256
 
 
-def _places(spec: SourceSpec, raw_dir: Path, mirrors: Sequence[str | Path]) -> Iterator[str | Path]:
-    if spec.file is None:
-        yield Path(spec.path or "")
-        return
-    present = raw_dir / spec.file
-    if present.is_file():
-        # An archive fetched earlier, or a file whose hash has just been found wrong.
-        yield present
-    for mirror in mirrors:
-        if isinstance(mirror, str) and re.match(r"https?://", mirror):
-            yield f"{mirror.rstrip('/')}/{spec.file}"
-        else:
-            yield Path(mirror, spec.file)
-    yield from spec.urls
+def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> Iterator[str | Path]:
+    if spec.file is None or stored.is_file():
+        # The user's own file, an archive fetched earlier, or a file whose hash was just found wrong.
+        yield stored
+    if spec.file is not None:
+        for mirror in mirrors:
+            if isinstance(mirror, str) and re.match(r"https?://", mirror):
+                yield f"{mirror.rstrip('/')}/{spec.file}"
+            else:
+                yield Path(mirror, spec.file)
+        yield from spec.urls
 
 
-def _obtain(place: str | Path, spec: SourceSpec, raw_dir: Path, target: Path, transfer: _Transfer) -> None:
+def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path, transfer: _Transfer) -> None:
     """Put the verified file of one place at `target`, or raise `_PlaceFailed`."""
-    if spec.file is None:
-        own = Path(spec.path or "")
-        if not own.is_file():
+    if place == stored:
+        if not stored.is_file():
             raise _PlaceFailed("no such file")
-        if spec.member is None:
-            _compare(own.name, spec.content_sha256, sha256_of(own))
-        else:
-            _unpack(own, sha256_of(own), spec, target)
+        _accept(stored, spec, target)
         return
-    stored = raw_dir / spec.file
-    stored.parent.mkdir(parents=True, exist_ok=True)
     with _temporary(stored) as temp:
-        if isinstance(place, Path):
-            found = _copy(place, temp, spec.max_bytes)
-        else:
-            found = _download(place, temp, transfer)
-        if spec.member is None:
-            _compare(spec.file, spec.content_sha256, found)
-        else:
-            _unpack(temp, found, spec, target)
+        _receive(place, temp, transfer)
+        _accept(temp, spec, target)
         temp.replace(stored)
 
 
-def _unpack(archive: Path, archive_sha256: str, spec: SourceSpec, target: Path) -> None:
-    member = spec.member or ""
-    if spec.content_sha256 is None and spec.sha256 not in (None, "unknown"):
-        _compare(archive.name, spec.sha256, archive_sha256)
-    target.parent.mkdir(parents=True, exist_ok=True)
+def _accept(file: Path, spec: SourceSpec, target: Path) -> None:
+    """Compare the hashes of a file, and unpack its member to `target`."""
+    if spec.member is None:
+        _compare(file, spec.file or file.name, spec.content_sha256)
+        return
+    if spec.content_sha256 is None and spec.sha256 != "unknown":
+        _compare(file, spec.file or file.name, spec.sha256)
     with _temporary(target) as temp:
-        try:
-            with zipfile.ZipFile(archive) as opened:
-                if member not in opened.namelist():
-                    listed = ", ".join(opened.namelist()[:10])
-                    raise _PlaceFailed(f"the archive has no member '{member}'; it has: {listed}")
-                with opened.open(member) as stream:
-                    found = _write(_blocks(stream), temp, spec.max_bytes)
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
-            raise _PlaceFailed(f"the archive cannot be unpacked: {error}") from error
-        _compare(member, spec.content_sha256, found)
+        _write(_member(file, spec.member, spec.max_bytes), temp, spec.max_bytes)
+        _compare(temp, spec.member, spec.content_sha256)
         temp.replace(target)
 
 
-def _compare(what: str, expected: str | None, found: str) -> None:
-    if expected is not None and found != expected:
-        raise _Mismatch(what, expected, found)
+def _compare(file: Path, what: str, expected: str | None) -> None:
+    if expected is not None and (found := sha256_of(file)) != expected:
+        raise _Mismatch(f"sha256 of {what} is {found}, expected {expected}")
 
 
 @contextmanager
 def _temporary(target: Path) -> Iterator[Path]:
-    temp = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temp = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         yield temp
     finally:
         temp.unlink(missing_ok=True)
+
+
+def _receive(place: str | Path, temp: Path, transfer: _Transfer) -> None:
+    for attempt in range(transfer.retries + 1):
+        if attempt:
+            time.sleep(transfer.backoff * 2 ** (attempt - 1))
+        try:
+            blocks = _local(place) if isinstance(place, Path) else _download(place, transfer)
+            return _write(blocks, temp, transfer.max_bytes)
+        except _Transient as error:
+            reason = error
+    raise _PlaceFailed(f"{reason} ({transfer.retries + 1} tries)")
+
+
+def _write(blocks: Iterable[bytes], temp: Path, max_bytes: int) -> None:
+    size = 0
+    with temp.open("wb") as out:
+        for block in blocks:
+            size += len(block)
+            if size > max_bytes:
+                raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}")
+            out.write(block)
+
+
+# The three kinds of places. Each turns whatever goes wrong on its side into `_PlaceFailed` or `_Transient`,
+# so that other errors, such as a full disk, come from our side and are raised as they are.
 
 
 def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
@@ -251,39 +239,30 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
         yield block
 
 
-def _write(blocks: Iterable[bytes], temp: Path, max_bytes: int) -> str:
-    digest, size = hashlib.sha256(), 0
-    with temp.open("wb") as out:
-        for block in blocks:
-            size += len(block)
-            if size > max_bytes:
-                raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}")
-            digest.update(block)
-            out.write(block)
-    return digest.hexdigest()
-
-
-def _copy(path: Path, temp: Path, max_bytes: int) -> str:
+def _local(path: Path) -> Iterator[bytes]:
     try:
-        stream = path.open("rb")
+        with path.open("rb") as stream:
+            yield from _blocks(stream)
     except OSError as error:
         raise _PlaceFailed(error.strerror or str(error)) from error
-    with stream:
-        return _write(_blocks(stream), temp, max_bytes)
 
 
-def _download(url: str, temp: Path, transfer: _Transfer) -> str:
-    for attempt in range(transfer.retries + 1):
-        if attempt:
-            time.sleep(transfer.backoff * 2 ** (attempt - 1))
-        try:
-            return _stream(url, temp, transfer)
-        except _Transient as error:
-            reason = error
-    raise _PlaceFailed(f"{reason} ({transfer.retries + 1} tries)")
+def _member(archive: Path, member: str, max_bytes: int) -> Iterator[bytes]:
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            if member not in opened.namelist():
+                listed = ", ".join(opened.namelist()[:10])
+                raise _PlaceFailed(f"the archive has no member '{member}'; it has: {listed}")
+            with opened.open(member) as stream:
+                yield from _blocks(stream)
+    except _PlaceFailed:
+        raise
+    except Exception as error:
+        # Each compression has exceptions of its own: zlib.error, LZMAError, OSError, NotImplementedError, ...
+        raise _PlaceFailed(f"the archive cannot be unpacked: {str(error) or type(error).__name__}") from error
 
 
-def _stream(url: str, temp: Path, transfer: _Transfer) -> str:
+def _download(url: str, transfer: _Transfer) -> Iterator[bytes]:
     headers = {"Accept-Encoding": "identity"}
     try:
         with (
@@ -293,42 +272,36 @@ def _stream(url: str, temp: Path, transfer: _Transfer) -> str:
             if response.status_code != requests.codes.ok:
                 reason = f"HTTP status {response.status_code}"
                 raise (_Transient if response.status_code in TRANSIENT_STATUS else _PlaceFailed)(reason)
-            stated = response.headers.get("Content-Length", "")
-            size = int(stated) if stated.isdigit() else None
-            if size is not None and size > transfer.max_bytes:
+            stated = response.headers.get("Content-Length")
+            if stated is not None and not re.fullmatch(r"[0-9]{1,18}", stated):
+                raise _PlaceFailed(f"the server states the length {stated!r}, which is not a number of bytes")
+            size = int(stated or 0)
+            if size > transfer.max_bytes:
                 raise _PlaceFailed(f"larger than max_bytes = {transfer.max_bytes:,}: {size:,} bytes")
-            return _write(_watched(response, url, size, transfer), temp, transfer.max_bytes)
+            name, hidden = transfer.name, None if transfer.progress else True
+            with tqdm(total=size or None, unit="B", unit_scale=True, desc=name, disable=hidden) as bar:
+                for block in response.iter_content(CHUNK):
+                    bar.update(len(block))
+                    yield block
+            # urllib3 before version 2 does not notice that a body ends early.
+            if size and response.raw.tell() != size:
+                raise _Transient(f"body ended after {response.raw.tell():,} of {size:,} bytes")
+    except (_PlaceFailed, _Transient):
+        raise
     except requests.exceptions.SSLError as error:
         # A subclass of ConnectionError, but a wrong certificate stays wrong.
         raise _PlaceFailed(f"certificate or TLS error: {error}") from error
     except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
         raise _Transient(f"{type(error).__name__}: {error}") from error
-    except requests.RequestException as error:
+    except Exception as error:
+        # Redirects to malformed hosts raise ValueError, UnicodeError or an exception of urllib3.
         raise _PlaceFailed(f"{type(error).__name__}: {error}") from error
-
-
-def _watched(response: requests.Response, url: str, size: int | None, transfer: _Transfer) -> Iterator[bytes]:
-    """Yield the body with a bar or a log line, and notice when it ends early."""
-    received, start = 0, time.monotonic()
-    hidden = None if transfer.progress is True else True
-    with tqdm(total=size, unit="B", unit_scale=True, desc=transfer.name, disable=hidden) as bar:
-        for block in response.iter_content(CHUNK):
-            received += len(block)
-            bar.update(len(block))
-            yield block
-    # urllib3 2 checks this itself, urllib3 1.26 does not; an encoded body has another length.
-    if size is not None and received != size and "Content-Encoding" not in response.headers:
-        raise _Transient(f"body ended after {received:,} of {size:,} bytes")
-    if transfer.progress == "log":
-        seconds = time.monotonic() - start
-        line = f"{transfer.name}: {received:,} bytes in {seconds:.1f} s from {url}"
-        print(line, file=sys.stderr, flush=True)
 
 
 def _no_place_left(
     name: str, spec: SourceSpec, failures: list[tuple[str, _PlaceFailed]]
 ) -> SourceCorrupt | SourceUnavailable:
-    tried = "".join(f"\n  - '{place}': {failure}" for place, failure in failures)
+    tried = "".join(f"\n  - '{place}': {str(failure)[:LONGEST_REASON]}" for place, failure in failures)
     wanted = spec.file or spec.path
     if any(isinstance(failure, _Mismatch) for _, failure in failures):
         return SourceCorrupt(

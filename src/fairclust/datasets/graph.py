@@ -1,8 +1,13 @@
-"""Affinity graphs of prepared data sets, written and read."""
+"""Affinity graphs of prepared data sets, written and read.
+
+A graph is one file that ends with a SHA-256 of all bytes before it. NumPy takes these last bytes for the
+comment of a zip archive.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import uuid
 import zipfile
 from pathlib import Path
@@ -11,9 +16,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fairclust.datasets.digest import content_digest
 from fairclust.datasets.errors import DatasetError
 
 GRAPH = "graph.npz"
+DIGEST_LENGTH = 64
 
 
 def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> None:
@@ -41,6 +48,12 @@ def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> Non
             n_nodes=W.shape[0],
             info=np.array(text),
         )
+        with zipfile.ZipFile(temp, "a") as archive:
+            archive.comment = bytes(DIGEST_LENGTH)
+        digest = content_digest(temp, skip_last=DIGEST_LENGTH)
+        with temp.open("r+b") as file:
+            file.seek(-DIGEST_LENGTH, os.SEEK_END)
+            file.write(digest.encode())
         temp.replace(folder / GRAPH)
     finally:
         temp.unlink(missing_ok=True)
@@ -63,13 +76,20 @@ def load_graph(folder: str | Path) -> tuple[sp.csr_array, dict[str, Any]]:
     DatasetError
         The folder holds no graph, or a damaged one.
     """
+    path = Path(folder) / GRAPH
     try:
-        with np.load(Path(folder) / GRAPH, allow_pickle=False) as file:
+        with path.open("rb") as stream:
+            stream.seek(-DIGEST_LENGTH, os.SEEK_END)
+            stated = stream.read()
+        if content_digest(path, skip_last=DIGEST_LENGTH).encode() != stated:
+            raise ValueError("it is damaged: its content is not what was written")
+        with np.load(path, allow_pickle=False) as file:
             n_nodes = int(file["n_nodes"])
             W = sp.csr_array((file["data"], file["indices"], file["indptr"]), shape=(n_nodes, n_nodes))
             W.check_format()
             return W, json.loads(str(file["info"]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise DatasetError(
-            f"'{folder}' holds no graph ({type(error).__name__}: {error}). Fix: delete it, run again"
+            f"'{path}' holds no graph ({type(error).__name__}: {error}). "
+            f"Fix: delete the folder '{folder}' and run again"
         ) from error

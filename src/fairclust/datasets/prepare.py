@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairclust.datasets.download import sha256_of
+from fairclust.datasets.digest import content_digest
 from fairclust.datasets.edges import join_pieces, read_graph
 from fairclust.datasets.errors import SourceCorrupt, problem
 from fairclust.datasets.generate import Generated, run_generator
@@ -19,6 +19,8 @@ from fairclust.datasets.store import PreparedDataset, data_hash
 from fairclust.datasets.table import Factor, TableFile
 
 LARGEST = 1e140
+# A double holds 15 decimal digits: beside a value this many times larger, another one counts as zero.
+HIDING = 1e15
 
 
 def prepare_dataset(
@@ -51,7 +53,8 @@ def prepare_dataset(
     ------
     DatasetError
         A column is missing, a feature is no number, a group is unknown or empty, the file of the
-        groups has another length, fewer than two rows are left, a graph is in pieces.
+        groups has another length, fewer than two rows are left or not as many as `rows` states, a graph
+        is in pieces.
     SourceCorrupt
         A file has not the hash that its source states.
     """
@@ -74,6 +77,14 @@ def prepare_dataset(
             expected="at least 2 rows and 1 feature",
             found=f"{rows} of {rows_read} rows, {width} features",
             fix="check 'drop_rows' and 'features'",
+        )
+    if spec.rows not in (None, rows):
+        raise problem(
+            "another number of rows than the configuration states",
+            dataset=name,
+            expected=f"{spec.rows:,} rows",
+            found=f"{rows:,} of {rows_read:,} rows that were read",
+            fix="check 'drop_rows', 'header' and the file, or correct 'rows'",
         )
     sizes = np.bincount(made.groups, minlength=len(made.group_names))
     _check_sizes(name, made, sizes)
@@ -120,7 +131,7 @@ def _files(
 
 
 def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, Any]:
-    found = sha256_of(path)
+    found = content_digest(path)
     card: dict[str, Any] = {"name": source, "sha256": found}
     if spec is None:
         return {**card, "check": "not verified"}
@@ -235,6 +246,17 @@ def _scale(name: str, raw: Generated, steps: tuple[str, ...]) -> list[dict[str, 
             found=f"{largest.max():g}",
             fix="measure the column in a larger unit",
         )
+    for i, big in enumerate(largest):
+        sizes = np.abs(X[:, i])
+        if 2 * np.count_nonzero((sizes > 0) & (sizes * HIDING < big)) > np.count_nonzero(sizes):
+            raise problem(
+                "a value is so large that most others count as zero beside it",
+                dataset=name,
+                column=raw.feature_names[i],
+                expected="values within 15 orders of magnitude",
+                found=f"{X[sizes.argmax(), i]:g}",
+                fix="correct the value, or list it under 'drop_rows'",
+            )
     cards: list[dict[str, Any]] = []
     for step in steps:
         card: dict[str, Any] = {"step": step, "meaning": MEANING[step]}

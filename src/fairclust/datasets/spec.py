@@ -21,6 +21,8 @@ from pydantic import (
 )
 
 GIB = 1 << 30
+# Files that the pipeline writes beside a source.
+RESERVED_FILES = frozenset({"source.json", ".snakemake_timestamp"})
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Sha256 = Annotated[str, Field(pattern=r"^(unknown|[0-9a-f]{64})$")]
@@ -101,6 +103,13 @@ class SourceSpec(_Spec):
         path = PurePosixPath(value)
         if path.is_absolute() or ".." in path.parts or not path.name or "\\" in value or ":" in value:
             raise ValueError(f"'{value}' must be a relative path such as 'adult/adult.data', without '..'")
+        if not value.isprintable():
+            raise ValueError(f"{value!r} holds a character that cannot be printed")
+        if path.parts[0].casefold() in RESERVED_FILES:
+            raise ValueError(
+                f"'{value}' would be overwritten, because the record of the download has the name "
+                f"'{path.parts[0]}'; put the file into a folder, such as 'data/{path.name}'"
+            )
         return value
 
     @field_validator("urls")
@@ -158,6 +167,8 @@ class ReaderSpec(_Spec):
     """The character that encloses a cell with separators in it."""
     decimal: OneCharacter = "."
     """Decimal point."""
+    thousands: OneCharacter | None = None
+    """Separator between groups of three digits, as the comma in '44,954'."""
     encoding: str = "utf-8"
     """Encoding of the text."""
 
@@ -175,6 +186,8 @@ class ReaderSpec(_Spec):
             raise ValueError("'names' is for a file without header; set 'header: false'")
         if len(set(self.names)) < len(self.names):
             raise ValueError("'names' holds a name twice")
+        if self.thousands is not None and (self.thousands == self.decimal or self.thousands.isalnum()):
+            raise ValueError("'thousands' must differ from 'decimal', and be neither a letter nor a digit")
         return self
 
 
@@ -270,8 +283,8 @@ class DatasetSpec(_Spec):
     """Steps in order, or 'none', 'standardize', 'l2' (both steps)."""
     n_clusters: Annotated[int, Field(ge=2)]
     """The K that is used unless a run says otherwise."""
-    rows: Annotated[int, Field(gt=0)] | None = None
-    """How many rows it has, about: what jobs ask for is estimated from it before the data are there."""
+    rows: Annotated[int, Field(ge=2)] | None = None
+    """How many rows the prepared data set has; a check and an estimate."""
     shown: str | None = None
     """Note printed beside the title, such as 'stands in for Census II'."""
 

@@ -1,4 +1,8 @@
-"""A prepared data set in memory and on disk."""
+"""A prepared data set in memory and on disk.
+
+The card holds a SHA-256 of each other file of the folder and one of itself, and both are checked on reading:
+a byte that changed on the disk would otherwise change results without a word.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fairclust.datasets.digest import content_digest
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.graph import GRAPH, load_graph, save_graph
 
@@ -123,12 +128,26 @@ def read_card(folder: str | Path) -> dict[str, Any]:
     Raises
     ------
     DatasetError
-        The folder holds no card.
+        The folder holds no card, or a damaged one.
     """
+    return _checked_card(Path(folder))[0]
+
+
+def _checked_card(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the card and the digests of the other files."""
     try:
-        return json.loads((Path(folder) / CARD).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DatasetError(f"'{folder}' holds no data card ({error}). Fix: delete it, run again") from error
+        text = (folder / CARD).read_bytes().decode()
+        whole = json.loads(text)
+        card = {key: value for key, value in whole.items() if key not in ("digests", "digest")}
+        # Comparing the text as well finds damage that JSON does not see, such as other blanks.
+        if text != _card_text(card, whole["digests"]):
+            raise ValueError("it does not match the digest that it holds")
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise DatasetError(
+            f"'{folder}' holds no data card, or a damaged one ({type(error).__name__}: {error}). "
+            f"Fix: delete the folder '{folder}' and run again"
+        ) from error
+    return card, whole["digests"]
 
 
 def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
@@ -150,34 +169,48 @@ def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
     DatasetSkipped
         The data set was skipped; the message is the reason.
     DatasetError
-        The folder holds no data set, or its files do not fit together.
+        The folder holds no data set, or a file of it is damaged.
+
+    Notes
+    -----
+    The digest of a file is computed once per process, at about 1 GB per second.
     """
     folder = Path(folder)
-    card = read_card(folder)
+    card, digests = _checked_card(folder)
     try:
         if card["status"] == "skipped":
             raise DatasetSkipped(card["reason"])
+        # Only names that are known here: a card from elsewhere could list any path.
+        for file in (FEATURES, GROUPS, *({TRUTH, GRAPH} & digests.keys())):
+            if content_digest(folder / file) != digests[file]:
+                raise DatasetError(
+                    f"'{folder / file}' is damaged: its content is not what was written. "
+                    f"Fix: delete the folder '{folder}' and run again"
+                )
         X = np.load(folder / FEATURES, mmap_mode="r" if mmap else None, allow_pickle=False)
         groups = np.load(folder / GROUPS, allow_pickle=False)
-        truth = np.load(folder / TRUTH, allow_pickle=False) if (folder / TRUTH).is_file() else None
-        W = load_graph(folder)[0] if "graph" in card else None
+        truth = np.load(folder / TRUTH, allow_pickle=False) if TRUTH in digests else None
+        W = load_graph(folder)[0] if GRAPH in digests else None
         names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise DatasetError(
             f"'{folder}' holds no prepared data set ({type(error).__name__}: {error}). "
-            "Fix: delete it, run again"
+            f"Fix: delete the folder '{folder}' and run again"
         ) from error
-    if X.shape != (card["rows"], len(names[0])) or groups.shape != (card["rows"],):
-        raise DatasetError(
-            f"'{folder}': X {X.shape} and groups {groups.shape} do not fit the card "
-            f"({card['rows']} rows, {len(names[0])} columns). Fix: delete it, run again"
-        )
     return PreparedDataset(X, groups, *names, card, W, truth)
 
 
 def _write_card(folder: Path, card: dict[str, Any]) -> None:
-    text = json.dumps(card, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / CARD).write_text(text + "\n", encoding="utf-8")
+    digests = {path.name: content_digest(path) for path in sorted(folder.iterdir())}
+    (folder / CARD).write_text(_card_text(card, digests), encoding="utf-8", newline="")
+
+
+def _card_text(card: dict[str, Any], digests: dict[str, str]) -> str:
+    def text(content: dict[str, Any]) -> str:
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    content = {**card, "digests": digests}
+    return text({**content, "digest": hashlib.sha256(text(content).encode()).hexdigest()})
 
 
 def _replace_folder(folder: Path, write: Callable[[Path], None]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-import math
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from fairclust.datasets.errors import DatasetError, problem
+from fairclust.datasets.numbers import grouped, is_data, is_number, lookalike
 from fairclust.datasets.spec import ReaderSpec, nearest
 
 BLOCK_BYTES = 8 << 20
+COMMENT_SIGNS = ("#", "%", "//")
 
 
 @dataclass(frozen=True)
@@ -75,15 +77,34 @@ class TableFile:
     Raises
     ------
     DatasetError
-        The file is empty or ``reader.names`` does not fit it.
+        The file is empty, ``reader.names`` does not fit it, or its first line is a comment or data
+        where it should hold the names of the columns.
     """
 
     def __init__(self, path: Path, reader: ReaderSpec, dataset: str):
         self.path, self.reader, self.dataset = path, reader, dataset
-        first = next(self._csv_rows(), None)
+        rows = self._csv_rows()
+        first = next(rows, None)
         if first is None:
             raise self._problem("the file is empty", expected="a table")
         width = len(first[1])
+        if _is_comment(first[1]):
+            # A header may start with '#', too, but then it is as wide as the table.
+            after = next((row for _, row in itertools.islice(rows, 1000) if not _is_comment(row)), first[1])
+            if len(after) != width:
+                raise self._problem(
+                    "the first line looks like a comment",
+                    found=repr(reader.sep.join(first[1])[:80]),
+                    expected="the names of the columns" if reader.header else "data",
+                    fix="delete the lines before the table from the file",
+                )
+        if reader.header and is_data(first[1], reader):
+            raise self._problem(
+                "the first line looks like data",
+                found=repr(reader.sep.join(first[1])[:80]),
+                expected="the names of the columns",
+                fix="set 'header: false' in 'reader', and name the columns by 'names' or by numbers from 0",
+            )
         if reader.header:
             self.names = [cell.strip() for cell in first[1]]
         elif not reader.names:
@@ -128,7 +149,12 @@ class TableFile:
             column=column,
             expected="a column of the header" if self.reader.header else "a number, the file has no header",
             found=nearest(column, self.names),
-            fix="correct the name, or check 'sep' and 'header'",
+            fix="correct the name, or check 'sep' and 'header'"
+            + (
+                "; the first line holds numbers, so perhaps the file has no header: set 'header: false'"
+                if self.reader.header and any(is_number(name, self.reader) for name in self.names)
+                else ""
+            ),
         )
 
     def read(
@@ -210,7 +236,9 @@ class TableFile:
     ) -> Iterator[pa.RecordBatch]:
         reader = self.reader
         as_text = set(drops) | texts
-        types = {str(i): pa.float64() for i in features} | {str(i): pa.string() for i in as_text}
+        # pyarrow knows no separator of thousands, so such numbers are read as text first.
+        number = pa.float64() if reader.thousands is None else pa.string()
+        types = {str(i): number for i in features} | {str(i): pa.string() for i in as_text}
         source: object = self.path
         if reader.skipinitialspace:
             # pyarrow has no such option; files with blanks after the separator are small.
@@ -240,7 +268,13 @@ class TableFile:
             return cells.to_numpy()[keep]
         # A feature that also decides which rows go is text until they are gone.
         cells = _trimmed(batch, column).filter(pa.array(keep))
-        cells = pc.replace_substring(cells, self.reader.decimal, ".")
+        if self.reader.thousands is not None:
+            separated = pc.match_substring_regex(cells, grouped(self.reader))
+            cells = pc.if_else(separated, pc.replace_substring(cells, self.reader.thousands, ""), cells)
+        if self.reader.decimal != ".":
+            # A point is no decimal point here. It must not become one, so it becomes an error.
+            cells = pc.replace_substring(cells, ".", "?")
+            cells = pc.replace_substring(cells, self.reader.decimal, ".")
         return pc.cast(cells, pa.float64()).to_numpy()
 
     def _max_rows(self) -> int:
@@ -261,9 +295,16 @@ class TableFile:
                 quotechar=reader.quotechar,
                 skipinitialspace=reader.skipinitialspace,
             )
-            for row in rows:
-                if row:
-                    yield rows.line_num, row
+            try:
+                for row in rows:
+                    if row:
+                        yield rows.line_num, row
+            except csv.Error as error:
+                raise self._problem(
+                    "the table cannot be cut into cells",
+                    found=f"{error}, in line {rows.line_num}",
+                    fix="look for a quote that is not closed, or check 'quotechar' and 'sep'",
+                ) from None
 
     def _without_initial_space(self) -> io.BytesIO:
         text = io.StringIO(newline="")
@@ -297,7 +338,7 @@ class TableFile:
             if any(row[column].strip() in listed for column, listed in drops.items()):
                 continue
             for column in features:
-                if not _is_number(row[column], self.reader.decimal):
+                if not is_number(row[column], self.reader):
                     first_line, cell, count = bad.get(column, (line, row[column], 0))
                     bad[column] = (first_line, cell, count + 1)
         if not bad:
@@ -305,12 +346,15 @@ class TableFile:
                 "the table cannot be read", found=cause, fix="check 'sep', 'quotechar' and 'encoding'"
             )
         column, (line, cell, count) = min(bad.items(), key=lambda item: item[1][0])
+        look, fix = lookalike(cell)
         return self._problem(
             "a feature has cells that are not finite numbers",
             column=self.names[column],
             expected="a number in every row",
-            found=f"{cell!r} in line {line}, {count:,} such cells in all",
-            fix="leave the column out of 'features', or list the value under 'drop_rows'",
+            found=f"{cell!r} in line {line}, {count:,} such cells in all"
+            + (f"; it looks like {look}" if look else ""),
+            fix=(f"{fix}, or " if fix else "")
+            + "leave the column out of 'features', or list the value under 'drop_rows'",
         )
 
 
@@ -341,12 +385,8 @@ def natural(value: str) -> tuple[bool, float, str]:
         return (True, 0.0, value)
 
 
-def _is_number(cell: str, decimal: str) -> bool:
-    try:
-        # float() takes 1_000 for a thousand, pyarrow does not.
-        return "_" not in cell and math.isfinite(float(cell.replace(decimal, ".")))
-    except ValueError:
-        return False
+def _is_comment(row: list[str]) -> bool:
+    return row[0].lstrip().startswith(COMMENT_SIGNS)
 
 
 def _joined(parts: list[np.ndarray], dtype: type[np.generic]) -> np.ndarray:

@@ -340,7 +340,7 @@ class RuleInputs:
 
     def dataset_params(self, dataset: str, **changes: Any) -> dict[str, Any]:
         """A data set with its sources, and the fingerprint of the code that prepares it."""
-        from fairclust.datasets import content_digest
+        from fairclust.datasets.digest import content_digest
 
         spec = self.config.datasets[dataset]
         code = ["fairclust.datasets.prepare"]

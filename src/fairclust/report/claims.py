@@ -2,8 +2,9 @@
 
 A check looks at one data set and one K, and the claim holds only if it holds on all of them. Every check that
 compares settings takes these options: `lam` (only this lambda), `settings` (method to parameters), `fairness`
-and `level` (only settings whose mean fairness is within the level). Of the settings that are left, the one with
-the best mean of the metric stands for its method.
+and `level` (only settings whose mean fairness is within the level). Of the settings that are left, that with the
+best mean of the metric stands for its method. The option `metric` may stand for the key `metrics`, and tables go
+by name or number.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scipy.stats import kendalltau
 
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import ClaimSpec, TableSpec
+from fairclust.pipeline.reported import KEY
 from fairclust.report.names import Names, metric_in_text, metric_label
 from fairclust.report.render import MISSING, number, spread_text, write_table
 from fairclust.report.selection import (
@@ -117,15 +119,16 @@ class Check:
 
 
 _SETTING_OPTIONS = ("lam", "settings", "fairness", "level")
+_COMMON_OPTIONS = (*_SETTING_OPTIONS, "metric")
 
 
 def compare_at_equal(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """At equal fairness the metric of the first method is at most `factor` times that of the second.
 
     Options: `fairness` (default fairness_error), `level` or `level_from` ('reported': what the paper reports
-    for the second method, else the first; or a method's name, or 'other' for the second: the mean of its
-    fairest setting), `table` (name of the table with the reported level), `factor` (default 1; metrics that
-    should be high must be at least `factor` times the second's).
+    for the second method, else the first; 'method': the mean of the second method's fairest setting; or that of
+    the method so called), `table` (the one that reports the level), `factor` (default 1; a metric that should be
+    high must be at least `factor` times the second method's).
     """
     options = claim.options
     fairness = str(options.get("fairness", "fairness_error"))
@@ -152,11 +155,20 @@ def compare_at_equal(claim: ClaimSpec, place: Place, material: Material) -> Find
 def compare(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """Each metric of the first method is at most `factor` times that of the second.
 
-    Options: `agg` ('mean' over the starts, the default, or 'best'), `factor` as in `compare_at_equal`.
+    Options: `agg` ('mean' over the starts, the default, or 'best'), `factor` as in `compare_at_equal`,
+    `direction` ('lower' or 'higher', instead of the metric's own), `other_dataset` (where the second method is
+    looked up).
     """
+    places = [place, place]
+    if "other_dataset" in claim.options:
+        other = str(claim.options["other_dataset"])
+        places[1] = Place(other, place.n_clusters, _at(material.cells, other, place.n_clusters))
     found = []
-    for metric in claim.metrics or ["sse"]:
-        choices = [_setting(claim, place, method, material, metric) for method in claim.methods[:2]]
+    for metric in _metrics(claim):
+        choices = [
+            _setting(claim, where, method, material, metric)
+            for where, method in zip(places, claim.methods[:2], strict=True)
+        ]
         found.append(_compare(claim, choices, material, metric))
     return _together(verdict for verdict, _ in found), "; ".join(words for _, words in found)
 
@@ -254,7 +266,10 @@ def no_small_clusters(claim: ClaimSpec, place: Place, material: Material) -> Fin
 
     With a second method, and the cost (the metric) is at most `factor` times the second's (default 1.05).
     """
-    metric, share = _metric(claim), _real(claim, "share", 0.5)
+    metric, share = (
+        next((m for m in _metrics(claim) if m != "smallest_cluster"), "sse"),
+        _real(claim, "share", 0.5),
+    )
     choice = _setting(claim, place, claim.methods[0], material, metric)
     smallest = choice.spread("smallest_cluster").mean
     if math.isnan(smallest):
@@ -265,7 +280,7 @@ def no_small_clusters(claim: ClaimSpec, place: Place, material: Material) -> Fin
     words = f"smallest cluster {smallest:,.1f} rows, {least:,.1f} asked"
     if len(claim.methods) > 1:
         other = _setting(claim, place, claim.methods[1], material, metric)
-        verdict, sentence = _compare(claim, [choice, other], material, default_factor=1.05)
+        verdict, sentence = _compare(claim, [choice, other], material, metric, default_factor=1.05)
         ok.append(verdict == HOLDS)
         words += f"; {sentence}"
     return _of_booleans(ok), words
@@ -274,9 +289,9 @@ def no_small_clusters(claim: ClaimSpec, place: Place, material: Material) -> Fin
 def same_order(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """The methods of a table stand in the reported order: Kendall's tau of each metric.
 
-    Options: `table` (name; needed), `tau` (holds from there on, default 0.8; in part above 0).
+    Options: `table` (needed), `tau` (holds from there on, default 0.8; in part above 0).
     """
-    spec, wanted = material.tables[str(claim.options["table"])], _real(claim, "tau", 0.8)
+    spec, wanted = _table(claim.options["table"], material.tables), _real(claim, "tau", 0.8)
     reported = material.reported[material.reported.dataset == place.dataset]
     rows = [row for row in table_rows(spec, reported, place.cells) if row.role == "paper"]
     if claim.methods:
@@ -284,7 +299,7 @@ def same_order(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     if place.n_clusters is not None:
         rows = [row for row in rows if row.n_clusters in (None, place.n_clusters)]
     found = []
-    for metric in claim.metrics or ["sse"]:
+    for metric in _metrics(claim):
         values = [value for row in rows for value in row.values if value.metric == metric]
         pairs = [(value.reported, value.ours.mean) for value in values]
         pairs = [pair for pair in pairs if not any(map(math.isnan, pair))]
@@ -301,16 +316,14 @@ def same_order(claim: ClaimSpec, place: Place, material: Material) -> Finding:
 def falls_with_size(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """The metric falls like a power of a size, over methods of a data set or over data sets of a method.
 
-    Options: `sizes` (needed: method or data set to size), `slope` of the logarithms (default -0.5),
-    `tolerance` of the slope (default 0.25).
+    Options: `sizes` (needed: method or data set to size, or a list in the order of the claim's methods or data
+    sets), `power` of one over the size (default 0.5), `tolerance` of the fitted power (default 0.25).
     """
-    sizes, metric = claim.options["sizes"], _metric(claim)
+    sizes, metric = _sizes(claim), _metric(claim)
     points = []
-    over_datasets = set(sizes) <= set(claim.datasets)
     for name, size in sizes.items():
-        dataset, method = (name, claim.methods[0]) if over_datasets else (place.dataset, name)
-        cells = cells_of(material.cells, dataset, method, place.n_clusters)
-        here = Place(dataset, place.n_clusters, cells)
+        dataset, method = (place.dataset, name) if place.dataset else (name, claim.methods[0])
+        here = Place(dataset, place.n_clusters, _at(material.cells, dataset, place.n_clusters))
         value = _setting(claim, here, method, material, metric).spread(metric).mean
         if not (value > 0 and math.isfinite(value)):
             raise _CannotTest(
@@ -321,9 +334,9 @@ def falls_with_size(claim: ClaimSpec, place: Place, material: Material) -> Findi
         raise _CannotTest("fewer than three sizes have a value")
     logarithms = np.log(np.array(points)).T
     slope = float(np.polyfit(logarithms[0], logarithms[1], 1)[0])
-    wanted, tolerance = _real(claim, "slope", -0.5), _real(claim, "tolerance", 0.25)
+    wanted, tolerance = -_real(claim, "power", 0.5), _real(claim, "tolerance", 0.25)
     shown = ", ".join(f"{value:.3g} at {size:,g}" for size, value in points)
-    words = f"{metric_label(metric)} {shown}: slope {slope:.2f} against {wanted:g}"
+    words = f"{metric_label(metric)} {shown}: slope {slope:.2f}, {wanted:g} asked"
     if abs(slope - wanted) <= tolerance * HAIR:
         return HOLDS, words
     return (IN_PART if slope * wanted > 0 else FAILS), words
@@ -331,7 +344,7 @@ def falls_with_size(claim: ClaimSpec, place: Place, material: Material) -> Findi
 
 CHECKS: Mapping[str, Check] = {
     "compare_at_equal": Check(compare_at_equal, ("level_from", "table", "factor"), 2),
-    "compare": Check(compare, ("agg", "factor"), 2),
+    "compare": Check(compare, ("agg", "factor", "direction", "other_dataset"), 2),
     "never_rises": Check(never_rises, ("tolerance", "column")),
     "cannot_reach": Check(cannot_reach, (), needs=("level",)),
     "reaches": Check(reaches, (), needs=("level",)),
@@ -339,7 +352,7 @@ CHECKS: Mapping[str, Check] = {
     "spread": Check(spread_over_seeds, ("at_most", "factor")),
     "no_small_clusters": Check(no_small_clusters, ("share", "factor", "agg")),
     "same_order": Check(same_order, ("table", "tau"), 0, ("table",)),
-    "falls_with_size": Check(falls_with_size, ("sizes", "slope", "tolerance"), 0, ("sizes",), across=True),
+    "falls_with_size": Check(falls_with_size, ("sizes", "power", "tolerance"), 0, ("sizes",), across=True),
 }
 """Every check by the name that a paper's file gives it."""
 
@@ -366,7 +379,7 @@ def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec])
     check = CHECKS.get(claim.check)
     if check is None:
         raise ClaimError(f"claims.{name}.check: there is no {claim.check!r} (known: {', '.join(CHECKS)})")
-    known = (*check.options, *_SETTING_OPTIONS)
+    known = (*check.options, *_COMMON_OPTIONS)
     for option in claim.options:
         if option not in known:
             raise ClaimError(
@@ -377,18 +390,17 @@ def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec])
             raise ClaimError(f"claims.{name}.options: {claim.check} needs {option!r}")
     if len(claim.methods) < check.n_methods:
         raise ClaimError(f"claims.{name}.methods: {claim.check} needs {check.n_methods}")
-    for metric in (*claim.metrics, *([claim.options["fairness"]] if "fairness" in claim.options else [])):
+    for metric in (*_metrics(claim), claim.options.get("fairness", "sse")):
         if metric not in COLUMNS:
             raise ClaimError(f"claims.{name}: there is no metric {metric!r} (known: {', '.join(COLUMNS)})")
     table = claim.options.get("table")
-    if table is not None and table not in tables:
-        raise ClaimError(f"claims.{name}.options.table: there is no {table!r} (known: {', '.join(tables)})")
-    if claim.check == "falls_with_size":
-        sizes = claim.options["sizes"]
-        if not isinstance(sizes, dict) or not all(isinstance(size, int | float) for size in sizes.values()):
-            raise ClaimError(f"claims.{name}.options.sizes: expected a size for each method or data set")
-        if not (set(sizes) <= set(claim.datasets) and claim.methods) and not set(sizes) <= set(claim.methods):
-            raise ClaimError(f"claims.{name}.options.sizes: name methods, or data sets, of the claim")
+    try:
+        if table is not None:
+            _table(table, tables)
+        if claim.check == "falls_with_size":
+            _sizes(claim)
+    except ClaimError as error:
+        raise ClaimError(f"claims.{name}.options: {error}") from None
     if claim.check == "compare_at_equal" and not {"level", "level_from"} & set(claim.options):
         raise ClaimError(f"claims.{name}.options: compare_at_equal needs 'level' or 'level_from'")
     return check
@@ -462,6 +474,8 @@ def make_claims(
     ClaimError
         A claim is not written as its check takes it.
     """
+    if reported.empty:
+        reported = pd.DataFrame(columns=[*KEY, "value", "decimals"])
     material = Material(tables, reported, cells, steps, names)
     data, shown, counts = [], [], dict.fromkeys(CLAIM_VERDICTS, 0)
     for name, claim in claims.items():
@@ -498,8 +512,8 @@ def load_claims(path: Path) -> pd.DataFrame:
 def _places(claim: ClaimSpec, check: Check, material: Material) -> Iterable[Place]:
     """The data sets and values of K that a claim is about."""
     cells = material.cells
-    methods = claim.methods or list(claim.options.get("sizes", {}))
-    if check.across and set(claim.options.get("sizes", {})) <= set(claim.datasets):
+    methods = claim.methods
+    if check.across and set(_sizes(claim)) <= set(claim.datasets):
         for k in claim.n_clusters or (None,):
             yield Place("", k, cells)
         return
@@ -517,12 +531,12 @@ def _places(claim: ClaimSpec, check: Check, material: Material) -> Iterable[Plac
             continue
         ran = [int(k) for k in mine.n_clusters[mine.dataset == dataset].dropna().unique()]
         for k in claim.n_clusters or sorted(ran) or (None,):
-            yield Place(dataset, k, at if k is None else at[at.n_clusters == k])
+            yield Place(dataset, k, _at(cells, dataset, k))
 
 
 def _ran(place: Place, method: str, material: Material, claim: ClaimSpec) -> pd.DataFrame:
     """The cells of a method that ended well, with the lambda and parameters that the claim names."""
-    at = cells_of(place.cells, place.dataset, method) if place.dataset else place.cells
+    at = cells_of(place.cells, place.dataset, method)
     shown = material.names.method(method)
     if at.empty:
         raise _CannotTest(f"{shown} is {NOT_RUN}")
@@ -557,11 +571,11 @@ def _level(claim: ClaimSpec, place: Place, material: Material, fairness: str) ->
         return _real(claim, "level", 0.0)
     source = str(claim.options["level_from"])
     if source != "reported":
-        method = claim.methods[1] if source == "other" else source
+        method = claim.methods[1] if source in ("method", "other") else source
         return choose_best(_ran(place, method, material, claim), fairness).spread(fairness).mean
     match = match_on(fairness)
     table = claim.options.get("table")
-    numbers = [material.tables[str(table)].number] if table else list(material.reported.table.unique())
+    numbers = [_table(table, material.tables).number] if table else list(material.reported.table.unique())
     first, second = claim.methods[:2]
     for name in (second, first):
         for of_table in numbers:
@@ -588,10 +602,13 @@ def _compare(
     first, second = (choice.spread(metric) for choice in choices)
     if math.isnan(first.mean) or math.isnan(second.mean):
         raise _CannotTest(f"no value of {metric_label(metric)}")
-    higher = COLUMNS[metric].direction == "higher"
+    direction = str(claim.options.get("direction", COLUMNS[metric].direction))
+    higher = direction == "higher"
+    first, second = (choice.spread(metric, direction) for choice in choices)
 
     def ok(mine: float, other: float) -> bool:
-        bound = factor * other
+        # The share of a negative value, such as a log-likelihood's, is of its size.
+        bound = other + (factor - 1) * abs(other) if math.isfinite(other) else other
         slack = (HAIR - 1) * abs(bound) if math.isfinite(bound) else 0.0
         return mine >= bound - slack if higher else mine <= bound + slack
 
@@ -633,8 +650,42 @@ def _reach(claim: ClaimSpec, place: Place, material: Material) -> tuple[list[boo
     )
 
 
+def _metrics(claim: ClaimSpec) -> list[str]:
+    return list(claim.metrics) or [str(claim.options.get("metric", "sse"))]
+
+
 def _metric(claim: ClaimSpec) -> str:
-    return claim.metrics[0] if claim.metrics else "sse"
+    return _metrics(claim)[0]
+
+
+def _table(table: Any, tables: Mapping[str, TableSpec]) -> TableSpec:
+    """A table by its name, or by its number in the paper."""
+    by_number = {spec.number: spec for spec in tables.values()}
+    found = tables.get(str(table)) or by_number.get(f"{table:g}" if isinstance(table, float) else str(table))
+    if found is None:
+        raise ClaimError(f"there is no table {table!r} (known: {', '.join(tables)})")
+    return found
+
+
+def _sizes(claim: ClaimSpec) -> dict[str, float]:
+    """Sizes by method, or by data set."""
+    given = claim.options["sizes"]
+    if isinstance(given, list):
+        over = next((names for names in (claim.methods, claim.datasets) if len(names) == len(given)), [])
+        given = dict(zip(over, given, strict=False))
+    if not isinstance(given, dict) or len(given) < 3:
+        raise ClaimError("sizes: give one for each of three or more methods, or data sets, of the claim")
+    if not set(given) <= set(claim.methods) and not (set(given) <= set(claim.datasets) and claim.methods):
+        raise ClaimError(f"sizes: {', '.join(given)} are not all methods, or data sets, of the claim")
+    if not all(isinstance(size, int | float) and size > 0 for size in given.values()):
+        raise ClaimError("sizes: expected positive numbers")
+    return {str(name): float(size) for name, size in given.items()}
+
+
+def _at(cells: pd.DataFrame, dataset: str, n_clusters: int | None) -> pd.DataFrame:
+    """The cells of a data set, with one K or with all."""
+    found = cells[cells.dataset == dataset]
+    return found if n_clusters is None else found[found.n_clusters == n_clusters]
 
 
 def _real(claim: ClaimSpec, option: str, default: float) -> float:

@@ -108,11 +108,12 @@ class Choice:
         starts = best_starts(self.cells)
         return starts.iloc[0] if len(starts) else None
 
-    def spread(self, metric: str) -> Spread:
-        """A metric over the starts."""
+    def spread(self, metric: str, direction: str = "") -> Spread:
+        """A metric over the starts; its own direction decides which is best, unless another one is given."""
         if metric not in self.cells:
             return Spread()
-        return spread(self.cells[metric], COLUMNS[metric].direction if metric in COLUMNS else "none")
+        own = COLUMNS[metric].direction if metric in COLUMNS else "none"
+        return spread(self.cells[metric], direction or own)
 
 
 def cells_of(cells: pd.DataFrame, dataset: str, method: str, n_clusters: float | None = None) -> pd.DataFrame:
