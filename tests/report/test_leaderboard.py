@@ -1,28 +1,41 @@
 import numpy as np
 import pandas as pd
 import pytest
+from frames import cell, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairclust.metrics.table import METRICS
-from fairclust.report.leaderboard import dominated_area, instance_scores, leaderboard, pareto, settings
+from fairclust.report.leaderboard import (
+    best_of_starts,
+    dominated_areas,
+    make_board,
+    make_leaderboard,
+    on_equal_terms,
+    pareto,
+    sentences,
+)
+from fairclust.report.names import Names
 
+NAMES = Names(
+    datasets={"d": "Data D"}, methods={"a": "A", "b": "B", "plain": "Plain"}, ours={"a"},
+    looks={"plain": 0, "a": 1, "b": 2},
+)  # fmt: skip
 numbers = st.floats(0, 10, allow_nan=False).map(lambda value: round(value, 1))
 
 
 def points(*rows, dataset="d", k=3):
-    """Rows of method, cost, balance."""
-    return pd.DataFrame(
-        [
-            {
-                **dict.fromkeys(METRICS, np.nan),
-                **{"dataset": dataset, "n_clusters": k, "method": m, "sse": c, "balance": b},
-                **{"fairness_error": 1 - b, "params": f'{{"n": {i}}}', "status": "ok", "seed": 0},
-                **{"lam": np.nan, "objective": c},
-            }
-            for i, (m, c, b) in enumerate(rows)
-        ]
-    )
+    """Cells of method, cost, balance and (0 if left out) seed; a setting of its own for each cost."""
+    return frame(
+        cell(
+            dataset, method, k, seed=seed[0] if seed else 0, params={"n": cost if not seed else 1}, sse=cost,
+            balance=balance, fairness_error=1 - balance, objective=cost,
+        )
+        for method, cost, balance, *seed in rows
+    )  # fmt: skip
+
+
+def board_of(cells, fairness="balance"):
+    return make_board(on_equal_terms(cells), "sse", fairness)
 
 
 @given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=12), st.booleans())
@@ -44,12 +57,16 @@ def test_what_is_not_finite_is_never_on_the_front():
     assert on.tolist() == [False, True, False, False]
 
 
+def area(x, y):
+    found = dominated_areas(pd.Series(x), pd.Series(y), [pd.Series(["one"] * len(x))])
+    return float(found.get("one", 0.0))
+
+
 def test_area_by_hand():
-    assert dominated_area(np.array([0.0]), np.array([1.0])) == 1
-    assert dominated_area(np.array([0.5, 0.0]), np.array([1.0, 0.5])) == pytest.approx(0.75)
+    assert area([0.0], [1.0]) == 1
+    assert area([0.5, 0.0], [1.0, 0.5]) == pytest.approx(0.75)
     # Beaten points, and points outside of the box, add nothing.
-    area = dominated_area(np.array([0.5, 0.0, 0.6, 1.5, 0.2]), np.array([1.0, 0.5, 0.7, 2.0, -1.0]))
-    assert area == pytest.approx(0.75)
+    assert area([0.5, 0.0, 0.6, 1.5, 0.2], [1.0, 0.5, 0.7, 2.0, -1.0]) == pytest.approx(0.75)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=8))
@@ -57,7 +74,7 @@ def test_area_against_counting(found):
     x, y = np.array(found).T
     xs, ys = np.meshgrid(*[(np.arange(200) + 0.5) / 200] * 2)
     covered = ((xs[..., None] >= x) & (ys[..., None] <= y)).any(axis=-1).mean()
-    assert dominated_area(x, y) == pytest.approx(covered, abs=0.02)
+    assert area(list(x), list(y)) == pytest.approx(covered, abs=0.02)
 
 
 def test_scores_of_an_instance_by_hand():
@@ -65,42 +82,101 @@ def test_scores_of_an_instance_by_hand():
         ("plain", 100, 0.0), ("fair", 100, 0.0), ("fair", 120, 1.0), ("half", 110, 0.5), ("far", 900, 1.0)
     )
     # The box: costs from 100 to 140, balance from 0 to 1.
-    scores = instance_scores(at, "sse", "balance")
-    assert scores == pytest.approx({"plain": 0, "fair": 0.5, "half": 0.375, "far": 0})
-    assert instance_scores(at, "sse", "fairness_error") == pytest.approx(scores)
+    for fairness in ("balance", "fairness_error"):
+        scores = board_of(at, fairness).instances.set_index("method").score
+        assert scores.to_dict() == pytest.approx({"plain": 0, "fair": 0.5, "half": 0.375, "far": 0})
 
 
 def test_instances_that_do_not_count():
-    assert instance_scores(points(("a", 1, 0.0), ("a", 2, 1.0)), "sse", "balance") is None
-    assert instance_scores(points(("a", 1, 1.0), ("b", 2, 0.5)), "sse", "balance") is None
-    assert instance_scores(points(("a", 1, 1.0), ("b", 2, 0.5)), "ncut", "balance") is None
+    assert board_of(points(("a", 1, 0.0), ("a", 2, 1.0))) is None
+    assert board_of(points(("a", 1, 1.0), ("b", 2, 0.5))) is None
 
 
 def test_an_infinite_error_is_the_worst_and_not_the_box():
     at = points(("plain", 100, 0.0), ("a", 110, 0.5), ("b", 120, 1.0))
     at.loc[0, "fairness_error"] = np.inf
-    scores = instance_scores(at, "sse", "fairness_error")
+    scores = board_of(at, "fairness_error").instances.set_index("method").score
     assert scores["plain"] == 0
     assert scores["b"] == pytest.approx(0.5)
 
 
-def test_ranks_ties_and_missing_methods():
-    one = points(("plain", 100, 0.0), ("a", 120, 1.0), ("b", 120, 1.0))
+def test_a_method_is_compared_only_where_it_was_run():
+    one = points(("plain", 100, 0.0), ("a", 115, 1.0), ("b", 110, 1.0))
     two = points(("plain", 10, 0.0), ("a", 12, 1.0), dataset="e")
-    board = leaderboard(pd.concat([one, two]), ["plain", "b", "a", "gone"], "sse", "balance")
-    assert list(board.index) == ["a", "plain", "b", "gone"]
-    assert board.loc["a", "mean_rank"] == (1.5 + 1) / 2
-    assert board.loc["b", "mean_rank"] == (1.5 + 4) / 2
-    assert board.loc["plain", "mean_rank"] == (3 + 2) / 2
-    assert board.loc["gone", "mean_rank"] == 4
-    assert board.loc["b", "mean_score"] == pytest.approx(0.25)
-    assert board.covered.to_dict() == {"a": 2, "b": 1, "plain": 2, "gone": 0}
-    assert np.isnan(board[("e", 3)].loc["b"])
+    board = board_of(pd.concat([one, two], ignore_index=True))
+    # b was not run on e: it has no zero there, and beats both rivals where it met them.
+    assert list(board.methods.index) == ["b", "a", "plain"]
+    assert board.methods.wins.to_dict() == pytest.approx({"b": 1.0, "a": 0.5, "plain": 0.0})
+    assert board.methods.instances.to_dict() == {"b": 1, "a": 2, "plain": 2}
+    assert np.isnan(board.table().loc["b", ("e", 3)])
+    assert board.duels("a").loc["b", ["shared", "won", "lost"]].tolist() == [1, 0, 1]
+    assert board.duels("plain").shared.to_dict() == {"a": 2, "b": 1}
 
 
-def test_settings_are_the_best_starts():
-    starts = pd.concat(
-        [points(("a", 5, 0.5)), points(("a", 4, 0.4)), points(("a", 3, 0.9)).assign(status="error")]
+def test_a_method_that_failed_everywhere_has_a_zero_and_a_skipped_one_does_not_count():
+    at = points(("plain", 100, 0.0), ("a", 120, 1.0), ("b", 110, 1.0))
+    for status, instances in (("timeout", 1), ("skipped", 0)):
+        bad = at.copy()
+        bad.loc[2, ["status", "sse", "balance", "objective"]] = [status, np.nan, np.nan, np.nan]
+        board = board_of(bad)
+        assert board.methods.instances.get("b", 0) == instances
+        if instances:
+            assert board.methods.loc["b", ["score", "failed"]].tolist() == [0, 1]
+
+
+def test_every_method_with_starts_gets_the_same_number():
+    rows = [("plain", 100, 0.0, 0)]
+    rows += [("a", 120 + seed, 1.0, seed) for seed in range(5)]
+    rows += [("b", 110 + seed, 1.0, seed) for seed in range(3)]
+    cells = on_equal_terms(points(*rows))
+    assert cells.groupby("method").seed.nunique().to_dict() == {"plain": 1, "a": 3, "b": 3}
+    assert cells.groupby("method").starts.first().to_dict() == {"plain": 1, "a": 3, "b": 3}
+    # Starts within a fit count too: thirty against three are shown as what they are.
+    inner = points(*rows)
+    inner.loc[inner.method == "b", "params"] = '{"n": 1.0, "n_init": 10.0}'
+    assert on_equal_terms(inner).groupby("method").starts.first()["b"] == 30
+
+
+def test_scores_are_means_over_starts_beside_the_best():
+    rows = [("plain", 100, 0.0, 0), ("a", 120, 1.0, 0), ("a", 130, 1.0, 1), ("b", 130, 1.0, 0), ("b", 130, 1.0, 1)]
+    board = board_of(points(*rows))
+    found = board.instances.set_index("method")
+    # The box ends at 140: a start at 120 dominates half of it, one at 130 a quarter.
+    assert found.loc["a", ["score", "best"]].tolist() == pytest.approx([0.375, 0.5])
+    assert found.loc["a", "sd"] == pytest.approx(np.std([0.5, 0.25], ddof=1))
+    assert found.loc["b", ["score", "sd", "best"]].tolist() == pytest.approx([0.25, 0, 0.25])
+    assert np.isnan(found.loc["plain", "sd"])
+    assert found.seconds.to_dict() == {"plain": 0.5, "a": 1.0, "b": 1.0}
+
+
+def test_it_says_first_where_the_first_does_not_lead():
+    one = points(("plain", 100, 0.0), ("a", 120, 1.0), ("b", 130, 1.0))
+    two = points(("plain", 100, 0.0), ("a", 130, 1.0), ("b", 120, 1.0), k=5)
+    three = points(("plain", 100, 0.0), ("a", 120, 1.0), ("b", 140, 1.0), k=7)
+    lines = sentences(board_of(pd.concat([one, two, three], ignore_index=True)), NAMES)
+    assert lines[0] == "A does not lead on 1 of its 3 instances: Data D, K = 5 (B is ahead by 25.0 points)."
+    assert lines[1] == (
+        "A leads B by 16.7 points on average over 3 instances that they share (it is ahead on 2, behind on 1)."
     )
-    assert settings(starts).sse.tolist() == [4]
-    assert settings(starts[:0]).empty
+    alone = sentences(board_of(two), NAMES)
+    assert alone[0].startswith("This project's best method here, A, does not lead: it has rank 2, 25.0 points behind B")
+
+
+def test_the_file_holds_every_board_with_its_starts(tmp_path):
+    make_leaderboard(points(("plain", 100, 0.0), ("a", 120, 1.0)), NAMES, tmp_path / "board.csv")
+    found = pd.read_csv(tmp_path / "board.csv")
+    assert set(found.fairness) == {"balance", "fairness_error"}
+    first = found[(found.fairness == "balance") & found.dataset.isna()].set_index("method")
+    assert first["rank"].to_dict() == {"a": 1, "plain": 2}
+    assert first.label["a"] == "A"
+    assert first.ours["a"]
+    assert found[found.dataset == "d"].starts.astype(str).tolist() == ["1"] * 4
+    make_leaderboard(points(("a", 1, 1.0))[:0], NAMES, tmp_path / "none.csv")
+    assert pd.read_csv(tmp_path / "none.csv").empty
+
+
+def test_best_starts_have_the_lowest_objective():
+    starts = points(("a", 5, 0.5, 0), ("a", 4, 0.4, 1), ("a", 3, 0.9, 2))
+    starts.loc[2, "status"] = "error"
+    assert best_of_starts(starts).sse.tolist() == [4]
+    assert best_of_starts(starts[:0]).empty

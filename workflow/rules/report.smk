@@ -40,6 +40,8 @@ rule table:
             labels={"table": "{name}"},
         ),
         f"{RESULTS}/tables/{{paper}}/{{name}}.verdicts.csv",
+    wildcard_constraints:
+        name=r"(?!claims\.)[\w-]+",
     log:
         f"{RESULTS}/logs/table/{{paper}}/{{name}}.log",
     benchmark:
@@ -88,9 +90,6 @@ rule claims:
         "Testing the claims of {wildcards.paper}"
     script:
         "../scripts/claims.py"
-
-
-ruleorder: claims > table
 
 
 rule figure:

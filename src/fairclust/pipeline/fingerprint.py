@@ -19,14 +19,22 @@ class ClassNotFound(ValueError):
     """A dotted path of the configuration does not name a class."""
 
 
+@cache
 def _module_file(module: str) -> Path | None:
+    """The file of a module, found without importing the packages above it, which may take seconds."""
+    top, *rest = module.split(".")
     try:
-        spec = importlib.util.find_spec(module)
+        spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         return None
-    except Exception as error:  # the code of a package above the module, which may be anybody's
-        raise ClassNotFound(f"{module!r} cannot be imported: {type(error).__name__}: {error}") from None
-    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+    if spec is None:
+        return None
+    for place in map(Path, spec.submodule_search_locations or ()):
+        at = place.joinpath(*rest)
+        for file in (at / "__init__.py", at.with_suffix(".py")):
+            if file.is_file() and (rest or file.name == "__init__.py"):
+                return file
+    return Path(spec.origin) if not rest and spec.origin and spec.origin.endswith(".py") else None
 
 
 def _strip_docstrings(tree: ast.AST) -> ast.AST:
@@ -90,8 +98,18 @@ def _imports(module: str, file: Path) -> set[str]:
     return {name for name in found if _is_ours(name, top) and _module_file(name)}
 
 
+@cache
+def _read_module(name: str) -> tuple[str, frozenset[str]]:
+    """Hash of a module's syntax tree, and the modules of ours that it imports."""
+    file = _module_file(name)
+    if file is None:
+        raise ClassNotFound(f"there is no Python module {name!r}")
+    text = ast.dump(_tree(file))
+    return hashlib.sha256(text.encode()).hexdigest(), frozenset(_imports(name, file))
+
+
 def module_closure(module: str) -> dict[str, str]:
-    """Syntax trees, as text, of `module` and of all it imports from its own top-level package.
+    """Hashes of the syntax trees of `module` and of all it imports from its own top-level package.
 
     Parameters
     ----------
@@ -100,19 +118,15 @@ def module_closure(module: str) -> dict[str, str]:
 
     Returns
     -------
-    dict of module name to text
+    dict of module name to hash
     """
     seen: dict[str, str] = {}
     todo = [module]
     while todo:
         name = todo.pop()
-        if name in seen:
-            continue
-        file = _module_file(name)
-        if file is None:
-            raise ClassNotFound(f"there is no Python module {name!r}")
-        seen[name] = ast.dump(_tree(file))
-        todo += sorted(_imports(name, file))
+        if name not in seen:
+            seen[name], imported = _read_module(name)
+            todo += imported
     return seen
 
 

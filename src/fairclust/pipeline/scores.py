@@ -35,6 +35,7 @@ SCORE_COLUMNS = [
 ]
 _NUMBERS = ["lam", "objective", "n_iter", *METRICS, *(c for c in RUN_COLUMNS if c != "git_commit")]
 _IDENTITY = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
+_COUNTS = ["n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state"]
 _ROWS_AT_ONCE = 20_000
 
 
@@ -173,12 +174,13 @@ class _TableWriter:
 
     def write(self, frame: pd.DataFrame) -> None:
         part = frame[self._columns]
-        table = pa.Table.from_pandas(part, schema=self._writer and self._writer.schema, preserve_index=False)
         if self._writer is None:
             self._writer = pq.ParquetWriter(
-                self._parquet, _nullable(table.schema), write_page_checksum=True, compression="zstd"
+                self._parquet, _schema(self._columns), write_page_checksum=True, compression="zstd"
             )
-        self._writer.write_table(table.cast(self._writer.schema))
+        self._writer.write_table(
+            pa.Table.from_pandas(part, schema=self._writer.schema, preserve_index=False)
+        )
         part.to_csv(self._csv, index=False, header=self._csv.tell() == 0)
 
     def __exit__(self, *error: Any) -> None:
@@ -188,17 +190,17 @@ class _TableWriter:
             file.__exit__(*error)
 
 
-def _nullable(schema: pa.Schema) -> pa.Schema:
-    """A schema in which a column without any value in the first part may hold text in a later one."""
-    fields = [pa.field(f.name, pa.string()) if pa.types.is_null(f.type) else f for f in schema]
-    return pa.schema(fields)
+def _schema(columns: Iterable[str]) -> pa.Schema:
+    """The types of the columns, the same for every part, whatever values it has."""
+    types = dict.fromkeys(_NUMBERS, pa.float64()) | dict.fromkeys(_COUNTS, pa.int64())
+    types["converged"] = pa.bool_()
+    return pa.schema([pa.field(name, types.get(name, pa.string())) for name in columns])
 
 
 def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=columns)
     frame[_NUMBERS] = frame[_NUMBERS].astype(float)
-    for name in ("n_rows", "n_features", "n_groups"):
-        frame[name] = frame[name].astype("Int64")
+    frame[_COUNTS] = frame[_COUNTS].astype("Int64")
     frame["converged"] = frame["converged"].astype("boolean")
     return frame
 

@@ -1,10 +1,10 @@
 """Claims of a paper that a run can test: generic checks by name, each with a verdict and its numbers.
 
-A check looks at one data set and one K, and the claim holds only if it holds on all of them. Every check that
-compares settings takes these options: `lam` (only this lambda), `settings` (method to parameters), `fairness`
-and `level` (only settings whose mean fairness is within the level). Of the settings that are left, that with the
-best mean of the metric stands for its method. The option `metric` may stand for the key `metrics`, and tables go
-by name or number.
+A check looks at one data set and one K, and the claim holds only if it holds on all of them. Every check
+that compares settings takes these options: `lam` (only this lambda), `settings` (method to parameters),
+`fairness` and `level` (only settings whose mean fairness is within the level). Of the settings that are
+left, the one with the best mean of the metric stands for its method. The option `metric` may replace the
+key `metrics`, and tables are named by name or number.
 """
 
 from __future__ import annotations
@@ -125,14 +125,16 @@ _COMMON_OPTIONS = (*_SETTING_OPTIONS, "metric")
 def compare_at_equal(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """At equal fairness the metric of the first method is at most `factor` times that of the second.
 
-    Options: `fairness` (default fairness_error), `level` or `level_from` ('reported': what the paper reports
-    for the second method, else the first; 'method': the mean of the second method's fairest setting; or that of
-    the method so called), `table` (the one that reports the level), `factor` (default 1; a metric that should be
-    high must be at least `factor` times the second method's).
+    Options: `fairness` (default fairness_error); `level`, or `level_from`: 'reported' (what the paper
+    reports for the second method, else the first), 'method' (the mean of the second method's fairest
+    setting) or the name of another method; `table` (the one that reports the level); `factor` (default 1;
+    a metric that should be high must be at least `factor` times the second method's).
     """
     options = claim.options
     fairness = str(options.get("fairness", "fairness_error"))
     level = _level(claim, place, material, fairness)
+    if math.isnan(level):
+        raise _CannotTest(f"{metric_in_text(fairness)} was not scored")
     words = []
     choices = []
     for method in claim.methods[:2]:
@@ -156,8 +158,8 @@ def compare(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """Each metric of the first method is at most `factor` times that of the second.
 
     Options: `agg` ('mean' over the starts, the default, or 'best'), `factor` as in `compare_at_equal`,
-    `direction` ('lower' or 'higher', instead of the metric's own), `other_dataset` (where the second method is
-    looked up).
+    `direction` ('lower' or 'higher', instead of the metric's own), `other_dataset` (that of the second
+    method).
     """
     places = [place, place]
     if "other_dataset" in claim.options:
@@ -316,8 +318,9 @@ def same_order(claim: ClaimSpec, place: Place, material: Material) -> Finding:
 def falls_with_size(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """The metric falls like a power of a size, over methods of a data set or over data sets of a method.
 
-    Options: `sizes` (needed: method or data set to size, or a list in the order of the claim's methods or data
-    sets), `power` of one over the size (default 0.5), `tolerance` of the fitted power (default 0.25).
+    Options: `sizes` (needed: method or data set to size, or a list in the order of the claim's methods or
+    of its data sets), `power` of one over the size (default 0.5), `tolerance` of the fitted power
+    (default 0.25).
     """
     sizes, metric = _sizes(claim), _metric(claim)
     points = []
@@ -520,10 +523,8 @@ def _places(claim: ClaimSpec, check: Check, material: Material) -> Iterable[Plac
     mine = cells[cells.method.isin(methods)] if methods else cells
     datasets = claim.datasets or list(mine.dataset.unique())
     if claim.check == "same_order" and not claim.datasets:
-        of_table = material.reported[
-            material.reported.table == material.tables[str(claim.options["table"])].number
-        ]
-        datasets = list(of_table.dataset.unique())
+        table = _table(claim.options["table"], material.tables)
+        datasets = list(material.reported.dataset[material.reported.table == table.number].unique())
     for dataset in datasets:
         at = cells[cells.dataset == dataset]
         if claim.check == "same_order" and not claim.n_clusters:

@@ -179,7 +179,7 @@ def instance_scores(cells: pd.DataFrame, cost: str, fairness: str) -> pd.DataFra
     sign = 1 if METRICS[fairness].direction == "higher" else -1
 
     def areas(of: pd.DataFrame, by: list[str]) -> pd.Series:
-        of = of[of.status == "ok"].join(frame, on=INSTANCE, rsuffix="_box")
+        of = of[of.status == "ok"].join(frame, on=INSTANCE)
         x = (of[cost] - of.cheapest) / (2 * of.extra)
         y = (sign * of[fairness] - of.start) / of.span
         return dominated_areas(x, y, [of[name] for name in by])

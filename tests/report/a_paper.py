@@ -1,0 +1,26 @@
+"""A paper made by hand, for tests of verdicts, tables and claims."""
+
+from fairclust.pipeline.papers import TableSpec
+from fairclust.pipeline.reported import load_reported
+from fairclust.report.names import Names
+
+NAMES = Names(
+    {"town": "Town", "city": "City"},
+    {"own": "Own", "rival": "Rival", "plain": "Plain", "mine": "Mine"},
+    ours=["mine"],
+    looks={"own": 0, "rival": 1, "plain": 2, "mine": 3},
+)
+
+HEAD = "table,dataset,n_clusters,lam,method,metric,value,note\n"
+
+
+def table(**more):
+    """Table 1 of the paper; its own method is called own."""
+    return TableSpec.model_validate({"number": "1", "title": "A table", "own": "own", **more})
+
+
+def reported(folder, *lines):
+    """Reported values from lines of a CSV: table, dataset, K, lam, method, metric, value, note."""
+    path = folder / f"paper{len(list(folder.iterdir()))}.csv"
+    path.write_text(HEAD + "".join(f"{line}\n" for line in lines))
+    return load_reported(path)

@@ -1,0 +1,226 @@
+"""Every plot: what is drawn, why a panel is empty, and that a rerun writes the same bytes."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from frames import cell, frame, tradeoff
+
+from fairclust.datasets.store import PreparedDataset, save_prepared, write_skipped
+from fairclust.pipeline.cell_store import write_pack
+from fairclust.pipeline.papers import FigureSpec, MatchSpec
+from fairclust.report.figures import PLOTS, Material, draw, make_figure
+from fairclust.report.names import Names
+
+METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM"}
+NAMES = Names(
+    datasets={"adult": "Adult", "ds577": "DS-577"}, methods=METHODS, looks={m: i for i, m in enumerate(METHODS)}
+)
+AXES = {
+    "front": {"x": "sse", "y": ["balance", "delta"]},
+    "bands": {"x": "sse", "y": ["balance"]},
+    "lam_tradeoff": {"y": ["sse", "fairness_error"]},
+    **{name: {"y": ["sse"]} for name in ("cost_by_k", "metric_by_k", "by_size")},
+}
+NO_STEPS = pd.DataFrame(columns=["key", "step", "objective"])
+
+
+def spec(plot, **more):
+    return FigureSpec.model_validate(
+        {"plot": plot, "title": "Figure 1", "datasets": ["adult"], **AXES.get(plot, {}), **more}
+    )
+
+
+def sheet(plot, cells, *, steps=NO_STEPS, reported=None, match=None, planes=None, **more):
+    return draw(Material(spec(plot, **more), match, reported, cells, steps, planes or {}, NAMES))
+
+
+def words(found):
+    found.lay_out()
+    texts = [text for axes in found.panels for text in (*axes.texts, axes.xaxis.label, axes.title)]
+    return " ".join(text.get_text() for text in [*texts, *found.figure.texts]).replace("\n", " ")
+
+
+@pytest.fixture
+def cells():
+    rows = []
+    for dataset in ("adult", "ds577"):
+        for k in (3, 5):
+            rows += tradeoff(dataset, "kmeans", k)
+            rows += tradeoff(dataset, "vfc_kmeans", k, lams=[0, 10, 20])
+    for row in rows:
+        row["counts"] = json.dumps({"a": [3] * row["n_clusters"], "b": [1] * row["n_clusters"]})
+    return frame(rows)
+
+
+@pytest.fixture
+def steps(cells):
+    return pd.DataFrame(
+        [
+            {"key": key, "step": n, "objective": 9.0 / n, "clustering": 8.0 / n, "nll": 7.0 / n}
+            for key in cells.key
+            for n in range(1, 5)
+        ]
+    )
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_a_rerun_writes_the_same_bytes(plot, cells, steps, tmp_path):
+    for folder in ("a", "b"):
+        given = spec(plot, datasets=["adult", "absent"], n_clusters=[3])
+        make_figure(given, None, None, cells, steps, {}, NAMES, tmp_path / folder / "f", ["png", "pdf"])
+    for name in ("f.png", "f.pdf"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_a_figure_without_data_is_written_and_says_why(plot, cells, tmp_path):
+    bad = cells.assign(status="skipped", reason="no network: /home/somebody/x.csv\nmore")
+    make_figure(spec(plot), None, None, cells[:0], NO_STEPS, {}, NAMES, tmp_path / "f", ["png"])
+    assert (tmp_path / "f.png").stat().st_size > 0
+    assert "nothing to show" in words(sheet(plot, cells[:0]))
+    text = words(sheet(plot, bad)) if plot != "clusters" else "no network"
+    assert "no network" in text
+    assert "somebody" not in text
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_a_panel_for_each_data_set_also_for_one_that_was_not_run(plot, cells, steps):
+    found = sheet(plot, cells, steps=steps, datasets=["adult", "absent"])
+    if plot != "by_size":
+        assert "absent" in words(found)
+        assert "no cell was run" in words(found) or "not prepared" in words(found)
+    assert "Adult" in words(found) or plot == "by_size"
+
+
+def test_other_data_sets_methods_and_k_are_left_out(cells, tmp_path, monkeypatch):
+    seen = {}
+    monkeypatch.setitem(PLOTS, "front", lambda material: seen.setdefault("m", material) and PLOTS["terms"](material))
+    given = spec("front", methods=["kmeans"], n_clusters=[5])
+    make_figure(given, None, None, cells, NO_STEPS, {}, NAMES, tmp_path / "f", ["png"])
+    kept = seen["m"].cells
+    assert (set(kept.dataset), set(kept.method), set(kept.n_clusters)) == ({"adult"}, {"kmeans"}, {5})
+
+
+def test_what_a_figure_lacks_is_named(cells):
+    with pytest.raises(ValueError, match="no plot 'pie'; known are front"):
+        sheet("pie", cells)
+    with pytest.raises(ValueError, match="'front' of the figure 'Figure 1' needs `x`"):
+        sheet("front", cells, x="")
+
+
+def settings(*rows):
+    """Cells of BFKM on DS-577: rho, lambda, fairness ratio, SSE, seed."""
+    return frame(
+        cell(
+            "ds577", "bfkm", 3, lam, seed, params={"rho": rho}, fairness_ratio=ratio, sse=sse,
+            objective=sse + rho, balance=ratio,
+        )
+        for rho, lam, ratio, sse, seed in rows
+    )  # fmt: skip
+
+
+GRID = [(500, 1, 0.7, 480.0, 0), (1800, 9, 0.805, 515.0, 0), (5000, 1, 0.9, 530.0, 0), (9, 1, 0.85, 540.0, 0)]
+REPORTED = pd.DataFrame(
+    [
+        {"table": "III", "metric": "fairness_ratio", "value": 0.8042, "decimals": 4},
+        {"table": "IV", "metric": "sse", "value": 516.0655, "decimals": 4},
+    ]
+).assign(dataset="ds577", n_clusters=3, method="bfkm", lam=np.nan)
+
+
+def test_a_front_joins_what_is_not_beaten_and_marks_the_reported_point():
+    axes = {"x": "sse", "y": ["fairness_ratio"], "datasets": ["ds577"]}
+    found = sheet("front", settings(*GRID), reported=REPORTED, table="III", **axes)
+    lines = [line for line in found.panels[0].lines if len(line.get_xdata())]
+    faint, front, reported = lines
+    assert list(front.get_xdata()) == [480.0, 515.0, 530.0]
+    assert list(front.get_ydata()) == [0.7, 0.805, 0.9]
+    assert list(faint.get_xdata()) == [540.0]
+    assert (*reported.get_xdata(), *reported.get_ydata()) == (516.0655, 0.8042)
+    assert "hollow: reported by the paper" in words(found)
+    without = sheet("front", settings(*GRID), reported=REPORTED, **axes)
+    assert "hollow" not in words(without)
+
+
+def test_marks_are_means_over_the_starts_with_a_standard_deviation():
+    starts = settings((1, 1, 0.6, 100.0, 0), (1, 1, 0.8, 104.0, 1), (2, 1, 0.9, 120.0, 0), (2, 1, 0.9, 120.0, 1))
+    found = sheet("front", starts, x="sse", y=["balance"], datasets=["ds577"])
+    front = next(line for line in found.panels[0].lines if len(line.get_xdata()))
+    np.testing.assert_allclose(front.get_xydata(), [[102, 0.7], [120, 0.9]])
+    bars = [segment for part in found.panels[0].collections for segment in part.get_segments()]
+    spread = np.std([100, 104], ddof=1)
+    assert any(np.allclose(bar, [[102 - spread, 0.7], [102 + spread, 0.7]]) for bar in bars)
+    assert "means over 2 starts" in words(found)
+
+
+def test_one_method_far_off_does_not_squeeze_the_others(cells):
+    far = tradeoff("adult", "bfkm", 3, cost=99_000.0)
+    found = sheet("front", pd.concat([cells, frame(far)], ignore_index=True), n_clusters=[3])
+    assert "BFKM has 1 dearer settings than the panel shows" in words(found)
+    assert all(axes.get_xlim()[1] < 2_000 for axes in found.panels if axes.lines)
+
+
+def test_lambda_on_the_axis_cost_left_and_error_right(cells):
+    found = sheet("lam_tradeoff", cells[cells.dataset == "adult"], methods=["vfc_kmeans"])
+    assert len(found.panels) == 2  # K = 3 and K = 5
+    left, right = found.panels[0], found.figure.axes[1]
+    at = cells[(cells.dataset == "adult") & (cells.n_clusters == 3) & (cells.method == "vfc_kmeans")]
+    np.testing.assert_allclose(left.lines[0].get_ydata(), at.groupby("lam").sse.mean())
+    # At lambda 0 the error is infinite.
+    assert list(right.lines[0].get_xdata()) == [10, 20]
+    assert "infinite" in words(found)
+
+
+def test_cost_by_k_has_a_line_for_each_lambda(cells):
+    found = sheet("cost_by_k", cells, methods=["vfc_kmeans"], y=["sse", "delta"])
+    assert [len(axes.lines) for axes in found.panels] == [3, 3]
+    assert list(found.legend) == ["λ = 0", "λ = 10", "λ = 20"]
+    assert list(found.panels[0].lines[0].get_xdata()) == [3, 5]
+
+
+def test_steps_are_those_of_the_lambda_asked_for(cells, steps):
+    for lam, key in ((None, 20), (15, 10)):
+        found = sheet("convergence", cells, steps=steps, methods=["vfc_kmeans"], n_clusters=[3], lam=lam)
+        assert f"λ = {key}" in words(found)
+        assert len(found.panels[0].lines) == 3  # seeds
+        np.testing.assert_allclose(found.panels[0].lines[0].get_ydata(), [9, 4.5, 3, 2.25])
+
+
+def test_terms_have_a_panel_for_each_name_and_say_what_is_not_recorded(cells, steps):
+    found = sheet(
+        "terms", cells, steps=steps, methods=["vfc_kmeans"], y=["nll", "clustering", "balance", "objective"],
+        options={"labels": {"clustering": "Inertia"}},
+    )  # fmt: skip
+    assert [axes.get_ylabel() for axes in found.panels if axes.lines] == ["NLL", "Inertia", "Objective of the method"]
+    assert len(found.panels) == 4
+    assert "records no Balance at its steps" in words(found)
+
+
+def test_points_are_drawn_from_stored_labels(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    groups = (np.arange(60) % 3).astype(np.int32)
+    card = {"status": "ok", "rows": 60, "columns": ["x", "y"], "groups": [{"name": name} for name in "abc"]}
+    save_prepared(PreparedDataset(X, groups, ("x", "y"), tuple("abc"), card), tmp_path / "plane")
+    balanced = settings(*GRID).assign(pack=str(tmp_path / "k3.cells"))
+    chosen = balanced[balanced.sse == 515.0].key.iloc[0]
+    given = {
+        "datasets": ["ds577"], "planes": {"ds577": tmp_path / "plane"}, "points": True, "table": "IV",
+        "reported": REPORTED, "match": MatchSpec(fairness="fairness_ratio", order="sse", table="III"),
+    }  # fmt: skip
+    write_pack(tmp_path / "k3.cells", [({"key": "another", "status": "ok"}, None)], 1)
+    assert "labels are not in its pack" in words(sheet("clusters", balanced, **given))
+    labels = np.arange(60) // 20
+    write_pack(tmp_path / "k3.cells", [({"key": chosen, "status": "ok"}, labels)], 1)
+    found = sheet("clusters", balanced, **given)
+    assert "FR 0.8050, SSE 515.0" in words(found)
+    drawn = found.panels[0].collections
+    assert [len(of_group.get_offsets()) for of_group in drawn] == [20, 20, 20]
+    for group, of_group in enumerate(drawn):
+        np.testing.assert_array_equal(of_group.get_offsets(), X[groups == group])
+        _, colours = np.unique(of_group.get_facecolors(), axis=0, return_inverse=True)
+        _, wanted = np.unique(labels[groups == group], return_inverse=True)
+        assert len({*zip(colours, wanted, strict=True)}) == 3
+    write_skipped(tmp_path / "plane", "ds577", "no network")
+    assert "no network" in words(sheet("clusters", balanced, **given))

@@ -1,0 +1,149 @@
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from a_paper import reported
+from frames import cell, frame
+
+from fairclust.pipeline.papers import MatchSpec
+from fairclust.report.selection import (
+    best_starts,
+    choose,
+    choose_best,
+    choose_printed,
+    describe,
+    reported_level,
+    spread,
+)
+
+BY_LAM = MatchSpec(fairness="fairness_error")
+BY_COST = MatchSpec(fairness="fairness_ratio", order="sse")
+
+
+def start(lam, seed, error, sse, **more):
+    return cell("town", "own", 10, lam, seed, **{"fairness_error": error, "sse": sse, "objective": sse, **more})
+
+
+@pytest.fixture
+def cells():
+    return frame(
+        [
+            start(0, 0, np.inf, 90.0),
+            start(0, 1, 0.5, 91.0),
+            # The mean of lambda 5 is .04, although one of its starts is far fairer.
+            start(5, 0, 0.079, 100.0),
+            start(5, 1, 0.001, 102.0),
+            start(8, 0, 0.02, 110.0),
+            start(8, 1, 0.01, 114.0),
+            start(9, 0, 0.01, 120.0),
+            start(9, 1, np.nan, np.nan, status="timeout", reason="too long\nmore"),
+        ]
+    )
+
+
+def test_spread():
+    found = spread(pd.Series([1.0, 2.0, np.nan, 6.0]), "lower")
+    assert (found.mean, found.best, found.n) == (3.0, 1.0, 3)
+    assert found.sd == pytest.approx(np.std([1, 2, 6], ddof=1))
+    assert spread(pd.Series([1.0, 2.0]), "higher").best == 2.0
+    assert math.isnan(spread(pd.Series([1.0, 2.0]), "none").best)
+    single = spread(pd.Series([4.0]), "lower")
+    assert single.mean == 4.0 and math.isnan(single.sd)
+    infinite = spread(pd.Series([4.0, np.inf]), "lower")
+    assert infinite.mean == np.inf and math.isnan(infinite.sd) and infinite.best == 4.0
+    assert spread(pd.Series([np.nan]), "lower").n == 0
+
+
+def test_the_mean_over_the_starts_chooses(cells):
+    choice = choose(cells, 0.015, BY_LAM)
+    assert (choice.lam, choice.n_ok, choice.n_all, choice.setting) == (8.0, 2, 2, "lam=8")
+    assert choice.reached and choice.note == ""
+    assert choice.spread("sse").mean == 112.0
+    assert choose(cells, 0.04, BY_LAM).lam == 5.0
+    assert choose(cells, None, BY_LAM).lam == choose(cells).lam == 0.0
+
+
+def test_lost_starts_are_told(cells):
+    choice = choose(cells, 0.012, BY_LAM)
+    assert (choice.lam, choice.n_ok, choice.n_all) == (9.0, 1, 2)
+    assert choice.note == "1 of 2 starts ended well, others: timeout"
+
+
+def test_no_setting_is_fair_enough(cells):
+    choice = choose(cells, 0.001, BY_LAM)
+    assert choice.lam == 9.0 and not choice.reached
+    assert "no setting of the grid meets the level 0.001" in choice.note
+
+
+def test_the_cheapest_that_is_fair_enough():
+    grid = [(500, 1, 0.7, 480.0), (1800, 1, 0.81, 518.0), (1800, 9, 0.805, 515.0), (5000, 1, 0.9, 530.0)]
+    cells = frame(
+        cell("town", "own", 3, lam, 0, params={"rho": rho}, fairness_ratio=ratio, sse=sse, objective=rho)
+        for rho, lam, ratio, sse in grid
+    )
+    choice = choose(cells, 0.8, BY_COST)
+    assert (choice.spread("sse").mean, choice.setting) == (515.0, "lam=9, rho=1,800")
+    # The smallest lambda has three settings: that with the lowest objective.
+    assert choose(cells, 0.6, MatchSpec(fairness="fairness_ratio")).spread("sse").mean == 480.0
+    assert choose_best(cells, "fairness_ratio").spread("sse").mean == 530.0
+    assert choose_best(cells, "sse").setting == "lam=1, rho=500"
+
+
+def test_nothing_to_choose_from(cells):
+    assert choose(cells[:0]).note == "not in this run"
+    lost = choose(cells[cells.status == "timeout"])
+    assert (lost.note, lost.n_ok, lost.n_all) == ("timeout: too long", 0, 1)
+    secret = frame([start(1, 0, 0.1, 1.0, status="error", reason="no /home/anna/data.csv here")])
+    assert "anna" not in choose(secret).note
+
+
+def test_printed_settings(cells):
+    choice = choose_printed(cells, 5.0, {})
+    assert (choice.lam, choice.setting, choice.note) == (5.0, "lam=5", "")
+    missing = choose_printed(cells, 4.0, {})
+    assert missing.n_ok == 0 and missing.note == "not run with the published setting lam=4"
+    two = frame(
+        cell("town", "own", 10, 5, 0, params={"solver": solver}, sse=sse, objective=sse)
+        for solver, sse in (("mm", 10.0), ("fast", 9.0))
+    )
+    assert choose_printed(two, 5.0, {"solver": "mm"}).spread("sse").mean == 10.0
+    both = choose_printed(two, 5.0, {})
+    assert both.spread("sse").mean == 9.0 and "2 settings fit what is published" in both.note
+
+
+def test_best_starts(cells):
+    assert best_starts(cells)[["lam", "seed"]].values.tolist() == [[0, 0], [5, 0], [8, 0], [9, 0]]
+    assert choose(cells, 0.04, BY_LAM).cell.seed == 0
+
+
+def test_levels_are_within_the_printed_digits(tmp_path):
+    values = reported(
+        tmp_path,
+        "1,town,10,,own,fairness_error,0.02,",
+        "1,town,10,,rival,sse,100,",
+        "2,town,10,,own,balance,0.30,",
+        "2,town,10,4,rival,balance,0.40,",
+        "2,town,10,9,rival,balance,0.45,",
+    )
+    assert reported_level(BY_LAM, "1", values, "town", "own") == pytest.approx(0.025)
+    assert reported_level(BY_LAM, "1", values, "town", "rival") is None
+    assert reported_level(BY_LAM, "1", values, "town", "rival", own="own") == pytest.approx(0.025)
+    assert reported_level(BY_LAM, "1", values, "town", "own", n_clusters=5) is None
+    other = MatchSpec(fairness="balance", table="2")
+    assert reported_level(other, "1", values, "town", "rival", lam=4.0) == pytest.approx(0.395)
+    assert reported_level(other, "1", values, "town", "rival") == pytest.approx(0.445)
+    assert reported_level(other, "1", values, "city", "own") is None
+
+
+def test_a_level_at_its_edge_is_reached():
+    # .02 + .005 is a hair less than .025 in floating point.
+    at_edge = frame([start(1, 0, 0.025, 1.0)])
+    assert choose(at_edge, 0.02 + 0.005, BY_LAM).reached
+    assert not choose(frame([start(1, 0, 0.0251, 1.0)]), 0.025, BY_LAM).reached
+
+
+def test_rules_in_words():
+    assert "mean fairness error is within the level, that with the smallest lambda" in describe(BY_LAM)
+    assert "mean FR is within the level, that with the lowest mean SSE" in describe(BY_COST)
+    assert "lowest mean objective" in describe(None)
