@@ -19,6 +19,8 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -r requirements.lock 2>/dev/null \
 	  || $(BIN)/python -m pip install --quiet -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@echo "Compiling the kernels; this happens once and takes about two minutes."
+	$(BIN)/python -m fairclust.pipeline.compile_kernels
 	touch $@
 
 reproduce: $(STAMP)
@@ -50,7 +52,7 @@ format: $(STAMP)
 	$(BIN)/snakefmt Snakefile workflow
 
 schema: $(STAMP)
-	$(BIN)/python -c "from fairclust.bench.config import json_schema; print(json_schema(), end='')" > config/schema.json
+	$(BIN)/python -c "from fairclust.pipeline.config import json_schema; print(json_schema(), end='')" > config/schema.json
 
 clean:
 	rm -rf $(VENV) results/quickstart .pytest_cache .mypy_cache .ruff_cache

@@ -55,7 +55,7 @@ class Project:
                 "stripes": {"class": "my_methods.stripes.Stripes", "grid": {"lam": [0, 1]}},
                 "other": {"class": "my_methods.other.Other"},
             },
-            "report": {"tables": ["overview"], "figures": ["front"], "formats": ["png"], "html": False},
+            "report": {"fronts": ["balance"], "formats": ["png"], "html": False},
         }
         (folder / "my_methods").mkdir(exist_ok=True)
         self.write("my_methods/stripes.py", METHOD.format(name="Stripes", factor=1))

@@ -62,7 +62,19 @@ def made_up_board():
     values = [
         ("adult", "vfc_kmeans", "sse", 9984.01, 9984.5, "as printed", "reproduced", "yes", 9000, ""),
         ("adult", "vfc_kmeans", "fairness_error", 0.02, 0.021, "as printed", "reproduced", "yes", 9000, ""),
-        ("bank_3", "bera", "sse", 10300.0, 10020.0, "matched fairness", "dominates", "better", None, "Because."),
+        (
+            "bank_3",
+            "bera",
+            "sse",
+            10300.0,
+            10020.0,
+            "matched fairness",
+            "dominates",
+            "better",
+            None,
+            "Because.",
+        ),
+        ("bank_3", "bera", "balance", np.nan, 0.44, "matched fairness", "dominates", "", None, ""),
         ("synthetic", "bera", "sse", 758.43, np.nan, "", "not run", "", None, "no data"),
     ]
     lines = [
@@ -81,7 +93,13 @@ def made_up_board():
 CLAIMS = pd.DataFrame(
     [
         {
-            **{"paper": "vfc", "claim": "cheap", "text": "VFC costs less", "where": "Section 4", "check": "c"},
+            **{
+                "paper": "vfc",
+                "claim": "cheap",
+                "text": "VFC costs less",
+                "where": "Section 4",
+                "check": "c",
+            },
             **{"dataset": dataset, "n_clusters": k, "verdict": verdict, "numbers": "3 of 4"},
         }
         for dataset, k, verdict in (("", None, "holds in part"), ("adult", 10, "holds"))

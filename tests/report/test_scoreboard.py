@@ -1,141 +1,87 @@
-import math
-
-import numpy as np
 import pandas as pd
 import pytest
+from a_paper import NAMES, reported, table
+from frames import cell, frame
 
-from fairclust.metrics.table import METRICS
-from fairclust.report.catalogue import Names
-from fairclust.report.columns import with_columns
-from fairclust.report.scoreboard import VERDICTS, judge, load_reasons, scoreboard, totals, write_scoreboard
-from fairclust.reported import PAPERS, load_reported
-
-
-def cell(dataset, method, k, lam, seed=0, status="ok", reason="", **metrics):
-    return {
-        **dict.fromkeys(METRICS, np.nan),
-        **{"dataset": dataset, "method": method, "n_clusters": k, "lam": lam, "seed": seed},
-        **{"status": status, "reason": reason, "objective": np.nan, "params": f'{{"lam": {lam}}}'},
-        **{"n_rows": 100.0, "n_groups": 2.0, "estimator": "{}", "key": None},
-        **metrics,
-    }
+from fairclust.pipeline.papers import ClaimSpec
+from fairclust.report.claims import make_claims
+from fairclust.report.scoreboard import count_rows, make_scoreboard, row_verdicts
+from fairclust.report.tables import make_table
+from fairclust.report.verdicts import VERDICTS, load_verdicts
 
 
-@pytest.fixture(scope="module")
-def board():
-    scores = pd.DataFrame(
+@pytest.fixture
+def files(tmp_path):
+    """Verdicts of two tables, and claims, of a paper with five rows."""
+    (tmp_path / "csv").mkdir()
+    values = reported(
+        tmp_path / "csv",
+        "1,town,10,4,own,sse,100.0,",
+        "1,town,10,4,own,balance,0.30,",
+        "1,town,10,,rival,sse,200.0,",
+        "1,town,10,,rival,balance,0.30,",
+        "1,city,10,4,own,sse,1.0,",
+        "2,town,10,,own,sse,,N/A",
+        "2,town,,,data,n_nodes,7,",
+    )
+    cells = frame(
         [
-            # Within the level 0.0185: cost 2 % above, fairness as printed, balance better by a third.
-            cell("adult", "vfc_kmeans", 10, 9000.0, sse=10183.0, fairness_error=0.0184, balance=0.60),
-            # Not fair enough by far, and cheap for that reason alone.
-            cell("bank_3", "vfc_kmeans", 10, 0.0, sse=4900.0, fairness_error=0.95, balance=0.01),
-            cell("bank_3", "vfc_kmeans", 10, 6000.0, sse=5000.0, fairness_error=0.90, balance=0.01),
-            cell("census_ii", "vfc_kmeans", 20, 1.0, status="skipped", reason="no network\nmore"),
-            cell("synthetic", "vfc_kmeans", 3, 1.0, sse=1.0, fairness_error=0.0, balance=1.0),
-            cell("lastfm", "other", 4, 1.0, n_rows=5678.0, n_groups=5.0),
+            *(
+                cell("town", "own", 10, 4, s, sse=100.0, balance=0.3, objective=1.0, n_rows=7)
+                for s in range(3)
+            ),
+            *(
+                cell("town", "rival", 10, 1, s, sse=150.0, balance=0.3, objective=1.0, n_rows=7)
+                for s in range(3)
+            ),
         ]
     )
-    return scoreboard(with_columns(scores))
-
-
-def at(board, table, dataset, method="vfc_kmeans"):
-    rows = board[(board.table == table) & (board.dataset == dataset) & (board.method == method)]
-    return rows.set_index("metric")
-
-
-def test_every_reported_cell_has_a_verdict(board):
-    reported = load_reported()
-    pd.testing.assert_frame_equal(board[reported.columns], reported)
-    assert set(board.verdict) <= set(VERDICTS)
-    silent = board[board.verdict.isin(["worse", "less fair", "not run", "not published enough"])]
-    assert (silent.remark != "").all()
-    assert (board.verdict.isin(["not run", "not published enough"]) == board.reproduced.isna()).all()
-
-
-def test_verdicts_of_a_table(board):
-    adult = at(board, "3", "adult")
-    assert adult.loc["sse", "verdict"] == "reproduced"
-    assert adult.loc["sse", "difference"] == pytest.approx(10183 / 9984.01 - 1)
-    assert adult.loc["fairness_error", "verdict"] == "reproduced"
-    assert adult.loc["balance", "verdict"] == "better"
-
-
-def test_a_cost_without_the_fairness_is_not_called_better(board):
-    bank = at(board, "3", "bank_3")
-    assert bank.loc["sse", "verdict"] == "less fair"
-    assert bank.loc["fairness_error", "verdict"] == "worse"
-    assert "no setting of the grid meets the level" in bank.loc["sse", "remark"]
-
-
-def test_why_there_is_no_value(board):
-    assert at(board, "3", "census_ii").loc["sse", "remark"] == "skipped: no network"
-    assert at(board, "3", "adult", "bera").loc["sse", "remark"] == "this method is not in the run"
-    assert at(board, "3", "synthetic").loc["sse", "remark"] == "not run with K = 2"
-    assert (
-        at(board, "4", "synthetic_unequal", "vfc_ncut").loc["ncut", "remark"]
-        == "this data set is not in the run"
+    matched = table(match={"fairness": "balance", "order": "sse"})
+    make_table("p", "P", matched, values, cells, NAMES, tmp_path / "t1")
+    make_table("p", "P", table(number="2", settings={"own": {}}), values, cells, NAMES, tmp_path / "t2")
+    claim = ClaimSpec(
+        text="Own is cheaper.", check="compare", datasets=["town"], methods=["own", "rival"], metrics=["sse"]
     )
-    missing = at(board, "4", "bank_3", "fair_sc").loc["ncut"]
-    assert missing.verdict == "not published enough"
-    assert missing.remark == "not available in the paper"
+    make_claims("p", "P", {"c": claim}, {}, values, cells, pd.DataFrame(), NAMES, tmp_path / "claims")
+    return [tmp_path / "t1.verdicts.csv", tmp_path / "t2.verdicts.csv"], tmp_path / "claims.csv"
 
 
-def test_counts_of_a_data_set_are_cells_too(board):
-    data = at(board, "text", "lastfm", "data")
-    assert data.loc["n_nodes", "verdict"] == "reproduced"
-    assert data.loc["n_groups", "verdict"] == "worse"
+def test_the_summary_counts_rows_and_not_values(files):
+    board = load_verdicts(files[0])
+    rows = row_verdicts(board)
+    assert (len(board), len(rows)) == (7, 5)
+    assert rows.set_index(["table", "dataset", "method"]).verdict.to_dict() == {
+        ("1", "town", "own"): "reproduced",
+        ("1", "town", "rival"): "dominates",
+        ("1", "city", "own"): "not run",
+        ("2", "town", "own"): "unpublished",
+        ("2", "town", "data"): "reproduced",
+    }
+    assert rows["values"].sum() == len(board)
+    counts = count_rows(board).set_index("kind")
+    assert counts.loc["as printed", ["rows", "reproduced"]].to_list() == [2, 2]
+    assert counts.loc["matched fairness", ["rows", "dominates"]].to_list() == [1, 1]
+    assert counts.loc["not compared", ["rows", "not run", "unpublished"]].to_list() == [2, 1, 1]
+    assert (counts[list(VERDICTS)].sum(axis=1) == counts.rows).all()
 
 
-@pytest.mark.parametrize(
-    "metric, reported, value, decimals, verdict",
-    [
-        ("sse", 100.0, 105.0, 1, "reproduced"),
-        ("sse", 100.0, 105.1, 1, "worse"),
-        ("sse", 100.0, 94.9, 1, "better"),
-        ("balance", 0.50, 0.40, 2, "worse"),
-        ("balance", 0.50, 0.60, 2, "better"),
-        # In its printed digits: 0.02 stands for anything from 0.015 to 0.025.
-        ("fairness_error", 0.02, 0.025, 2, "reproduced"),
-        ("fairness_error", 0.02, 0.0251, 2, "worse"),
-        ("fairness_error", 0.0, 0.004, 2, "reproduced"),
-        ("fairness_error", 0.0, 0.006, 2, "worse"),
-        ("fairness_error", 0.5, math.inf, 2, "worse"),
-        ("seconds", 100.0, 10.0, 1, "better"),
-        ("accuracy", 0.5, 0.6, 2, "better"),
-        ("nll", -10.0, -12.0, 1, "better"),
-        # Printed as 11.167 in units of 1e5.
-        ("sse", 1116700.0, 1116749.0, -2, "reproduced"),
-    ],
-)
-def test_judgement(metric, reported, value, decimals, verdict):
-    assert judge(metric, reported, value, decimals) == verdict
+def test_the_scoreboard_is_written(files, tmp_path):
+    make_scoreboard({"p": files[0]}, {"p": files[1]}, {"p": "Paper"}, NAMES, tmp_path / "scoreboard")
+    board = load_verdicts([tmp_path / "scoreboard.csv"])
+    assert len(board) == 7
+    text = (tmp_path / "scoreboard.md").read_text()
+    head, _, rest = text.partition("| paper |")
+    assert "- Paper, as printed: 2 rows; 2 reproduced." in head
+    assert "- Paper, at matched fairness: 1 row; 1 dominates." in head
+    assert "- Paper, claims: 1; 1 holds." in head
+    (own,) = [line for line in rest.splitlines() if line.startswith("| Paper | 1 | Town | 10 | Own, λ=4 |")]
+    assert "| as printed | lam=4 | 3 | SSE 100.0 ± 0.0 (100.0; 0.0 %) agrees; Balance 0.3000 ± 0.0000" in own
+    (rival,) = [line for line in rest.splitlines() if "| Rival |" in line]
+    assert "SSE 150.0 ± 0.0 (200.0; -25.0 %) better" in rival
+    assert "| dominates | reason not known |" in rival
+    assert "5 rows hold 7 reported values." in text
 
 
-def test_totals_add_up(board):
-    counted = totals(board).set_index("paper")
-    assert (counted[list(VERDICTS)].sum(axis=1) == counted.cells).all()
-    assert counted.loc["all", "cells"] == len(board)
-    assert (counted.drop("all").sum() == counted.loc["all"]).all()
-    assert list(counted.index) == [*(paper.short_name for paper in PAPERS.values()), "all"]
-
-
-def test_reasons_name_cells_that_exist():
-    reported, reasons = load_reported(), load_reasons()
-    assert set(reasons.kind) <= {"deviation", "unpublished"}
-    assert (reasons.reason != "").all()
-    for reason in reasons.itertuples():
-        rows = reported
-        for name in ("paper", "table", "dataset", "method", "metric"):
-            wanted = getattr(reason, name)
-            rows = rows if wanted == "*" else rows[rows[name] == wanted]
-        assert len(rows), reason
-
-
-def test_the_scoreboard_is_written(board, tmp_path):
-    scores = pd.DataFrame([cell("adult", "vfc_kmeans", 10, 9000.0, sse=10183.0, fairness_error=0.018)])
-    write_scoreboard(with_columns(scores), Names({"adult": "Adult"}, {}), tmp_path / "reproduction")
-    table = pd.read_csv(tmp_path / "reproduction.csv")
-    assert len(table) == len(load_reported())
-    text = (tmp_path / "reproduction.md").read_text()
-    assert "| VFC | 3 | Adult | VFC K-means | SSE | 9,984.01 | 10,183.00 | +2.0 % | reproduced |" in text
-    assert text.index("- VFC: 90 cells; 2 reproduced") < text.index("| paper |")
+def test_a_run_without_papers_has_an_empty_scoreboard(tmp_path):
+    make_scoreboard({}, {}, {}, NAMES, tmp_path / "scoreboard")
+    assert load_verdicts([tmp_path / "scoreboard.csv"]).empty

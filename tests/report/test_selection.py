@@ -22,7 +22,9 @@ BY_COST = MatchSpec(fairness="fairness_ratio", order="sse")
 
 
 def start(lam, seed, error, sse, **more):
-    return cell("town", "own", 10, lam, seed, **{"fairness_error": error, "sse": sse, "objective": sse, **more})
+    return cell(
+        "town", "own", 10, lam, seed, **{"fairness_error": error, "sse": sse, "objective": sse, **more}
+    )
 
 
 @pytest.fixture

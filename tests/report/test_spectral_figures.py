@@ -1,80 +1,84 @@
+"""Plots across data sets, over K, and of the groups' shares."""
+
 import json
 
 import numpy as np
 import pandas as pd
+import pytest
+from frames import cell, frame
 
-from fairclust.metrics.table import METRICS
-from fairclust.report.catalogue import FIGURES, Names, figure_requests
-from fairclust.report.figures import Material, plot_figures
-from fairclust.report.spectral_figures import PLOTS
+from fairclust.pipeline.papers import FigureSpec
+from fairclust.report.figures import Material, draw
+from fairclust.report.names import Names
 
-KINDS = ["msbm_error", "msbm_time", "graph_balance", "graph_shares"]
-NAMES = Names({"lastfm": "LastFMNet"}, {"spectral": "SC", "sfairsc": "s-FairSC"})
+NAMES = Names(
+    datasets={"lastfm": "LastFMNet"},
+    methods={"spectral": "SC", "sfairsc": "s-FairSC"},
+    looks={"spectral": 0, "sfairsc": 1},
+)
 
 
+@pytest.fixture
 def cells():
-    rows = []
-    for dataset, ks in (("msbm_1000", (5,)), ("msbm_2000", (5,)), ("lastfm", (2, 3)), ("adult", (10,))):
-        for method, error in (("spectral", 0.25), ("sfairsc", 0.02)):
-            for k in ks:
-                for seed in (0, 1):
-                    rows.append(
-                        {
-                            **dict.fromkeys(METRICS, np.nan),
-                            **{"dataset": dataset, "method": method, "n_clusters": k, "seed": seed},
-                            **{"lam": np.nan, "params": "{}", "objective": 1.0 + seed, "status": "ok"},
-                            **{"reason": "", "n_rows": int(dataset.partition("_")[2] or 99)},
-                            **{"clustering_error": error + seed / 100, "average_balance": 0.1 * k},
-                            "counts": json.dumps({"a": [3 + seed] * k, "b": [1] * k}),
-                            "estimator": "{}",
-                            "key": f"{dataset}{method}{k}{seed}",
-                        }
-                    )
-    return pd.DataFrame(rows)
+    return frame(
+        cell(
+            dataset, method, k, seed=seed, objective=1.0 + seed, n_rows=int(dataset.partition("_")[2] or 99),
+            clustering_error=error + seed / 100, average_balance=0.1 * k,
+            counts=json.dumps({"a": [3 + seed] * k, "b": [1] * k, "c": [0] * k}),
+        )
+        for dataset, ks in (("msbm_1000", (5,)), ("msbm_2000", (5,)), ("lastfm", (2, 3)))
+        for method, error in (("spectral", 0.25), ("sfairsc", 0.02))
+        for k in ks
+        for seed in (0, 1)
+    )  # fmt: skip
 
 
-def material(kind, frame, dataset):
-    return Material(FIGURES[kind], frame, frame[:0], NAMES.dataset(dataset), NAMES)
+def sheet(plot, cells, datasets, **more):
+    spec = FigureSpec.model_validate({"plot": plot, "title": "T", "datasets": datasets, **more})
+    mine = cells[cells.dataset.isin(datasets)]
+    return draw(Material(spec, None, None, mine, pd.DataFrame(columns=["key"]), {}, NAMES))
 
 
-def test_one_figure_across_the_sizes():
-    requests = figure_requests(KINDS, ["adult", "msbm_2000", "msbm_1000", "lastfm"])
-    assert requests["msbm_error"] == ("msbm_error", "msbm_2000")
-    assert requests["graph_balance_lastfm"] == ("graph_balance", "lastfm")
-    assert set(requests) == {
-        *("msbm_error", "msbm_time", "graph_balance_lastfm"),
-        *("graph_shares_lastfm", "graph_shares_msbm_1000"),
-    }
-    assert not figure_requests(["msbm_error"], ["adult"])
+def test_one_figure_across_the_sizes_with_a_line_for_each_method(cells):
+    found = sheet("by_size", cells, ["msbm_1000", "msbm_2000"], y=["clustering_error", "cpu_seconds"])
+    assert list(found.legend) == ["SC", "s-FairSC"]
+    error, seconds = found.panels
+    # Means over two seeds, with a band of their standard deviation.
+    np.testing.assert_allclose(error.lines[1].get_xydata(), [[1000, 0.025], [2000, 0.025]])
+    band = error.collections[1].get_paths()[0].vertices[:, 1]
+    assert band.max() - band.min() == pytest.approx(2 * np.std([0.02, 0.03], ddof=1))
+    assert error.get_ylim()[0] == 0
+    assert seconds.get_yscale() == "log"
 
 
-def test_lines_are_medians_over_seeds():
-    frame = cells()
-    figure = PLOTS["by_size"](
-        material("msbm_error", frame[frame.dataset.str.startswith("msbm")], "msbm_1000")
-    )
-    lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
-    assert lines.keys() == {"SC", "s-FairSC"}
-    np.testing.assert_allclose(lines["s-FairSC"], [[1000, 0.025], [2000, 0.025]])
-    figure = PLOTS["metric_by_k"](material("graph_balance", frame[frame.dataset == "lastfm"], "lastfm"))
-    np.testing.assert_allclose(figure.axes[0].lines[0].get_xydata(), [[2, 0.2], [3, 0.3]])
+def test_a_metric_by_k(cells):
+    found = sheet("metric_by_k", cells, ["lastfm"], y=["average_balance"])
+    np.testing.assert_allclose(found.panels[0].lines[0].get_xydata(), [[2, 0.2], [3, 0.3]])
+    assert "lines: means over 2 starts, with a standard deviation to each side" in found.notes
 
 
-def test_shares_are_those_of_the_best_start():
-    frame = cells()
-    figure = PLOTS["group_shares"](material("graph_shares", frame[frame.dataset == "lastfm"], "lastfm"))
-    assert len(figure.axes) == 2
-    heights = [bar.get_height() for bar in figure.axes[0].patches]
-    np.testing.assert_allclose(heights, [0.75] * 3 + [0.25] * 3)
+def test_of_several_settings_at_one_lambda_the_lowest_objective_is_drawn(cells):
+    other = cells.assign(params='{"x": 1.0}', average_balance=0.9, objective=99.0)
+    found = sheet("metric_by_k", pd.concat([cells, other]), ["lastfm"], y=["average_balance"])
+    np.testing.assert_allclose(found.panels[0].lines[0].get_ydata(), [0.2, 0.3])
+    assert any("lowest objective" in note for note in found.notes)
 
 
-def test_files_are_written_with_and_without_cells(tmp_path):
-    frame = cells()
-    path = tmp_path / "scores.parquet"
-    frame[["key"]].assign(wall_seconds=2.0, cpu_seconds=1.0).to_parquet(tmp_path / "runs.parquet")
-    pd.DataFrame({"key": [], "step": [], "objective": []}).to_parquet(tmp_path / "steps.parquet")
-    requests = figure_requests(KINDS, ["msbm_1000", "msbm_2000", "lastfm", "facebook"])
-    for status in ("ok", "skipped"):
-        frame.assign(status=status, reason="no network").to_parquet(path)
-        plot_figures(requests, path, tmp_path / status, NAMES, ["png"])
-        assert len(list((tmp_path / status).iterdir())) == len(requests)
+def test_shares_are_those_of_the_best_start(cells):
+    found = sheet("group_shares", cells, ["lastfm"])
+    assert len(found.panels) == 2
+    heights = [bar.get_height() for bar in found.panels[0].patches]
+    # The whole data and two clusters, of equal size: three bars for each of the three groups.
+    np.testing.assert_allclose(heights, [0.75] * 3 + [0.25] * 3 + [0] * 3)
+    assert len({bar.get_x() for bar in found.panels[0].patches}) == 3
+
+
+def test_shares_without_a_table_are_those_of_the_largest_lambda(cells):
+    rows = [
+        cell("lastfm", "sfairsc", 2, lam, objective=lam, counts=json.dumps(counts))
+        for lam, counts in ((1, {"a": [1, 1], "b": [9, 1]}), (9, {"a": [9, 1], "b": [1, 1]}))
+    ]
+    found = sheet("group_shares", frame(rows), ["lastfm"])
+    assert [bar.get_height() for bar in found.panels[0].patches][1] == pytest.approx(0.9)
+    at_one = sheet("group_shares", frame(rows), ["lastfm"], lam=5)
+    assert [bar.get_height() for bar in at_one.panels[0].patches][1] == pytest.approx(0.1)

@@ -149,7 +149,10 @@ def test_a_value_that_was_not_scored_keeps_a_row_from_being_reproduced(tmp_path)
 
 def test_at_matched_fairness_the_axis_that_chose_does_not_count(tmp_path):
     values = reported(
-        tmp_path, "1,town,10,,own,fairness_error,0.10,", "1,town,10,,own,sse,100.0,", "1,town,10,,own,awd,0.20,"
+        tmp_path,
+        "1,town,10,,own,fairness_error,0.10,",
+        "1,town,10,,own,sse,100.0,",
+        "1,town,10,,own,awd,0.20,",
     )
     grid = [
         *starts("own", [60.0, 60.0], lam=1, fairness_error=0.5, awd=0.2),
@@ -209,7 +212,13 @@ def test_collapsed_solutions_are_never_reproduced(tmp_path):
 
 def test_impossible_values(tmp_path):
     values = reported(tmp_path, "1,town,10,,own,sse,758.4,", "1,town,10,,own,balance,0.30,")
-    reason = {"method": "own", "metric": "sse", "kind": "impossible", "reason": "400 rows", "evidence": "run me"}
+    reason = {
+        "method": "own",
+        "metric": "sse",
+        "kind": "impossible",
+        "reason": "400 rows",
+        "evidence": "run me",
+    }
     spec = table(**PRINTED, reasons=[reason])
     row = only(judged(spec, values, starts("own", [758.4] * 2, balance=0.3)))
     assert row.verdict == "impossible"
@@ -270,7 +279,10 @@ def test_times_count_as_ratios_only(tmp_path):
         "1,town,10,,rival,relative_seconds,2.000,",
     )
     own, rival = judged(
-        table(**PRINTED), values, starts("own", [1, 1], seconds=[3.0, 5.0]), starts("rival", [1, 1], seconds=[8.0, 8.0])
+        table(**PRINTED),
+        values,
+        starts("own", [1, 1], seconds=[3.0, 5.0]),
+        starts("rival", [1, 1], seconds=[8.0, 8.0]),
     )
     # A ratio of 1.000 to itself proves nothing.
     assert own.verdict == "not judged" and {value.agrees for value in own.values} == {""}
@@ -292,7 +304,10 @@ def test_counts_of_a_data_set_are_exact_or_not_reproduced(tmp_path):
 
 def test_ours_and_stand_ins_have_no_verdict(tmp_path):
     values = reported(
-        tmp_path, "1,town,10,7,own,sse,100.0,", "1,town,10,7,own,fairness_error,0.10,", "1,town,10,,rival,sse,9.0,"
+        tmp_path,
+        "1,town,10,7,own,sse,100.0,",
+        "1,town,10,7,own,fairness_error,0.10,",
+        "1,town,10,,rival,sse,9.0,",
     )
     spec = table(**MATCHED, ours=["mine"], stand_ins={"town": ["village"]}, beside=["delta"])
     cells = [
@@ -309,7 +324,12 @@ def test_ours_and_stand_ins_have_no_verdict(tmp_path):
     assert (mine.choice.lam, mine.verdict) == (2.0, "")
     assert mine.values[2].metric == "delta" and mine.values[2].ours.mean == 0.3
     # The lambda printed for the original means nothing for other data.
-    assert (stand_in.choice.lam, stand_in.original, stand_in.n_clusters, stand_in.verdict) == (3.0, "town", 4, "")
+    assert (stand_in.choice.lam, stand_in.original, stand_in.n_clusters, stand_in.verdict) == (
+        3.0,
+        "town",
+        4,
+        "",
+    )
     lines = verdict_frame("paper", spec, rows.values())
     assert set(lines.dataset) == {"town"} and set(lines.method) == {"own", "rival"}
     assert len(lines) == len(values)
@@ -333,7 +353,9 @@ def test_rows_differ_by_lambda_and_k(tmp_path):
 
 
 def test_verdicts_survive_the_file(tmp_path):
-    values = reported(tmp_path, "1,town,10,,own,sse,100.0,", "1,town,,,data,n_nodes,5,", "1,city,10,,own,sse,,N/A")
+    values = reported(
+        tmp_path, "1,town,10,,own,sse,100.0,", "1,town,,,data,n_nodes,5,", "1,city,10,,own,sse,,N/A"
+    )
     lines = verdict_frame("paper", table(), judged(table(), values, starts("own", [100.0] * 2)))
     assert list(lines.columns) == VERDICT_COLUMNS
     lines.to_csv(tmp_path / "v.csv", index=False)

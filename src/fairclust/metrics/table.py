@@ -242,6 +242,7 @@ def score_labels(
     metrics: Iterable[str] | None = None,
     dunn_max_rows: int | None = 50_000,
     kmedians_max_evaluations: int | None = 10_000,
+    kmedians_exact_max_rows: int | None = 200_000,
     W: sp.sparray | sp.spmatrix | None = None,
     truth: ArrayLike | None = None,
 ) -> dict[str, float]:
@@ -268,6 +269,8 @@ def score_labels(
     kmedians_max_evaluations : int or None, default 10,000
         Points tried per cluster before the exact medoid is given up (clusters with fewer points are always
         exact). None for no limit.
+    kmedians_exact_max_rows : int or None, default 200,000
+        With more rows the k-medians cost is an upper bound, see `quality.kmedians_cost`. None for no limit.
     W : sparse array of shape (n_samples, n_samples), optional
         Affinities for the Ncut.
     truth : array-like of int, shape (n_samples,), optional
@@ -311,7 +314,14 @@ def score_labels(
         if metric.name == "dunn_index" and dunn_max_rows is not None and n_samples > dunn_max_rows:
             return math.nan
         if metric.name == "kmedians_cost":
-            return float(metric.function(X, labels, max_evaluations=kmedians_max_evaluations))
+            return float(
+                metric.function(
+                    X,
+                    labels,
+                    max_evaluations=kmedians_max_evaluations,
+                    exact_max_rows=kmedians_exact_max_rows,
+                )
+            )
         return float(metric.function(X, labels))
 
     # One conversion for all metrics that read the points.

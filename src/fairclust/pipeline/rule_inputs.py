@@ -400,7 +400,11 @@ class RuleInputs:
     @cached_property
     def _asked_metrics(self) -> dict[At, set[str]]:
         asked: dict[At, set[str]] = {}
-        for product in (*self.tables.values(), *self.figures.values(), *self.claims.values()):
+        # Claim by claim: what one of them shows, the fits of another need not be scored by.
+        claims = [
+            self._claim(paper, spec) for paper in self.claims for spec in self.config.papers[paper].claims.values()
+        ]
+        for product in (*self.tables.values(), *self.figures.values(), *claims):
             names = product.metrics
             if "accuracy" in names:
                 names = names | {_OF_TRUTH}

@@ -15,10 +15,13 @@ from fairclust.metrics.table import METRICS
 from fairclust.report.leaderboard import COSTS, FAIRNESS, pareto
 from fairclust.report.looks import look
 from fairclust.report.names import Names
+from fairclust.report.redaction import redact_config
 
 SHOWN = (*COSTS, *FAIRNESS)
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
+
+
 def setting_text(params: Mapping[str, Any], varied: Sequence[str]) -> str:
     """The parameters that differ among a method's settings, lambda first."""
     names = sorted((name for name in varied if name in params), key=lambda name: (name != "lam", name))
@@ -27,7 +30,7 @@ def setting_text(params: Mapping[str, Any], varied: Sequence[str]) -> str:
 
 def _plain(value: Any) -> str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:,.10g}" if is_number else str(value)
+    return f"{value:,.10g}" if is_number else str(redact_config(value))
 
 
 def with_settings(points: pd.DataFrame) -> pd.DataFrame:

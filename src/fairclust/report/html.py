@@ -112,9 +112,13 @@ def make_page(
         glossary=glossary(),
         missing=missing_table(scores, names),
         datasets=datasets_table(scores, names),
-        origin={key: provenance.get(key, "unknown") for key in ("git_commit", "python", "platform", "cpu_count")},
+        origin={
+            key: provenance.get(key, "unknown") for key in ("git_commit", "python", "platform", "cpu_count")
+        },
         versions=provenance.get("versions", {}),
-        config=yaml.safe_dump(redact_config(provenance.get("config", {})), sort_keys=False, allow_unicode=True),
+        config=yaml.safe_dump(
+            redact_config(provenance.get("config", {})), sort_keys=False, allow_unicode=True
+        ),
     )
 
 
@@ -130,7 +134,7 @@ def write_page(
     page: Path,
     archive: Path,
 ) -> None:
-    """Write the page, and an archive of it with tables, figures and tidy scores, in which folders are cut off.
+    """Write the page, and an archive of it with tables, figures and tidy scores, without paths of this machine.
 
     Parameters
     ----------

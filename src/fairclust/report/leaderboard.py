@@ -8,8 +8,8 @@ compared only on instances where both were run.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -27,20 +27,20 @@ INSTANCE = ["dataset", "n_clusters"]
 # A cell with this status was not tried, so that the method does not count as run.
 NOT_RUN = "skipped"
 LEADERBOARD_RULE = (
-    "An instance is a data set with a K. Every method that has starts (seeds) gets the same number of them on "
-    "an instance: the smallest number that any of these methods was given. A method that is deterministic has "
-    "one start.",
-    "One start of a method gives a front: its settings that no other setting of this start beats in both cost "
-    "and fairness. The start's score is the area (hypervolume) that the front dominates in a box. The box "
-    "begins at the cost and fairness of the cheapest clustering of any method. It ends at the best fairness of "
-    "any method, and at twice the least extra cost for which any method comes 95% of the way there. 0 is plain "
-    "clustering, 100 would be full fairness at no extra cost.",
+    "An instance is a data set with a K. Every method that has starts (seeds) gets the same number of "
+    "them on an instance: the smallest number that any of these methods was given. A method that is "
+    "deterministic has one start.",
+    "One start of a method gives a front: its settings that no other setting of this start beats in both "
+    "cost and fairness. The start's score is the area (hypervolume) that the front dominates in a box. "
+    "The box begins at the cost and fairness of the cheapest clustering of any method. It ends at the "
+    "best fairness of any method, and at twice the least extra cost for which any method comes 95% of the "
+    "way there. 0 is plain clustering, 100 would be full fairness at no extra cost.",
     "The score of a method on an instance is the mean over its starts, shown with the standard deviation. "
     "Beside it stands the score of its best starts: of each setting the start with the lowest objective.",
-    "Two methods are compared on the instances where both were run. The method with the higher score wins the "
-    "instance; equal scores are half a win for each. The list is sorted by the share of wins, averaged over all "
-    "rivals. A method whose fits all failed on an instance has the score 0 there. A method that was not run on "
-    "an instance is not compared there.",
+    "Two methods are compared on the instances where both were run. The method with the higher score wins "
+    "the instance; equal scores are half a win for each. The list is sorted by the share of wins, "
+    "averaged over all rivals. A method whose fits all failed on an instance has the score 0 there. A "
+    "method that was not run on an instance is not compared there.",
     "Instances where fairness costs nothing, or with fewer than two methods, do not count.",
 )
 
@@ -81,16 +81,30 @@ def pareto(cost: np.ndarray, fairness: np.ndarray, higher: bool) -> np.ndarray:
     return on
 
 
-def dominated_areas(x: pd.Series, y: pd.Series, by: Sequence[pd.Series]) -> pd.Series:
-    """Areas of the unit square that groups of points dominate; x is a cost, y a gain, both scaled to the square."""
+def dominated_areas(x: np.ndarray, y: np.ndarray, of: np.ndarray, n_sets: int) -> np.ndarray:
+    """Areas of the unit square that sets of points dominate.
+
+    Parameters
+    ----------
+    x, y : array of shape (n,)
+        Cost and gain, scaled to the square; points outside of it on the bad sides, or NaN, dominate nothing.
+    of : array of int, shape (n,)
+        The set of each point, in 0 .. n_sets - 1.
+    n_sets : int
+
+    Returns
+    -------
+    array of shape (n_sets,)
+    """
     inside = (x < 1) & (y > 0)
-    keys = [key[inside] for key in by]
-    points = pd.DataFrame({"x": x[inside].clip(lower=0), "y": y[inside].clip(upper=1)})
-    points = points.sort_values("x", kind="stable")
-    keys = [key[points.index] for key in keys]
-    reached = points.y.groupby(keys).cummax()
-    before = reached.groupby(keys).shift(fill_value=0.0)
-    return ((1 - points.x) * (reached - before)).groupby(keys).sum()
+    x, y, of = np.clip(x[inside], 0, None), np.clip(y[inside], None, 1), of[inside]
+    order = np.lexsort((x, of))
+    x, y, of = x[order], y[order], of[order]
+    # Every set lies two higher than the one before it, so that one running maximum serves all sets.
+    reached = np.maximum.accumulate(y + 2 * of) - 2 * of
+    first = np.diff(of, prepend=-1) > 0
+    before = np.where(first, 0.0, np.concatenate([[0.0], reached[:-1]])) if len(x) else reached
+    return np.bincount(of, (1 - x) * (reached - before), minlength=n_sets)
 
 
 def on_equal_terms(scores: pd.DataFrame) -> pd.DataFrame:
@@ -120,88 +134,102 @@ def _n_init(params: str) -> int:
     return max(1, int(found)) if isinstance(found, int | float) else 1
 
 
-def boxes(points: pd.DataFrame, cost: str, fairness: str) -> pd.DataFrame:
-    """The box of every instance that counts: columns cheapest, extra, start, span.
+@dataclass(frozen=True)
+class Terms:
+    """The cells that are compared, with numbers for what they belong to.
 
-    Parameters
+    Attributes
     ----------
+    cells : DataFrame
+        From `on_equal_terms`, with the columns instance, entry (a method on an instance) and start (one seed of
+        an entry), counted from 0.
     points : DataFrame
-        From `best_of_starts`.
-    cost, fairness : str
-        Names of metrics.
+        The best start of every setting, with the columns instance and entry.
+    entries : DataFrame
+        Of every entry: dataset, n_clusters, method, instance, starts, settings, failed (cells without a result),
+        ok (cells with one), seconds (of all its fits).
+    entry_of_start : array of int
     """
-    sign = 1 if METRICS[fairness].direction == "higher" else -1
-    found = {}
-    for at, of in points.groupby(INSTANCE, sort=False):
-        c, gain = of[cost].to_numpy(float), sign * of[fairness].to_numpy(float)
-        usable = np.isfinite(c) & ~np.isnan(gain)
-        c, gain, methods = c[usable], gain[usable], of.method.to_numpy()[usable]
-        finite = gain[np.isfinite(gain)]
-        if len(set(methods)) < 2 or not len(finite):
+
+    cells: pd.DataFrame
+    points: pd.DataFrame
+    entries: pd.DataFrame
+    entry_of_start: np.ndarray
+
+
+def make_terms(scores: pd.DataFrame) -> Terms:
+    """Prepare the comparison of all methods of a run."""
+    cells = on_equal_terms(scores)
+    instance = cells.groupby(INSTANCE, sort=False).ngroup()
+    entry = cells.groupby([instance, cells.method], sort=False).ngroup()
+    start = entry.groupby([entry, cells.seed], sort=False).ngroup()
+    cells = cells.assign(instance=instance, entry=entry, start=start, bad=cells.status != "ok")
+    by = cells.groupby("entry")
+    entries = by[["dataset", "n_clusters", "method", "instance", "starts"]].first()
+    entries = entries.assign(settings=by.params.nunique(), failed=by.bad.sum(), seconds=by.seconds.sum())
+    entries = entries.assign(ok=by.size() - entries.failed)
+    of_start = cells.groupby("start").entry.first().to_numpy(int)
+    return Terms(cells, best_of_starts(cells), entries, of_start)
+
+
+def _boxes(terms: Terms, cost: np.ndarray, gain: np.ndarray) -> np.ndarray:
+    """The box of every instance: rows cheapest, extra, start, span; NaN where the instance does not count."""
+    instance, entry = terms.points.instance.to_numpy(int), terms.points.entry.to_numpy(int)
+    found = np.full((4, int(terms.entries.instance.max()) + 1), np.nan)
+    usable = np.isfinite(cost) & ~np.isnan(gain)
+    order = np.flatnonzero(usable)[np.argsort(instance[usable], kind="stable")]
+    for rows in np.split(order, np.flatnonzero(np.diff(instance[order])) + 1):
+        c, g = cost[rows], gain[rows]
+        finite = g[np.isfinite(g)]
+        if not len(finite) or len(set(entry[rows])) < 2:
             continue
         cheapest = c.min()
         # Of equally cheap clusterings the fairest; an infinite error stands for the worst finite one.
-        start = max(gain[c <= cheapest * (1 + 1e-9)].max(), finite.min())
+        start = max(g[c <= cheapest * (1 + 1e-9)].max(), finite.min())
         span = finite.max() - start
-        extra = c[gain >= start + FAIR_ENOUGH * span].min() - cheapest
+        extra = c[g >= start + FAIR_ENOUGH * span].min() - cheapest
         if span > 1e-12 and extra > 1e-9 * cheapest:
-            found[at] = {"cheapest": cheapest, "extra": extra, "start": start, "span": span}
-    index = pd.MultiIndex.from_tuples(list(found) or [], names=INSTANCE)
-    return pd.DataFrame(list(found.values()), index=index, columns=["cheapest", "extra", "start", "span"])
+            found[:, instance[rows[0]]] = cheapest, extra, start, span
+    return found
 
 
-def instance_scores(cells: pd.DataFrame, cost: str, fairness: str) -> pd.DataFrame:
+def instance_scores(terms: Terms, cost: str, fairness: str) -> pd.DataFrame:
     """Scores of every method on every instance that counts.
 
     Parameters
     ----------
-    cells : DataFrame
-        From `on_equal_terms`.
+    terms : Terms
     cost, fairness : str
         Names of metrics.
 
     Returns
     -------
     DataFrame
-        Columns dataset, n_clusters, method, score, sd, best, starts, settings, failed (cells without a result),
-        seconds (of all fits of the method on the instance).
+        Columns dataset, n_clusters, method, score, sd, best, starts, settings, failed, seconds.
     """
-    points = best_of_starts(cells)
-    frame = boxes(points, cost, fairness)
-    columns = [*INSTANCE, "method", "score", "sd", "best", "starts", "settings", "failed", "seconds"]
-    if frame.empty:
-        return pd.DataFrame(columns=columns)
-    mine = cells[pd.MultiIndex.from_frame(cells[INSTANCE]).isin(frame.index)]
-    # A method without this cost on an instance is no candidate there: it did not fail.
-    has_cost = mine[cost].notna() | (mine.status != "ok")
-    known = has_cost.groupby([mine[name] for name in (*INSTANCE, "method")]).transform("any")
-    mine = mine[known]
     sign = 1 if METRICS[fairness].direction == "higher" else -1
+    cells, points, entries = terms.cells, terms.points, terms.entries
+    columns = [*INSTANCE, "method", "score", "sd", "best", "starts", "settings", "failed", "seconds"]
+    if points.empty:
+        return pd.DataFrame(columns=columns)
+    box = _boxes(terms, points[cost].to_numpy(float), sign * points[fairness].to_numpy(float))
 
-    def areas(of: pd.DataFrame, by: list[str]) -> pd.Series:
-        of = of[of.status == "ok"].join(frame, on=INSTANCE)
-        x = (of[cost] - of.cheapest) / (2 * of.extra)
-        y = (sign * of[fairness] - of.start) / of.span
-        return dominated_areas(x, y, [of[name] for name in by])
+    def areas(frame: pd.DataFrame, of: str, n_sets: int) -> np.ndarray:
+        cheapest, extra, start, span = box[:, frame.instance.to_numpy(int)]
+        ok = (frame.status == "ok").to_numpy()
+        with np.errstate(invalid="ignore"):
+            x = np.where(ok, (frame[cost].to_numpy(float) - cheapest) / (2 * extra), np.nan)
+            y = (sign * frame[fairness].to_numpy(float) - start) / span
+        return dominated_areas(x, y, frame[of].to_numpy(int), n_sets)
 
-    key = [*INSTANCE, "method"]
-    single = areas(mine, [*key, "seed"]).reindex(
-        pd.MultiIndex.from_frame(mine[[*key, "seed"]].drop_duplicates()), fill_value=0.0
+    single = pd.Series(areas(cells, "start", len(terms.entry_of_start))).groupby(terms.entry_of_start)
+    found = entries.assign(
+        score=single.mean(), sd=single.std(ddof=1), best=areas(points, "entry", len(entries))
     )
-    best = areas(points[pd.MultiIndex.from_frame(points[INSTANCE]).isin(frame.index)], key)
-    by_method, of_cells = single.groupby(level=key, sort=False), mine.groupby(key, sort=False)
-    found = pd.DataFrame(
-        {
-            "score": by_method.mean(),
-            "sd": by_method.std(ddof=1),
-            "starts": of_cells.starts.first(),
-            "settings": of_cells.params.nunique(),
-            "failed": of_cells.status.agg(lambda status: int((status != "ok").sum())),
-            "seconds": of_cells.seconds.sum(),
-        }
-    )
-    found["best"] = best.reindex(found.index, fill_value=0.0)
-    return found.reset_index()[columns]
+    # A method whose results have no such cost is no candidate; one without any result has failed.
+    has_cost = cells[cost].notna().groupby(cells.entry).any()
+    counts = np.isfinite(box[0])[entries.instance.to_numpy(int)]
+    return found[counts & (has_cost | (found.ok == 0))].reset_index(drop=True)[columns]
 
 
 @dataclass(frozen=True)
@@ -223,9 +251,10 @@ class Board:
     methods: pd.DataFrame
     instances: pd.DataFrame
 
-    def table(self, column: str = "score") -> pd.DataFrame:
-        """A column of `instances`: a row for each method, a column for each instance, NaN where not run."""
-        return self.instances.pivot_table(index="method", columns=INSTANCE, values=column, sort=False)
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Scores: a row for each method, a column for each instance, NaN where not run."""
+        return self.instances.set_index(["method", *INSTANCE]).score.unstack(INSTANCE, sort=False)
 
     def duels(self, method: str) -> pd.DataFrame:
         """The method against every rival on the instances that they share.
@@ -235,7 +264,7 @@ class Board:
         DataFrame
             Indexed by rival: shared (number of instances), won, lost, lead (mean difference of scores).
         """
-        table = self.table()
+        table = self.table
         others = table.drop(index=method)
         differences = (table.loc[method] - others).round(9)
         shared = differences.notna().sum(axis=1)
@@ -257,7 +286,7 @@ class Board:
         DataFrame
             Columns dataset, n_clusters, leader, lead.
         """
-        table = self.table()
+        table = self.table
         ran = table.columns[table.loc[method].notna()]
         rows = []
         for at in ran:
@@ -269,13 +298,12 @@ class Board:
         return found.sort_values("lead", ascending=False, kind="stable", ignore_index=True)
 
 
-def make_board(cells: pd.DataFrame, cost: str, fairness: str) -> Board | None:
+def make_board(terms: Terms, cost: str, fairness: str) -> Board | None:
     """Rank the methods by a cost and a fairness metric.
 
     Parameters
     ----------
-    cells : DataFrame
-        From `on_equal_terms`.
+    terms : Terms
     cost, fairness : str
 
     Returns
@@ -283,10 +311,10 @@ def make_board(cells: pd.DataFrame, cost: str, fairness: str) -> Board | None:
     Board or None
         None if no instance counts.
     """
-    found = instance_scores(cells, cost, fairness)
+    found = instance_scores(terms, cost, fairness)
     if found.empty:
         return None
-    table = found.pivot_table(index="method", columns=INSTANCE, values="score", sort=False)
+    table = found.set_index(["method", *INSTANCE]).score.unstack(INSTANCE, sort=False)
     values = table.to_numpy().round(9)
     differences = values[:, None, :] - values[None, :, :]
     shared = np.isfinite(differences)
@@ -322,11 +350,10 @@ def _span(values: pd.Series) -> str:
 
 def make_boards(scores: pd.DataFrame) -> list[Board]:
     """A leaderboard for every cost and fairness metric for which an instance counts."""
-    cells = on_equal_terms(scores)
-    found = []
+    terms, found = make_terms(scores), []
     for cost in COSTS:
-        if cells[cost].notna().any():
-            boards = [make_board(cells, cost, fairness) for fairness in FAIRNESS]
+        if terms.points[cost].notna().any():
+            boards = [make_board(terms, cost, fairness) for fairness in FAIRNESS]
             found += [board for board in boards if board is not None]
     return found
 
@@ -372,7 +399,9 @@ def _where_behind(board: Board, names: Names, first: str) -> list[str]:
         f"{100 * row.lead:.1f} points)"
         for row in behind.itertuples()
     ]
-    return [f"{names.method(first)} does not lead on {len(behind)} of its {_count(ran)}: {'; '.join(places)}."]
+    return [
+        f"{names.method(first)} does not lead on {len(behind)} of its {_count(ran)}: {'; '.join(places)}."
+    ]
 
 
 def _count(number: float) -> str:
@@ -395,7 +424,19 @@ def make_leaderboard(scores: pd.DataFrame, names: Names, csv: Path) -> None:
         Output.
     """
     columns = [
-        *("cost", "fairness", "dataset", "n_clusters", "method", "label", "ours", "rank", "wins", "score", "sd"),
+        *(
+            "cost",
+            "fairness",
+            "dataset",
+            "n_clusters",
+            "method",
+            "label",
+            "ours",
+            "rank",
+            "wins",
+            "score",
+            "sd",
+        ),
         *("best", "starts", "settings", "failed", "instances", "seconds"),
     ]
     parts = []

@@ -1,4 +1,4 @@
-"""The sections of the page that are about papers: their tables, claims and figures beside what this run found."""
+"""The sections of the page that are about papers: their tables, claims and figures."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pandas as pd
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.report.names import Names, metric_label
 from fairclust.report.page_tables import Column, Table, Verdict, list_methods
+from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, lam, number, spread_text
 from fairclust.report.scoreboard import count_rows, row_verdicts
 from fairclust.report.verdicts import VERDICTS, load_verdicts
@@ -24,7 +25,9 @@ def papers_with_data(board: pd.DataFrame, papers: Mapping[str, Any]) -> list[str
     return [name for name in papers if name in run]
 
 
-def summary_bars(board: pd.DataFrame, papers: Mapping[str, Any], shown: Iterable[str]) -> list[dict[str, Any]]:
+def summary_bars(
+    board: pd.DataFrame, papers: Mapping[str, Any], shown: Iterable[str]
+) -> list[dict[str, Any]]:
     """Rows of tables by verdict: one bar for each paper and kind of comparison, then one for all papers."""
     shown = list(shown)
     counts = count_rows(board[board.paper.isin(shown)])
@@ -209,4 +212,6 @@ def _place(row: Any, names: Names) -> str:
 
 def read_board(scoreboard: Path | None) -> pd.DataFrame:
     """The scoreboard; empty if the run has none."""
-    return load_verdicts([scoreboard] if scoreboard is not None else [])
+    board = load_verdicts([scoreboard] if scoreboard is not None else [])
+    texts = ("setting", "reason", "evidence", "note")
+    return board.assign(**{name: board[name].map(redact_text) for name in texts})

@@ -17,6 +17,7 @@ from fairclust.pipeline.columns import COLUMNS
 from fairclust.report.charts import tick_text
 from fairclust.report.leaderboard import COSTS, FAIRNESS, INSTANCE, Board, sentences
 from fairclust.report.names import Names
+from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, number, spread_text
 
 MAX_SETTINGS = 600
@@ -69,7 +70,12 @@ def glossary() -> Table:
         body.append([metric.label, meaning, f"{low} to {high}{better}", metric.source])
     nll = COLUMNS["nll"]
     body.append(
-        [nll.label, "Mean negative log-likelihood of the rows under a mixture.", f"{nll.direction} is better", ""]
+        [
+            nll.label,
+            "Mean negative log-likelihood of the rows under a mixture.",
+            f"{nll.direction} is better",
+            "",
+        ]
     )
     columns = [Column("Metric"), Column("Meaning"), Column("Range"), Column("Source")]
     return Table("What the metrics mean", columns, body)
@@ -79,15 +85,14 @@ def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
     """Every leaderboard as a table, with sentences on where the first does not lead and by how much it leads."""
     every, found = (*COSTS, *FAIRNESS), []
     for board in boards:
-        scores, spreads = board.table(), board.table("sd")
-        instances = list(scores.columns)
+        scores, instances = board.table, list(board.table.columns)
+        spreads = board.instances.set_index(["method", *INSTANCE]).sd.to_dict()
         rows = []
         for method, row in board.methods.iterrows():
             cells = []
             for at in instances:
-                score = scores.loc[method, at]
-                spread = spreads.loc[method, at] if at in spreads and method in spreads.index else math.nan
-                cells.append(spread_text(100 * score, 100 * spread, 1))
+                spread = spreads.get((method, *at), math.nan)
+                cells.append(spread_text(100 * scores.at[method, at], 100 * spread, 1))
             rows.append(
                 [
                     str(row["rank"]),
@@ -205,7 +210,10 @@ def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
             whole = counts.sum(axis=1) / counts.sum()
             with np.errstate(invalid="ignore", divide="ignore"):
                 away = np.where(sizes > 0, counts / sizes - whole[:, None], 0.0)
-            group, cluster = np.unravel_index(np.abs(away).argmax(), away.shape)
+            # Of two groups both are equally far: the smaller one is named.
+            order = np.argsort(whole, kind="stable")
+            place, cluster = np.unravel_index(np.abs(away[order]).round(12).argmax(), away.shape)
+            group = order[place]
             share = counts[group, cluster] / sizes[cluster] if sizes[cluster] else 0.0
             body.append(
                 [
@@ -248,7 +256,9 @@ def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
             ]
             rows = [["all", f"{counts.sum():,.0f}", *(f"{s:.1%}" for s in counts.sum(axis=1) / counts.sum())]]
             for cluster, column in enumerate(counts.T):
-                shares = [f"{s:.1%}" for s in column / column.sum()] if column.sum() else [MISSING] * len(column)
+                shares = (
+                    [f"{s:.1%}" for s in column / column.sum()] if column.sum() else [MISSING] * len(column)
+                )
                 rows.append([str(cluster), f"{column.sum():,.0f}", *shares])
             words = f", {fairest.setting}" if fairest.setting else ""
             title = f"{instance_title(names, dataset, k)}: {names.method(method)}{words}"
@@ -316,9 +326,9 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
 
 
 def brief(reason: Any) -> str:
-    """The first line of a reason; the places that were tried may follow it."""
+    """The first line of a reason, without paths of this machine; the places that were tried may follow it."""
     text = "" if pd.isna(reason) else str(reason)
-    return text.partition("\n")[0].removesuffix(" Tried:") or "no reason given"
+    return redact_text(text.partition("\n")[0].removesuffix(" Tried:")) or "no reason given"
 
 
 def list_methods(methods: Iterable[str], names: Names) -> str:

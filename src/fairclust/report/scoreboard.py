@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairclust.report.claims import CLAIM_VERDICTS, load_claims
+from fairclust.report.checks import CLAIM_VERDICTS
+from fairclust.report.claims import load_claims
 from fairclust.report.names import Names, metric_label
 from fairclust.report.render import MISSING, lam, write_table
 from fairclust.report.selection import Spread

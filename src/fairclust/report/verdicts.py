@@ -364,9 +364,9 @@ def _chosen(
     method: str,
     n_clusters: int | None,
     lam: float,
-    original: str = "",
+    original: tuple[str, int | None] | None = None,
 ) -> tuple[str, Choice]:
-    """Kind of comparison and setting of a row.
+    """Kind of comparison and setting of a row; `original` is what a stand-in stands for, with its K.
 
     A stand-in is other data, where the lambda printed for the original counts only if nothing can be matched.
     """
@@ -384,10 +384,10 @@ def _chosen(
             spec.match,
             spec.number,
             reported,
-            original or dataset,
+            original[0] if original else dataset,
             method,
             own=spec.own,
-            n_clusters=n_clusters,
+            n_clusters=original[1] if original else n_clusters,
             lam=lam,
         )
     if level is not None:
@@ -436,7 +436,8 @@ def _extra_row(
         # A stand-in may be run with a K of its own.
         ran = cells_of(cells, dataset, method).n_clusters.unique()
         k = k if k in ran or len(ran) != 1 else int(ran[0])
-    kind, choice = _chosen(spec, reported, cells, dataset, method, k, lam, original)
+    of = (original, n_clusters) if original else None
+    kind, choice = _chosen(spec, reported, cells, dataset, method, k, lam, of)
     values = tuple(Value(str(metric)) for metric in metrics)
     return Row(dataset, method, k, lam, "stand-in" if original else "ours", kind, choice, values, original)
 

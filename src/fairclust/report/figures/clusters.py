@@ -112,7 +112,7 @@ def _load_plane(folder: Path | None) -> tuple[PreparedDataset | None, str]:
 
 
 def plot_group_shares(material: Material) -> Sheet:
-    """Shares of the groups in every cluster beside those of the data, a panel for each data set and method."""
+    """The groups' shares in every cluster and in the data, a panel for each data set and method."""
     choices = list(_choices(material))
     sheet = Sheet(material.spec.title, min(4, max(1, len(choices))), (3.0, 2.4))
     for dataset, k, method, choice in choices:

@@ -137,7 +137,9 @@ class Sheet:
             )  # fmt: skip
         if notes:
             y = (_LINE * len(notes) + 0.05) / height
-            self.figure.text(0.15 / width, y, "\n".join(notes), fontsize=8, color=SOFT, va="top", linespacing=1.3)
+            self.figure.text(
+                0.15 / width, y, "\n".join(notes), fontsize=8, color=SOFT, va="top", linespacing=1.3
+            )
         return self.figure
 
     def save(self, stem: Path, formats: Sequence[str]) -> None:

@@ -30,7 +30,10 @@ _WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective")
 
 
 def plot_lam_tradeoff(material: Material) -> Sheet:
-    """The first of `y` (left axis) and the second (right axis) against lambda, a panel for each data set, K, method."""
+    """The first of `y` (left axis) and the second (right axis) against lambda.
+
+    There is a panel for each data set, K and method.
+    """
     left, *others = material.spec.y
     panels = [
         (dataset, k, method, cells[cells.method == method])
@@ -57,7 +60,11 @@ def plot_lam_tradeoff(material: Material) -> Sheet:
             _draw_on(twin, finite(ok, right), right, 1)
             twin.set_ylim(bottom=0)
             without = len(ok) - len(finite(ok, right))
-            sheet.note(f"{column_label(right)} is infinite where a group is missing from a cluster" if without else "")
+            sheet.note(
+                f"{column_label(right)} is infinite where a group is missing from a cluster"
+                if without
+                else ""
+            )
         note_starts(sheet, cells, ok)
     return sheet
 

@@ -24,7 +24,7 @@ def plot_convergence(material: Material) -> Sheet:
 
 
 def plot_terms(material: Material) -> Sheet:
-    """Each of `y` against steps: terms of the objective, or metrics that the estimator records at each step."""
+    """Each of `y` against steps: terms of the objective, or metrics that the estimator records."""
     ys = material.spec.y or ("clustering", "fairness")
     return _plot_steps(material, ys, first_k=True, per_row=4)
 

@@ -1,0 +1,64 @@
+"""Fit every method on a few rows, so that numba's cache is full before anything is timed.
+
+Numba keeps compiled code beside the sources (or in NUMBA_CACHE_DIR) and finds it again by their time stamps.
+"""
+
+from __future__ import annotations
+
+import warnings
+from multiprocessing import get_context
+
+import numpy as np
+
+from fairclust import methods
+from fairclust.datasets.blobs import make_group_blobs
+from fairclust.metrics import METRICS, score_labels
+
+# Parameters that lead to other kernels than the defaults do.
+_VARIANTS: dict[str, list[dict[str, object]]] = {
+    "VariationalFairKMeans": [{"lam": 10.0, "solver": "mm"}, {"lam": 10.0, "solver": "accelerated"}],
+    "VariationalFairKMedians": [{"lam": 10.0, "solver": "mm"}, {"lam": 10.0, "solver": "accelerated"}],
+    "VariationalFairNCut": [{"lam": 1.0, "solver": "mm"}, {"lam": 1.0, "solver": "accelerated"}],
+    "PriceFairKMeans": [{"tolerance": 0.0}, {"tolerance": 0.1}, {"min_balance": 0.1}, {"max_gap": 0.1}],
+    "FairMixture": [
+        {"lam": 1.0, "max_iter": 5},
+        {"lam": 1.0, "max_iter": 5, "objective": "program"},
+        {"lam": 1.0, "max_iter": 5, "solver": "gd", "objective": "program"},
+        {"lam": 1.0, "max_iter": 5, "calibrate": True},
+        {"lam": 1.0, "max_iter": 5, "batch_size": 0.5},
+        {"lam": 1.0, "max_iter": 5, "categorical_features": [0, 1]},
+    ],
+    "BalancedFairKMeans": [{"rho": 100.0}, {"rho": 100.0, "match_reference": True}],
+    "FairletTreeClustering": [{"clustering": "kmeans"}, {"clustering": "kmedoids"}],
+}
+
+
+def _fit(name: str) -> str:
+    """Fit one method in all its variants; what cannot run on such data is left for the run to say."""
+    data = make_group_blobs(n_rows=120)
+    X = np.abs(np.round(data.X)) if name == "FairMixture" else np.asarray(data.X, dtype=float)
+    groups = np.asarray(data.groups) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for params in _VARIANTS.get(name, [{}]):
+            try:
+                model = getattr(methods, name)(n_clusters=3, **params).fit(X, sensitive_features=groups)
+                score_labels(
+                    X, model.labels_, groups, n_clusters=3, n_groups=2, metrics=[m for m in METRICS if m != "ncut"]
+                )
+            except Exception as error:
+                return f"{name} {params}: {type(error).__name__}: {error}"
+    return ""
+
+
+def main() -> None:
+    """Fit all methods, two at a time, and print what could not be compiled."""
+    # Spawned: numba and OpenMP do not like to be forked after use.
+    with get_context("spawn").Pool(2) as pool:
+        for message in pool.imap_unordered(_fit, methods.__all__):
+            if message:
+                print(f"not compiled ahead: {message}")
+
+
+if __name__ == "__main__":
+    main()

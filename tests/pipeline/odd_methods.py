@@ -1,0 +1,57 @@
+"""Methods that misbehave, outside the package, for the tests of limits and statuses."""
+
+import os
+import subprocess
+import time
+from typing import ClassVar
+
+import numpy as np
+
+from fairclust.base import Diverged, FairClusterer, NotSupported
+
+KEEP = []
+
+
+class Odd(FairClusterer):
+    _parameter_constraints: ClassVar[dict] = {}
+
+    def __init__(self, n_clusters=2, *, how="ok", random_state=None):
+        self.n_clusters = n_clusters
+        self.how = how
+        self.random_state = random_state
+
+    def _fit(self, X, codes):
+        self.labels_ = np.random.default_rng(self.random_state).integers(self.n_clusters, size=len(X))
+        self.n_iter_ = 1
+        self.history_ = [{"step": 1, "objective": 2.5, "clustering": 2.5, "fairness": 0.0, "seconds": 0.0}]
+        if self.how == "global":
+            self.labels_ = np.random.randint(self.n_clusters, size=len(X))  # noqa: NPY002
+        elif self.how == "ever new":
+            self.labels_ = np.random.default_rng().integers(self.n_clusters, size=len(X))
+        elif self.how == "history":
+            self.history_ = [np.float32(1.0)]
+        else:
+            self.history_[0]["objective"] = np.float32(2.5)
+        if len(X) < 1000:
+            return  # the warm-up on a few rows
+        if self.how == "sleep":
+            time.sleep(60)
+        elif self.how == "memory":
+            for _ in range(40):
+                KEEP.append(np.ones(2**24))
+                time.sleep(0.01)
+            time.sleep(60)
+        elif self.how == "child":
+            subprocess.run(["sleep", "77.25"], check=False)
+        elif self.how == "skip":
+            raise NotSupported("two groups only")
+        elif self.how == "diverge":
+            raise Diverged("not finite at step 3")
+        elif self.how == "raise":
+            raise RuntimeError("no idea")
+        elif self.how == "die":
+            os._exit(3)
+        elif self.how == "labels":
+            self.labels_ = self.labels_ + 7
+        elif self.how == "shape":
+            self.labels_ = self.labels_[:-1]

@@ -1,0 +1,23 @@
+"""Small configurations for tests of the plan."""
+
+GENERATED = {"title": "A", "generator": "fairclust.datasets.synthetic:make_synthetic", "n_clusters": 2}
+
+
+def small_config(**sections):
+    """One data set and one method; `sections` replace whole parts."""
+    return {
+        "run": {"datasets": ["a"], "methods": ["m"]},
+        "datasets": {"a": GENERATED},
+        "methods": {"m": {"class": "fairclust.methods.kmeans.KMeans"}},
+        **sections,
+    }
+
+
+def small_paper(**changes):
+    return {
+        "short_name": "Doe",
+        "citation": "Doe: Clusters, 2030",
+        "year": 2030,
+        "experiments": [{"datasets": ["a"], "methods": ["m"]}],
+        **changes,
+    }

@@ -1,0 +1,182 @@
+"""Files of cells: whatever happens to a file, what is read of it is what was written."""
+
+import numpy as np
+import pytest
+
+from fairclust.pipeline import cell_store
+from fairclust.pipeline.cell_store import (
+    DamagedFile,
+    WorkingFile,
+    atomic_write,
+    count_errors,
+    read_pack,
+    remove_leftovers,
+    salvage,
+    write_pack,
+)
+
+
+def record(key, status="ok", **more):
+    return {"key": key, "status": status, **more}
+
+
+CELLS = [
+    (record("a", x=1.5), np.array([0, 3, 1, 299], np.int64)),
+    (record("b", "error"), None),
+    (record("c"), np.arange(10)),
+]
+
+
+@pytest.fixture
+def pack(tmp_path):
+    """Two cells that are asked for, and one that is kept."""
+    path = tmp_path / "k3.cells"
+    write_pack(path, CELLS, asked=2)
+    return path
+
+
+def content(entries):
+    """Records and labels, or where the labels do not verify the error."""
+    found = {}
+    for entry in entries:
+        try:
+            labels = entry.labels()
+        except DamagedFile:
+            labels = "damaged"
+        found[entry.record["key"]] = (entry.record, labels)
+    return found
+
+
+def same(found, written):
+    if found[0] != written[0]:
+        return False
+    labels, own = found[1], written[1]
+    return isinstance(labels, str) or (labels is None) == (own is None) and np.array_equal(labels, own)
+
+
+def test_what_was_written_is_read(pack):
+    asked = read_pack(pack)
+    assert [entry.record for entry in asked] == [CELLS[0][0], CELLS[1][0]]
+    np.testing.assert_array_equal(asked[0].labels(), CELLS[0][1])
+    assert asked[1].labels() is None
+    assert list(salvage(pack)) == ["a", "b", "c"]
+    assert count_errors(pack) == 1
+    assert [path.name for path in pack.parent.iterdir()] == [pack.name]
+
+
+@pytest.mark.parametrize("largest, size", [(255, 1), (256, 2), (65536, 4)])
+def test_labels_take_the_fewest_bytes(tmp_path, largest, size):
+    write_pack(tmp_path / "p", [(record("a"), np.array([0, largest]))], 1)
+    assert read_pack(tmp_path / "p")[0].labels().dtype.itemsize == size
+
+
+def test_labels_of_another_file_are_copied(tmp_path, pack):
+    other = tmp_path / "other.cells"
+    write_pack(other, [(entry.record, entry) for entry in salvage(pack).values()], 3)
+    written = {record["key"]: (record, labels) for record, labels in CELLS}
+    assert all(same(found, written[key]) for key, found in content(read_pack(other)).items())
+
+
+def test_no_flipped_byte_gives_other_content_in_silence(pack):
+    written = {record["key"]: (record, labels) for record, labels in CELLS}
+    whole = pack.read_bytes()
+    aside = pack.with_name(pack.name + ".damaged")
+    for place in range(len(whole)):
+        for bit in (1, 128):
+            damaged = bytearray(whole)
+            damaged[place] ^= bit
+            pack.write_bytes(damaged)
+            kept = content(salvage(pack).values())
+            assert all(same(found, written[key]) for key, found in kept.items()), place
+            assert count_errors(pack) in (0, 1), place
+            try:
+                found = content(read_pack(pack))
+            except DamagedFile as error:
+                assert str(pack) in str(error) and "Fix: " in str(error)
+                assert aside.read_bytes() == damaged
+                aside.unlink()
+                continue
+            # Only labels that nobody asked for or that say so when they are read.
+            assert list(found) == ["a", "b"], place
+            assert all(same(found[key], written[key]) for key in found), place
+            full = content(salvage(pack).values())
+            assert any(isinstance(labels, str) for _, labels in full.values()), place
+
+
+def test_no_truncated_file_is_an_output(pack):
+    whole = pack.read_bytes()
+    for length in range(len(whole)):
+        pack.write_bytes(whole[:length])
+        assert count_errors(pack) == 0
+        kept = content(salvage(pack).values())
+        assert all(np.array_equal(labels, dict(zip("abc", (c[1] for c in CELLS), strict=True))[key])
+                   for key, (_, labels) in kept.items() if labels is not None)  # fmt: skip
+        with pytest.raises(DamagedFile):
+            read_pack(pack)
+    pack.write_bytes(whole + b"x")
+    with pytest.raises(DamagedFile, match="is damaged and now lies in"):
+        read_pack(pack)
+    pack.write_bytes(whole + whole[len(b"fairclust cells 1\n") :])
+    with pytest.raises(DamagedFile):
+        read_pack(pack)
+
+
+def test_a_working_file_with_a_torn_end_goes_on(tmp_path):
+    path = tmp_path / ".k3.cells.working"
+    file = WorkingFile(path)
+    file.add(*CELLS[0])
+    file.add(*CELLS[2])
+    file.close()
+    whole = path.read_bytes()
+    first = len(whole) - len(cell_store._entry_bytes(b"CELL", CELLS[2][0], cell_store._pack_labels(CELLS[2][1])))
+    for length in (0, 5, first, first + 1, first + 30, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        again = WorkingFile(path)
+        again.add(record("d"), np.array([1]))
+        again.close()
+        assert list(salvage(path)) == (["a", "d"] if length >= first else ["d"]), length
+    # A disk that lost power may leave zeros.
+    path.write_bytes(whole + bytes(100))
+    again = WorkingFile(path)
+    again.add(record("d"), None)
+    again.close()
+    assert list(salvage(path)) == ["a", "c", "d"]
+
+
+def test_a_working_file_is_no_output_and_its_later_cell_wins(tmp_path):
+    path = tmp_path / "w"
+    file = WorkingFile(path)
+    file.add(record("a", "error"), None)
+    file.add(record("a"), np.array([1, 0]))
+    # With the operating system already: the process may be killed now.
+    assert salvage(path)["a"].record["status"] == "ok"
+    file.close()
+    assert count_errors(path) == 0
+    with pytest.raises(DamagedFile):
+        read_pack(path)
+
+
+def test_nothing_is_there(tmp_path):
+    assert salvage(tmp_path / "none") == {}
+    assert count_errors(tmp_path / "none") == 0
+    with pytest.raises(FileNotFoundError):
+        read_pack(tmp_path / "none")
+
+
+def test_atomic_write_leaves_the_old_file_when_the_body_fails(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), atomic_write(path) as file:
+        file.write(b"half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_leftovers_of_dead_processes_are_removed(tmp_path):
+    dead = tmp_path / "a" / ".k3.cells.999999999.abc.tmp"
+    dead.parent.mkdir()
+    dead.write_text("")
+    with atomic_write(tmp_path / "file"):
+        assert remove_leftovers(tmp_path) == [dead]
+    assert (tmp_path / "file").exists()

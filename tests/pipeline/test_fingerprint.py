@@ -1,0 +1,108 @@
+import sys
+from textwrap import dedent
+
+import pytest
+
+from fairclust.pipeline import fingerprint
+from fairclust.pipeline.fingerprint import ClassNotFound, class_fingerprint, class_parameters
+
+
+def forget():
+    for cached in (fingerprint._module_file, fingerprint._tree, fingerprint._is_ours, fingerprint._read_module,
+                   fingerprint.module_fingerprint):  # fmt: skip
+        cached.cache_clear()
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package with two methods; returns a function that edits a file and gives both fingerprints."""
+    folder = tmp_path / "mypackage"
+    folder.mkdir()
+    files = {
+        "__init__": "",
+        "kernel": "def add(a, b):\n    return a + b\n",
+        "one": "from mypackage.kernel import add\n\n\nclass One:\n    three = add(1, 2)\n",
+        "two": "from . import base\n\n\nclass Two(base.Base):\n    pass\n",
+        "base": "class Base:\n    pass\n",
+    }
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def look(name=None, text=None):
+        if name:
+            (folder / f"{name}.py").write_text(dedent(text))
+        forget()
+        return class_fingerprint("mypackage.one.One"), class_fingerprint("mypackage.two.Two")
+
+    yield look
+    forget()
+
+
+def test_an_edited_kernel_changes_only_the_methods_that_use_it(package):
+    one, two = package()
+    changed = package("kernel", "def add(a, b):\n    return a + b + 0\n")
+    assert changed[0] != one
+    assert changed[1] == two
+
+
+def test_a_relative_import_is_followed(package):
+    one, two = package()
+    changed = package("base", "class Base:\n    x = 1\n")
+    assert changed == (one, changed[1])
+    assert changed[1] != two
+
+
+def test_comments_docstrings_and_layout_do_not_count(package):
+    before = package()
+    text = '''
+        """Adding."""
+
+
+        def add(a, b):
+            """Sum of two."""
+            # as in school
+            return (a
+                    + b)
+        '''
+    assert package("kernel", text) == before
+
+
+def test_nothing_is_imported_for_it(package):
+    package()
+    package("kernel", "1 / 0\n")
+    assert not [name for name in sys.modules if name.startswith("mypackage")]
+
+
+@pytest.mark.parametrize(
+    "path, message",
+    [
+        ("mypackage.one.Uno", "does not define 'Uno'; it defines One"),
+        ("mypackage.nowhere.One", "there is no Python module 'mypackage.nowhere'"),
+        ("nopackage.One", "there is no Python module 'nopackage'"),
+    ],
+)
+def test_a_wrong_path_says_what_is_wrong(package, path, message):
+    with pytest.raises(ClassNotFound, match=message):
+        class_fingerprint(path)
+
+
+def test_a_syntax_error_names_file_and_line(package):
+    with pytest.raises(ClassNotFound, match=r"one\.py, line 1: "):
+        package("one", "class One\n")
+
+
+def test_parameters_are_read_from_the_source_also_inherited_ones(package):
+    package("base", "class Base:\n    def __init__(self, n_clusters=2, *, lam=1):\n        pass\n")
+    package("two", "from mypackage.base import Base\n\n\nclass Two(Base):\n    pass\n")
+    assert class_parameters("mypackage.two.Two") == {"n_clusters", "lam"}
+    package("base", "class Base:\n    def __init__(self, **anything):\n        pass\n")
+    assert class_parameters("mypackage.two.Two") is None
+    assert class_parameters("mypackage.one.One") is None
+    assert "lam" in class_parameters("fairclust.methods.variational_kmeans.VariationalFairKMeans")
+
+
+def test_methods_share_kernels_but_not_each_other():
+    closure = fingerprint.module_closure("fairclust.methods.variational_kmeans")
+    assert {"fairclust.base", "fairclust.kernels.assignment", "fairclust.kernels.tiles"} <= set(closure)
+    assert not {"fairclust.methods.kmeans", "fairclust.methods.random_labels"} & set(closure)

@@ -1,0 +1,124 @@
+"""Papers as data: the file of a paper, and the CSV of what it reports."""
+
+import pandas as pd
+import pytest
+
+from fairclust.pipeline.config import ConfigError, load_config
+from fairclust.pipeline.models import GridSpec
+from fairclust.pipeline.papers import ReasonSpec, TableSpec, as_plain
+from fairclust.pipeline.reported import ReportedError, load_reported
+from small import small_config, small_paper
+
+HEAD = "table,dataset,n_clusters,method,metric,value"
+
+
+def load(folder, text):
+    path = folder / f"paper{len(list(folder.iterdir()))}.csv"
+    path.write_text(text)
+    return load_reported(path)
+
+
+def with_paper(**changes):
+    return small_config(run={"papers": ["doe"]}, papers={"doe": small_paper(**changes)})
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"year": 1066}, r"papers.doe.year: .*found 1066"),
+        ({"experiments": []}, r"papers.doe.experiments: .*at least 1"),
+        ({"citaton": "x"}, r"papers.doe.citaton: no such key; did you mean 'citation'\?"),
+        (
+            {"experiments": [{"datasets": ["a"], "methods": ["mm"]}]},
+            r"papers.doe.experiments.0.methods: there is no 'mm'; did you mean 'm'\?",
+        ),
+        (
+            {"experiments": [{"datasets": ["a"], "methods": ["m"], "settings": {"q": {}}}]},
+            r"papers.doe.experiments.0.settings: there is no 'q'",
+        ),
+        ({"tables": {"t": {"number": "1", "title": "T", "ours": ["q"]}}}, r"papers.doe.tables.t.ours: there is no 'q'"),
+        (
+            {"tables": {"t": {"number": "1", "title": "T", "stand_ins": {"far": ["q"]}}}},
+            r"papers.doe.tables.t.stand_ins: there is no 'q'",
+        ),
+        (
+            {"tables": {name: {"number": "1", "title": "T"} for name in "tu"}},
+            r"papers.doe: tables: number '1' stands there more than once",
+        ),
+        ({"tables": {"t": {"number": "1"}}}, r"papers.doe.tables.t.title: missing"),
+        (
+            {"tables": {"t": {"number": "1", "title": "T", "reasons": [{"reason": "so", "knid": "x"}]}}},
+            r"papers.doe.tables.t.reasons.0.knid: no such key",
+        ),
+        (
+            {"figures": {"f": {"plot": "front", "title": "F", "datasets": ["b"]}}},
+            r"papers.doe.figures.f.datasets: there is no 'b'",
+        ),
+        (
+            {"claims": {"c": {"text": "x", "check": "reaches", "methods": ["b"]}}},
+            r"papers.doe.claims.c.methods: there is no 'b'",
+        ),
+    ],
+)
+def test_errors_name_the_key_and_the_fix(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config(with_paper(**changes))
+
+
+def test_a_data_set_of_a_table_may_be_one_that_nobody_has():
+    load_config(with_paper(tables={"t": {"number": "1", "title": "T", "stand_ins": {"far": ["a"]}}}))
+
+
+def test_reasons_are_about_what_they_name():
+    reason = ReasonSpec(dataset="a", metric="sse", reason="so")
+    assert reason.fits("a", "anything", "sse")
+    assert not reason.fits("b", "anything", "sse")
+    assert not reason.fits("a", "anything", "balance")
+
+
+def test_a_model_survives_being_plain_data():
+    stated = {"number": "1", "title": "T", "match": {"fairness": "balance"}, "settings": {"m": {"lam": 1}}}
+    spec = TableSpec.model_validate(stated)
+    assert TableSpec.model_validate(as_plain(spec)) == spec
+    assert "beside" not in as_plain(spec)
+
+
+def test_a_grid_laid_over_another_may_fix_what_was_an_axis():
+    below = GridSpec(params={"tol": 1, "n": 2}, grid={"lam": [1, 2], "mu": [1]})
+    assert GridSpec(params={"lam": 5}, grid={"n": [3, 4]}).over(below) == GridSpec(
+        params={"tol": 1, "lam": 5}, grid={"mu": [1], "n": [3, 4]}
+    )
+
+
+# Reported values
+
+
+def test_types_and_what_may_be_left_out(tmp_path):
+    found = load(tmp_path, f"{HEAD},note\n1,a,3,m,sse,12.50,\n1,a,,m,balance,,not printed\n")
+    assert found.value.tolist()[0] == 12.5 and pd.isna(found.value[1])
+    assert found.decimals[0] == 2 and pd.isna(found.decimals[1])
+    assert found.n_clusters.tolist() == [3, pd.NA]
+    assert found.dtypes.astype(str)[["table", "n_clusters", "lam", "value", "note"]].tolist() == [
+        "string", "Int64", "float64", "float64", "string"
+    ]  # fmt: skip
+    assert found.lam.isna().all()
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("", "cannot be read"),
+        ("table,dataset\n1,a\n", r"lacks the columns \['n_clusters', 'method', 'metric', 'value'\]"),
+        (f"{HEAD},colour\n", r"unknown columns \['colour'\]"),
+        (f"{HEAD}\n1,a,3,m,sse,cheap\n", r"column 'value' holds something that is no number, in line\(s\) \[2\]"),
+        (f"{HEAD}\n1,a,3,m,sse,1\n1,a,2.5,m,sse,1\n", r"column 'n_clusters' .*no number"),
+        (f"{HEAD}\n1,a,3,m,sse,inf\n", r"an infinite number in line\(s\) \[2\]"),
+        (f"{HEAD}\n1,a,3,m,ssee,1\n", r"unknown metric .*in line\(s\) \[2\]"),
+        (f"{HEAD}\n1,a,3,m,sse,\n", r"no value and no note in line\(s\) \[2\]"),
+        (f"{HEAD}\n1,a,3,m,sse,1\n1,a,3,m,sse,2\n", r"a value that was already given in line\(s\) \[3\]"),
+        (f"{HEAD}\n1,,3,m,sse,1\n", r"an empty name in line\(s\) \[2\]"),
+    ],
+)
+def test_a_wrong_file_of_reported_values_names_line_and_fix(tmp_path, text, message):
+    with pytest.raises(ReportedError, match=message):
+        load(tmp_path, text)

@@ -1,0 +1,59 @@
+import math
+
+import numpy as np
+import pandas as pd
+
+from fairclust.report.render import (
+    escape_latex,
+    escape_markdown,
+    lam,
+    number,
+    percent,
+    spread_text,
+    write_table,
+)
+
+
+def test_numbers_for_readers():
+    assert number(12345.678, 1) == "12,345.7"
+    assert number(np.nan, 2) == number(None, 2) == number(pd.NA, 2) == "–"
+    assert number(math.inf, 2) == "∞"
+    assert number(1116700, -2) == "1,116,700"
+    assert percent(0.0123) == "+1.2 %"
+    assert percent(0.0001) == percent(-0.0001) == "0.0 %"
+    assert percent(np.nan) == "–"
+    assert lam(9000.0) == "9,000" and lam(0.05) == "0.05" and lam(np.nan) == "–"
+
+
+def test_spreads_for_readers():
+    assert spread_text(10.04, 0.5, 1, 9.0) == "10.0 ± 0.5, best 9.0"
+    assert spread_text(10.04, 0.0, 1, 10.01) == "10.0 ± 0.0"
+    assert spread_text(10.0, math.nan, 1, 10.0) == "10.0"
+    assert spread_text(math.inf, math.nan, 1, 3.0) == "∞, best 3.0"
+    assert spread_text(math.nan, math.nan, 1) == "–"
+
+
+def test_latex_prints_what_stands_there():
+    assert escape_latex(r"a\b^c") == r"a\textbackslash{}b\textasciicircum{}c"
+    assert escape_latex("x_1 & 50 % {#$~}") == r"x\_1 \& 50 \% \{\#\$\textasciitilde{}\}"
+    assert escape_latex("1 ± 2 – ∞\n<|>") == r"1 $\pm$ 2 -- $\infty$ \textless{}\textbar{}\textgreater{}"
+
+
+def test_markdown_holds_no_html_and_no_lines():
+    assert escape_markdown("<script>x</script> & y") == "&lt;script&gt;x&lt;/script&gt; &amp; y"
+    assert escape_markdown("one\ntwo\r\n| three") == r"one two \| three"
+    # A backslash before a bar would make it end the cell after all.
+    assert escape_markdown("a\\|b") == r"a\\\|b"
+
+
+def test_a_hostile_table(tmp_path):
+    shown = pd.DataFrame({"a|b": ["x_1 & 50 %\n| <b>"], r"c\d": ["^"]})
+    write_table(tmp_path / "t.x", shown, shown, title="T\n# no", notes=["n_1\n- more"], lead=["<i>"])
+    lines = (tmp_path / "t.x.md").read_text().splitlines()
+    assert lines[0] == "# T # no" and "- &lt;i&gt;" in lines and "- n_1 - more" in lines
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 3
+    assert r"a\|b" in table[0] and r"x_1 &amp; 50 % \| &lt;b&gt;" in table[2]
+    latex = (tmp_path / "t.x.tex").read_text()
+    assert r"x\_1 \& 50 \% \textbar{} \textless{}b\textgreater{} & \textasciicircum{} \\" in latex
+    assert pd.read_csv(tmp_path / "t.x.csv").iloc[0, 0] == "x_1 & 50 %\n| <b>"

@@ -1,0 +1,147 @@
+import pandas as pd
+import pytest
+from a_paper import NAMES, reported, table
+from frames import cell, frame, tradeoff
+
+from fairclust.report.selection import Spread
+from fairclust.report.tables import make_overview, make_table, value_text
+from fairclust.report.verdicts import Value
+
+
+def start(method, lam, seed, sse, error, dataset="town", **more):
+    return cell(
+        dataset, method, 10, lam, seed, sse=sse, objective=sse, fairness_error=error, n_nonempty=10, **more
+    )
+
+
+@pytest.fixture
+def values(tmp_path):
+    (tmp_path / "csv").mkdir()
+    return reported(
+        tmp_path / "csv",
+        "1,town,10,4,own,sse,100.5,",
+        "1,town,10,4,own,fairness_error,0.10,",
+        "1,town,10,,rival,sse,200.0,",
+        "1,town,10,,rival,fairness_error,0.30,",
+        "1,city,10,4,own,sse,,N/A",
+        "2,town,10,,own,sse,5.0,",
+    )
+
+
+@pytest.fixture
+def cells():
+    return frame(
+        [
+            start("own", 4, 0, 100.0, 0.1),
+            start("own", 4, 1, 101.0, 0.1),
+            start("rival", None, 0, 210.0, 0.5),
+            start("rival", None, 1, 230.0, 0.5),
+            start("mine", 1, 0, 95.0, 0.1),
+            start("mine", 1, 1, 97.0, 0.1),
+            start("own", 4, 0, 10.0, 0.1, dataset="village"),
+        ]
+    )
+
+
+SPEC = {
+    "match": {"fairness": "fairness_error", "order": "sse"},
+    "ours": ["mine"],
+    "stand_ins": {"town": ["village"]},
+    "beside": ["seconds"],
+    "remarks": ["A remark."],
+    "reasons": [{"method": "rival", "reason": "other starts"}],
+}
+
+
+def made(folder, spec, values, cells):
+    make_table("paper", "P & Q", table(**spec), values, cells, NAMES, folder / "t")
+    return (folder / "t.md").read_text()
+
+
+def test_a_row_for_each_method(values, cells, tmp_path):
+    text = made(tmp_path, SPEC, values, cells)
+    assert text.startswith("# P &amp; Q, Table 1: A table, reported and reproduced\n")
+    assert "| Town | Own | 100.5 ± 0.7, best 100.0 (100.5; 0.0 %) | 0.1000 ± 0.0000 (0.10) |" in text
+    assert "| lam=4 | 2 | as printed | reproduced |" in text
+    assert "| Town | Rival | 220.0 ± 14.1, best 210.0 (200.0; +10.0 %) |" in text
+    assert "matched fairness | less fair |" in text
+    # Ours: marked, without reported values and verdict.
+    assert "| Town | Mine (ours) | 96.0 ± 1.4, best 95.0 | 0.1000 ± 0.0000 |" in text
+    (stand_in,) = [line for line in text.splitlines() if line.startswith("| village")]
+    assert "| village (stands in for Town) | Own | 10.0 | 0.1000 |" in stand_in and stand_in.endswith("| – |")
+    assert "village (stands in for Town), Own, lambda 4: The paper reports for Town: SSE 100.5" in text
+    assert "- Town, Rival: less fair. conjecture: other starts." in text
+    assert "- A remark." in text
+    assert "- City, Own, lambda 4: unpublished. N/A." in text
+
+
+def test_the_csv_has_full_numbers(values, cells, tmp_path):
+    made(tmp_path, SPEC, values, cells)
+    found = pd.read_csv(tmp_path / "t.csv").set_index(["dataset", "method"])
+    own = found.loc[("town", "own")]
+    assert own[["sse mean", "sse best", "sse reported", "starts", "verdict"]].to_list() == [
+        100.5, 100.0, 100.5, 2, "reproduced"
+    ]  # fmt: skip
+    assert own["sse sd"] == pytest.approx(0.5**0.5)
+    assert found.loc[("village", "own"), "stands in for"] == "town"
+    assert pd.isna(found.loc[("town", "mine"), "verdict"])
+
+
+def test_verdicts_list_every_reported_value_of_the_table(values, cells, tmp_path):
+    made(tmp_path, SPEC, values, cells)
+    found = pd.read_csv(tmp_path / "t.verdicts.csv")
+    assert len(found) == 5
+    assert set(found.verdict[found.method == "rival"]) == {"less fair"}
+    assert (found.table.astype(str) == "1").all()
+
+
+def test_methods_side_by_side(values, cells, tmp_path):
+    text = made(tmp_path, {**SPEC, "layout": "datasets"}, values, cells)
+    head = next(line for line in text.splitlines() if line.startswith("| data set"))
+    assert "| Own: SSE | Own: Fairness error |" in head and "| Rival: verdict" in head
+    (ours,) = [line for line in text.splitlines() if "Town: Mine (ours)" in line and line.startswith("|")]
+    assert "96.0 ± 1.4, best 95.0" in ours
+    assert r"\toprule" in (tmp_path / "t.tex").read_text()
+
+
+def test_two_lambdas_of_a_method_side_by_side(tmp_path):
+    (tmp_path / "csv").mkdir()
+    values = reported(tmp_path / "csv", "1,town,10,4,own,sse,100.0,", "1,town,10,8,own,sse,120.0,")
+    cells = frame([start("own", 4, 0, 100.0, 0.1), start("own", 8, 0, 120.0, 0.1)])
+    text = made(tmp_path, {"layout": "datasets"}, values, cells)
+    assert "100.0 (100.0; 0.0 %)" in text and "120.0 (120.0; 0.0 %)" in text
+
+
+def test_a_table_without_any_cell_is_made(values, cells, tmp_path):
+    text = made(tmp_path, {}, values, cells[:0])
+    assert "not run" in text and "the data set is not in this run" in text
+
+
+def test_values_as_text():
+    ours = Spread(100.26, 2.0, 98.0, 3)
+    assert value_text(Value("sse", 100.0, 0, ours)) == "100.3 ± 2.0, best 98.0 (100; +0.3 %)"
+    assert value_text(Value("sse", 100.0, 0, ours), with_best=False) == "100.3 ± 2.0 (100; +0.3 %)"
+    assert value_text(Value("balance", 0.5, 2, Spread(0.25, 0.01, 0.26, 3))) == "0.2500 ± 0.0100 (0.50)"
+    assert value_text(Value("sse", 1116700.0, -2)) == "– (1,116,700)"
+    assert value_text(Value("n_nodes", 5678.0, 0, Spread(5576.0, n=1))) == "5,576 (5,678)"
+
+
+def test_the_overview_has_one_row_for_each_method(tmp_path):
+    cells = frame(
+        [
+            *tradeoff("town", "own", lams=(0, 1, 2), seeds=3),
+            *tradeoff("town", "plain", seeds=2),
+            *tradeoff("town", "own", 5, lams=(0, 1), seeds=3),
+        ]
+    )
+    make_overview(cells, 0.05, NAMES, tmp_path / "overview")
+    found = pd.read_csv(tmp_path / "overview.csv")
+    assert not found.duplicated(["dataset", "n_clusters", "method"]).any() and len(found) == 3
+    own = found.set_index(["n_clusters", "method"]).loc[(10, "own")]
+    of_lam = cells[(cells.n_clusters == 10) & (cells.method == "own") & (cells.lam == own.lam)]
+    assert own.sse == pytest.approx(of_lam.sse.mean())
+    assert own["sse sd"] == pytest.approx(of_lam.sse.std())
+    assert own["sse best"] == of_lam.sse.min()
+    assert own.starts == 3 and own.fairness_error <= 0.05
+    text = (tmp_path / "overview.md").read_text()
+    assert "The level is 0.05." in text and "Town, Plain: no setting of the grid meets the level" in text
