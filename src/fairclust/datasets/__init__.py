@@ -1,38 +1,42 @@
-"""Data sets: what they are, how they are fetched, checked, read, scaled and stored."""
+"""Data sets: what they are, how they are fetched, checked, read, scaled and stored.
 
-from fairclust.datasets.digest import content_digest
-from fairclust.datasets.download import fetch_source, local_path
-from fairclust.datasets.errors import DatasetError, DatasetSkipped, SourceCorrupt, SourceUnavailable
-from fairclust.datasets.generate import Generated
-from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.spec import (
-    Catalogue,
-    DatasetSpec,
-    ReaderSpec,
-    SensitiveSpec,
-    SourceSpec,
-    source_names,
-)
-from fairclust.datasets.store import PreparedDataset, load_prepared, save_prepared, write_skipped
+Each name is imported when it is first used. A fit only reads prepared data, so it need not wait for the
+imports of pyarrow, pydantic and requests.
+"""
 
-__all__ = [
-    "Catalogue",
-    "DatasetError",
-    "DatasetSkipped",
-    "DatasetSpec",
-    "Generated",
-    "PreparedDataset",
-    "ReaderSpec",
-    "SensitiveSpec",
-    "SourceCorrupt",
-    "SourceSpec",
-    "SourceUnavailable",
-    "content_digest",
-    "fetch_source",
-    "load_prepared",
-    "local_path",
-    "prepare_dataset",
-    "save_prepared",
-    "source_names",
-    "write_skipped",
-]
+import importlib
+from typing import Any
+
+_HOMES = {
+    "Catalogue": "spec",
+    "DatasetError": "errors",
+    "DatasetSkipped": "errors",
+    "DatasetSpec": "spec",
+    "Generated": "generate",
+    "PreparedDataset": "store",
+    "ReaderSpec": "spec",
+    "SensitiveSpec": "spec",
+    "SourceCorrupt": "errors",
+    "SourceSpec": "spec",
+    "SourceUnavailable": "errors",
+    "content_digest": "digest",
+    "fetch_source": "download",
+    "load_prepared": "store",
+    "local_path": "download",
+    "prepare_dataset": "prepare",
+    "save_prepared": "store",
+    "source_names": "spec",
+    "write_skipped": "store",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
