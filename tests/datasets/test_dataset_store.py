@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
+from fairclust import datasets
 from fairclust.datasets import (
     DatasetError,
     DatasetSkipped,
@@ -270,3 +273,16 @@ def test_pickles_are_not_loaded(tmp_path: Path) -> None:
     (tmp_path / "toy" / "card.json").write_text(store._card_text(read_card(tmp_path / "toy"), digests))
     with pytest.raises(DatasetError, match="allow_pickle=False"):
         load_prepared(tmp_path / "toy")
+
+
+def test_reading_imports_no_more_than_it_needs() -> None:
+    slow = "{'pyarrow', 'pydantic', 'requests'}"
+    code = f"import sys, fairclust.datasets.store; print({slow} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
+def test_every_public_name_has_a_home() -> None:
+    assert all(getattr(datasets, name) is not None for name in datasets.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Catalog'; it has Catalogue"):
+        _ = datasets.Catalog

@@ -162,6 +162,11 @@ def test_wrong_encoding(tmp_path: Path) -> None:
         table.read([0], 1)
 
 
+def test_no_text_of_the_stated_encoding(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"the file is no utf-16 text; .* Fix: check 'encoding'"):
+        open_table(tmp_path, "a,b\n1,2\n", encoding="utf-16")
+
+
 def test_empty_file(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="the file is empty; expected a table"):
         open_table(tmp_path, "")

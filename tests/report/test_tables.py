@@ -70,9 +70,9 @@ def test_a_row_for_each_method(values, cells, tmp_path):
     (stand_in,) = [line for line in text.splitlines() if line.startswith("| village")]
     assert "| village (stands in for Town) | Own | 10.0 | 0.1000 |" in stand_in and stand_in.endswith("| – |")
     assert "village (stands in for Town), Own, lambda 4: The paper reports for Town: SSE 100.5" in text
-    assert "- Town, Rival: less fair. conjecture: other starts." in text
+    assert "- Town, Rival: less fair: conjecture: other starts." in text
     assert "- A remark." in text
-    assert "- City, Own, lambda 4: unpublished. N/A." in text
+    assert "- City, Own, lambda 4: unpublished: N/A." in text
 
 
 def test_the_csv_has_full_numbers(values, cells, tmp_path):

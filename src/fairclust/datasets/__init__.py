@@ -1,12 +1,13 @@
-"""Data sets: what they are, how they are fetched, checked, read, scaled and stored."""
+"""Data sets: what they are, how they are fetched, checked, read, scaled and stored.
+
+Each name is imported when it is first used. A fit only reads prepared data, so it need not wait for the
+imports of pyarrow, pydantic and requests.
+"""
 
 import importlib
 from typing import Any
 
-# Where each name is defined. Imported when first used: Snakemake reads names and directions alone, and must not wait
-# for compiled code.
 _HOMES = {
-    "content_digest": "digest",
     "Catalogue": "spec",
     "DatasetError": "errors",
     "DatasetSkipped": "errors",
@@ -18,6 +19,7 @@ _HOMES = {
     "SourceCorrupt": "errors",
     "SourceSpec": "spec",
     "SourceUnavailable": "errors",
+    "content_digest": "digest",
     "fetch_source": "download",
     "load_prepared": "store",
     "local_path": "download",
@@ -27,30 +29,14 @@ _HOMES = {
     "write_skipped": "store",
 }
 
-__all__ = [
-    "content_digest",
-    "Catalogue",
-    "DatasetError",
-    "DatasetSkipped",
-    "DatasetSpec",
-    "Generated",
-    "PreparedDataset",
-    "ReaderSpec",
-    "SensitiveSpec",
-    "SourceCorrupt",
-    "SourceSpec",
-    "SourceUnavailable",
-    "fetch_source",
-    "load_prepared",
-    "local_path",
-    "prepare_dataset",
-    "save_prepared",
-    "source_names",
-    "write_skipped",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

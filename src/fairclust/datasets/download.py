@@ -253,6 +253,9 @@ def _member(archive: Path, member: str, max_bytes: int) -> Iterator[bytes]:
             if member not in opened.namelist():
                 listed = ", ".join(opened.namelist()[:10])
                 raise _PlaceFailed(f"the archive has no member '{member}'; it has: {listed}")
+            if (size := opened.getinfo(member).file_size) > max_bytes:
+                # Before anything is unpacked, because bzip2 and LZMA do not limit what they put into memory.
+                raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}: {size:,} bytes")
             with opened.open(member) as stream:
                 yield from _blocks(stream)
     except _PlaceFailed:

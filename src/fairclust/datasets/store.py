@@ -101,7 +101,7 @@ def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
             np.save(temp / TRUTH, ds.truth, allow_pickle=False)
         if ds.W is not None:
             save_graph(temp, ds.W, ds.card["graph"])
-        _write_card(temp, ds.card)
+        write_card(temp, ds.card)
 
     _replace_folder(Path(folder), write)
 
@@ -119,7 +119,7 @@ def write_skipped(folder: str | Path, name: str, reason: str) -> None:
         One sentence for the reader of the tables.
     """
     card = {"status": "skipped", "name": name, "reason": reason}
-    _replace_folder(Path(folder), lambda temp: _write_card(temp, card))
+    _replace_folder(Path(folder), lambda temp: write_card(temp, card))
 
 
 def read_card(folder: str | Path) -> dict[str, Any]:
@@ -200,8 +200,9 @@ def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
     return PreparedDataset(X, groups, *names, card, W, truth)
 
 
-def _write_card(folder: Path, card: dict[str, Any]) -> None:
-    digests = {path.name: content_digest(path) for path in sorted(folder.iterdir())}
+def write_card(folder: Path, card: dict[str, Any]) -> None:
+    """Write the card with a digest of each array in the folder and one of itself."""
+    digests = {path.name: content_digest(path) for path in sorted(folder.glob("*.np[yz]"))}
     (folder / CARD).write_text(_card_text(card, digests), encoding="utf-8", newline="")
 
 

@@ -305,18 +305,17 @@ class TableFile:
                     found=f"{error}, in line {rows.line_num}",
                     fix="look for a quote that is not closed, or check 'quotechar' and 'sep'",
                 ) from None
+            except UnicodeError as error:
+                raise self._problem(
+                    f"the file is no {reader.encoding} text", found=error, fix="check 'encoding'"
+                ) from None
 
     def _without_initial_space(self) -> io.BytesIO:
         text = io.StringIO(newline="")
         writer = csv.writer(
             text, delimiter=self.reader.sep, quotechar=self.reader.quotechar, lineterminator="\n"
         )
-        try:
-            writer.writerows(row for _, row in self._csv_rows("strict"))
-        except UnicodeDecodeError as error:
-            raise self._problem(
-                f"the file is no {self.reader.encoding} text", found=error, fix="check 'encoding'"
-            ) from None
+        writer.writerows(row for _, row in self._csv_rows("strict"))
         return io.BytesIO(text.getvalue().encode())
 
     def _diagnose(

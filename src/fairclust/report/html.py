@@ -134,7 +134,7 @@ def write_page(
     page: Path,
     archive: Path,
 ) -> None:
-    """Write the page, and an archive of it with tables, figures and tidy scores, without paths of this machine.
+    """Write the page, and an archive of it with tables, figures and scores, without paths of this machine.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from fairclust.report.names import Names
 
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")
-# Full fairness counts as reached at this share of the way from the cheapest clustering's to the best fairness.
+# Full fairness counts as reached at this share of the way from the cheapest clustering to the best one.
 FAIR_ENOUGH = 0.95
 INSTANCE = ["dataset", "n_clusters"]
 # A cell with this status was not tried, so that the method does not count as run.
@@ -141,13 +141,13 @@ class Terms:
     Attributes
     ----------
     cells : DataFrame
-        From `on_equal_terms`, with the columns instance, entry (a method on an instance) and start (one seed of
-        an entry), counted from 0.
+        From `on_equal_terms`, with the columns instance, entry (a method on an instance) and start (one
+        seed of an entry), counted from 0.
     points : DataFrame
         The best start of every setting, with the columns instance and entry.
     entries : DataFrame
-        Of every entry: dataset, n_clusters, method, instance, starts, settings, failed (cells without a result),
-        ok (cells with one), seconds (of all its fits).
+        Of every entry: dataset, n_clusters, method, instance, starts, settings, failed (cells without a
+        result), ok (cells with one), seconds (of all its fits).
     entry_of_start : array of int
     """
 
@@ -366,17 +366,17 @@ def sentences(board: Board, names: Names) -> list[str]:
     if ours and ours[0] != first:
         found += _trails(board, names, ours[0], first)
     found += _where_behind(board, names, first)
-    for rival, row in board.duels(first).iterrows():
-        found.append(
-            f"{names.method(first)} leads {names.method(str(rival))} by {100 * row.lead:.1f} points on average "
-            f"over {_count(row.shared)} that they share (it is ahead on {row.won:.0f}, behind on {row.lost:.0f})."
-            if row.lead > 0
-            else f"{names.method(first)} trails {names.method(str(rival))} by {-100 * row.lead:.1f} points on "
-            f"average over {_count(row.shared)} that they share (ahead on {row.won:.0f}, behind on {row.lost:.0f})."
-        )
-        if len(found) > 4:
-            break
-    return found
+    return found + [
+        _duel(names, first, str(rival), row) for rival, row in board.duels(first).head(4).iterrows()
+    ]
+
+
+def _duel(names: Names, first: str, rival: str, row: pd.Series) -> str:
+    verb = "leads" if row.lead > 0 else "is level with" if row.lead == 0 else "trails"
+    return (
+        f"{names.method(first)} {verb} {names.method(rival)} by {abs(100 * row.lead):.1f} points on average over "
+        f"{_count(row.shared)} that they share (it is ahead on {row.won:.0f}, behind on {row.lost:.0f})."
+    )
 
 
 def _trails(board: Board, names: Names, ours: str, first: str) -> list[str]:
@@ -395,8 +395,8 @@ def _where_behind(board: Board, names: Names, first: str) -> list[str]:
     if behind.empty:
         return [f"{names.method(first)} has the highest score on all of its {_count(ran)}."]
     places = [
-        f"{names.dataset(str(row.dataset))}, K = {row.n_clusters} ({names.method(str(row.leader))} is ahead by "
-        f"{100 * row.lead:.1f} points)"
+        f"{names.dataset(str(row.dataset))}, K = {row.n_clusters} "
+        f"({names.method(str(row.leader))} is ahead by {100 * row.lead:.1f} points)"
         for row in behind.itertuples()
     ]
     return [

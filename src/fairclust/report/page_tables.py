@@ -82,7 +82,7 @@ def glossary() -> Table:
 
 
 def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
-    """Every leaderboard as a table, with sentences on where the first does not lead and by how much it leads."""
+    """Every leaderboard as a table, and where its first method does not lead and by how much it leads."""
     every, found = (*COSTS, *FAIRNESS), []
     for board in boards:
         scores, instances = board.table, list(board.table.columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -143,27 +143,28 @@ def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
     return ranked.drop_duplicates("params").drop(columns="_by")
 
 
-def settings_means(cells: pd.DataFrame) -> pd.DataFrame:
-    """One row per setting: the mean over its starts of every number.
+def settings_means(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
+    """One row per setting: means over its starts.
 
     Parameters
     ----------
     cells : DataFrame
         As for `best_starts`.
+    metrics : iterable of str
+        Columns of the cells.
 
     Returns
     -------
     DataFrame
         Indexed by params, in the order of the cells; ``lam``, ``cost`` (the mean objective, or the mean SSE
-        where a start has no objective) and ``starts`` (how many ended well) besides the numbers.
+        where a start has no objective) and ``starts`` (how many ended well) besides the metrics.
     """
-    ok = cells[cells.status == "ok"]
-    numbers = [name for name in ok.columns if pd.api.types.is_numeric_dtype(ok[name]) or name in COLUMNS]
-    found = ok[numbers].astype(float).groupby(ok.params, sort=False).mean()
-    complete = ok.objective.notna().groupby(ok.params, sort=False).all()
-    return found.assign(
-        cost=found.objective.where(complete, found.sse), starts=ok.groupby("params", sort=False).size()
-    )
+    numbers = list(dict.fromkeys(["lam", "objective", "sse", *metrics]))
+    ok = cells.loc[cells.status == "ok", ["params", *numbers]]
+    groups = ok.astype(dict.fromkeys(numbers, float)).groupby("params", sort=False)
+    found, starts = groups.mean(), groups.size()
+    cost = found.objective.where(groups.objective.count() == starts, found.sse)
+    return found.assign(cost=cost, starts=starts)
 
 
 def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
@@ -192,7 +193,8 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
     """
     if cells.empty:
         return Choice(cells, NOT_RUN)
-    means = settings_means(cells)
+    metrics = [] if match is None else [match.fairness, *([] if match.order == "lam" else [match.order])]
+    means = settings_means(cells, metrics)
     if means.empty:
         first = cells.iloc[0]
         return Choice(cells[:0], f"{first.status}: {_first_line(first.reason)}", len(cells))
@@ -234,7 +236,7 @@ def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
     -------
     Choice
     """
-    means = settings_means(cells)
+    means = settings_means(cells, [metric])
     if means.empty or means[metric].isna().all():
         return choose(cells)
     params = _first(means[metric], "lower" if COLUMNS[metric].direction == "lower" else "higher")

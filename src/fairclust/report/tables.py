@@ -226,7 +226,7 @@ def _notes(rows: list[Row], spec: TableSpec, reported: pd.DataFrame, names: Name
         if row.role == "stand-in":
             words += _of_the_original(row, spec, reported, names)
         if words:
-            verdict = f"{row.verdict}. " if row.verdict else ""
+            verdict = f"{row.verdict}: " if row.verdict else ""
             notes.append(f"{where}: {verdict}{'. '.join(words)}.")
     return notes
 

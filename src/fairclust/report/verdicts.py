@@ -40,14 +40,14 @@ KINDS = (AS_PRINTED, MATCHED)
 
 VERDICTS = {
     "reproduced": "every value agrees: the mean over the starts is within max(half a unit of the last "
-    f"printed digit, min(2 standard deviations, {SHARE:.0%})) of the reported value",
+    f"printed digit, min(2 standard deviations, {100 * SHARE:g} %)) of the reported value",
     "better": "no value is worse than reported, at least one is better",
     "mixed": "some values are better than reported, others worse, or one of them has no value here",
     "worse": "no value is better than reported, at least one is worse",
     "not reproduced": "a count of the data set is not exactly the reported one",
-    "dominates": f"as fair as reported, better in another value by more than {SHARE:.0%}, worse in none",
-    "on the front": f"as fair as reported, and within {SHARE:.0%} in all other values",
-    "dominated": f"as fair as reported, worse in another value by more than {SHARE:.0%}, better in none",
+    "dominates": f"as fair as reported, better in another value by more than {100 * SHARE:g} %, worse in none",
+    "on the front": f"as fair as reported, and within {100 * SHARE:g} % in all other values",
+    "dominated": f"as fair as reported, worse in another value by more than {100 * SHARE:g} %, better in none",
     "less fair": "no setting of the grid reaches the reported fairness",
     "collapsed": "clusters are empty, or the balance is 0 where it is not in the paper",
     "impossible": "a reported value cannot be what its column says",
@@ -178,11 +178,13 @@ def table_rows(spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> 
             )
             drafts.append(Row(str(dataset), str(method), k, float(lam), "paper", kind, choice, found))
         methods = list(dict.fromkeys(group.method[group.method != _OF_DATA_ITSELF]))
-        drafts += [
+        ours = [
             _extra_row(spec, reported, cells, str(dataset), method, k, math.nan, metrics, "")
             for method in spec.ours
             if method not in methods
         ]
+        # What no paper asks for and no run has would be an empty line.
+        drafts += [row for row in ours if row.choice.n_all]
         rows += [_judged(row, spec) for row in _measured(drafts, spec)]
         for stand_in in spec.stand_ins.get(str(dataset), []):
             pairs = list(group[["method", "lam"]].drop_duplicates().itertuples(index=False))

@@ -95,8 +95,8 @@ def _draw_front(
         beyond = points[points.x > limit]
         if len(beyond):
             sheet.note(
-                f"{material.title(*instance)}: {name} has {len(beyond)} dearer settings than the panel shows, "
-                f"up to {beyond.x.max():,.5g}"
+                f"{material.title(*instance)}: {name} has {len(beyond)} dearer settings than the panel "
+                f"shows, up to {beyond.x.max():,.5g}"
             )
             points = points[points.x <= limit]
         # Of two measures of fairness no setting is beaten: there is nothing to trade.
