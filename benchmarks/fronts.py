@@ -30,17 +30,16 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pandas as pd
-import yaml
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from fairclust.base import NotSupported
-from fairclust.bench.config import Config, load_config
-from fairclust.bench.grid import derive_random_state
-from fairclust.bench.store import atomic_write
 from fairclust.metrics import METRICS, contingency, data_balance, n_nonempty, sse
+from fairclust.pipeline.blocks import derive_random_state
+from fairclust.pipeline.cell_store import atomic_write
+from fairclust.pipeline.config import Config, shipped_config
 from fairclust.report.leaderboard import pareto
-from measuring import CONFIG, paper_data
+from measuring import ROOT, paper_data
 
 DATASETS = ("adult", "bank_3", "credit_2")
 RIVALS = ("vfc_kmeans", "backurs_kmeans", "bera", "frkm", "bfkm", "fca_relaxed", "fca", "fmc_em", "fmc_gd")
@@ -129,7 +128,7 @@ class Points:
 
     def fit_grid(self, data: Data, method: str) -> None:
         """The grid of the catalogue, or the criterion's own."""
-        spec = self.config.methods[method].for_dataset(data.name)
+        spec = self.config.settings(method, data.name)
         fixed, grid = spec.params, spec.grid
         for own in CRITERIA.values():
             if own.method == method:
@@ -257,7 +256,7 @@ def draw(found: Points, datasets: list[str], path: Path) -> None:
 
 
 def main() -> None:
-    config = load_config(yaml.safe_load(CONFIG.read_text()))
+    config = shipped_config(ROOT)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--mirror", required=True, help="folder with the papers' data")
     parser.add_argument("--datasets", nargs="*", default=list(DATASETS), choices=list(config.datasets))

@@ -15,26 +15,25 @@ from typing import Any
 
 import numba
 import numpy as np
-import yaml
 from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.bench.config import load_config
 from fairclust.datasets.census_like import make_census_like
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.scaling import standardize, unit_rows
+from fairclust.pipeline.config import shipped_config
 
-CONFIG = Path(__file__).parents[1] / "config" / "config.yaml"
+ROOT = Path(__file__).parents[1]
 SEED = 0
 CENSUS_ROWS = 2_458_285
 
 
 def paper_data(name: str, mirror: str) -> tuple[np.ndarray, np.ndarray, int]:
     """A data set of the configuration as the papers prepare it: points, groups, K."""
-    config = load_config(yaml.safe_load(CONFIG.read_text()))
+    config = shipped_config(ROOT)
     sources = config.sources_of(name)
     with tempfile.TemporaryDirectory() as raw:
-        paths = {key: fetch_source(key, spec, raw, [mirror], progress=False) for key, spec in sources.items()}
+        paths = {key: fetch_source(key, spec, raw, [mirror]) for key, spec in sources.items()}
         data = prepare_dataset(name, config.datasets[name], paths, sources)
     return data.X, data.groups, int(data.card["n_clusters"])
 

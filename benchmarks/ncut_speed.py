@@ -28,8 +28,8 @@ from fairclust.methods import VariationalFairNCut
 from fairclust.metrics.counts import contingency
 from fairclust.metrics.fairness import balance, fairness_error
 from fairclust.metrics.quality import ncut
-from fairclust.reported import load_reported
-from measuring import drawn, paper_data, write_csv
+from fairclust.pipeline.reported import load_reported
+from measuring import ROOT, drawn, paper_data, write_csv
 
 CASES = (
     ("synthetic", (10.0,)),
@@ -56,7 +56,7 @@ def compile_kernels() -> None:
 
 
 def against_the_paper(mirror: str, mm_steps: int) -> list[dict[str, Any]]:
-    reported = load_reported("vfc")
+    reported = load_reported(ROOT / "config/papers/vfc.csv")
     reported = reported[(reported["table"].astype(str) == "4") & (reported["method"] == "vfc_ncut")]
     rows = []
     for name, lams in CASES:

@@ -8,9 +8,9 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import pytest
-import yaml
 
-from fairclust.datasets import Catalogue, prepare_dataset
+from fairclust.datasets import prepare_dataset
+from fairclust.pipeline.config import shipped_config
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -35,8 +35,7 @@ def mirror():
 @pytest.fixture(scope="session")
 def adult(mirror):
     """Features and groups of Adult, prepared as the papers do."""
-    stated = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    catalogue = Catalogue.model_validate({key: stated[key] for key in ("sources", "datasets")})
+    catalogue = shipped_config(ROOT)
     sources = catalogue.sources_of("adult")
     paths = {name: mirror / str(source.file) for name, source in sources.items()}
     data = prepare_dataset("adult", catalogue.datasets["adult"], paths, sources)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-
 from fairclust.bench.config import load_config
 from fairclust.bench.fingerprint import class_fingerprint
+
 from fairclust.cli.status import _laid_over
 
 ROOT = Path(__file__).parents[1]

@@ -4,10 +4,10 @@ from datetime import date
 
 import pytest
 import yaml
+from fairclust.bench.config import Config, ConfigError, json_schema, load_config
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairclust.bench.config import Config, ConfigError, json_schema, load_config
 from fairclust.methods import _HOMES
 
 BASE = {

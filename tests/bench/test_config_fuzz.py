@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
-
 from fairclust.bench.config import ConfigError, load_config
 from fairclust.plan import Plan
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])

@@ -2,7 +2,6 @@ import sys
 from textwrap import dedent
 
 import pytest
-
 from fairclust.bench import fingerprint
 from fairclust.bench.fingerprint import ClassNotFound, class_fingerprint
 

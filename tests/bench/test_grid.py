@@ -1,5 +1,4 @@
 import pytest
-
 from fairclust.bench.config import ConfigError, canonical_json, load_config
 from fairclust.bench.grid import Block, block_cells, block_params, blocks, derive_random_state
 

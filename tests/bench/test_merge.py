@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-
 from fairclust.bench.merge import MergeError, merge_results
 from fairclust.bench.runner import read_index
 from fairclust.bench.store import CellStore
+
 from fairclust.cli import main
 
 

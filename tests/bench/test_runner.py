@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-
 from fairclust.bench.gather import RUN_COLUMNS, SCORE_COLUMNS, gather_scores
 from fairclust.bench.grid import Cell
 from fairclust.bench.runner import read_index, run_block
+
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared, write_skipped
 

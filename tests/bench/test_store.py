@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-
 from fairclust.bench.store import CellStore, atomic_write
 
 

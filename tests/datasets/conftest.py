@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import trustme
-import yaml
 from local_server import Server
 
 from fairclust.datasets import Catalogue
+from fairclust.pipeline.config import shipped_config
 
 ROOT = Path(__file__).parents[2]
 
@@ -44,6 +44,4 @@ def plain_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def catalogue() -> Catalogue:
     """The catalogue that ships with the project."""
-    text = (ROOT / "config" / "config.yaml").read_text(encoding="utf-8")
-    stated = yaml.safe_load(text)
-    return Catalogue.model_validate({key: stated[key] for key in ("sources", "datasets")})
+    return shipped_config(ROOT)

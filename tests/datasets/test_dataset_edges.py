@@ -10,9 +10,6 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_array_equal
 
-from fairclust.bench.data import graph_folder
-from fairclust.bench.grid import Cell
-from fairclust.bench.runner import read_index, run_block
 from fairclust.datasets import (
     DatasetError,
     DatasetSpec,
@@ -24,6 +21,10 @@ from fairclust.datasets import (
 )
 from fairclust.datasets.graph import load_graph
 from fairclust.datasets.msbm import _pairs_within, make_msbm
+from fairclust.pipeline.blocks import Block, Grid
+from fairclust.pipeline.cell_store import read_pack
+from fairclust.pipeline.fit_block import run_block
+from fairclust.pipeline.prepare_jobs import graph_folder
 
 # A square with a tail, a pair apart, a single node; e-e is a loop, b-a a repetition.
 EDGES = "from,to,kind\na,b,1\nb,c,1\nc,d,1\nd,a,1\nd,e,1\nb,a,1\ne,e,1\nx,y,1\na,z,0\n"
@@ -137,15 +138,22 @@ def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path: Path) -> No
     assert load_graph(tmp_path / "graph")[0].nnz == 10
 
     def run(cls: str, graph: Path | None, **params: Any) -> dict[str, Any]:
-        block = {
-            **{"dataset": "demo", "method": "m", "n_clusters": 2, "part": 1, "n_parts": 1, "class": cls},
-            **{"fingerprint": "f", "cells": [vars(Cell(params, 0, 0))]},
-            "limits": {"cell_seconds": 60.0, "cell_memory_mb": 4000.0},
-        }
-        index = tmp_path / "index.jsonl"
-        options: dict[str, Any] = {"threads": 1, "score_settings": {}, "scorer": "s", "graph_folder": graph}
-        run_block(block, tmp_path / "data", tmp_path / cls, index, **options)
-        return read_index(index)[0]
+        output = tmp_path / f"{cls}.cells"
+        run_block(
+            Block("demo", "m", 2, (Grid(params, {}, (0,)),)),
+            class_path=cls,
+            fingerprint="f",
+            data=tmp_path / "data",
+            graph=graph,
+            output=output,
+            elsewhere=[],
+            limits={"cell_seconds": 60.0, "cell_memory_mb": 4000.0},
+            metrics=["balance", "sse", "ncut"],
+            score_options={},
+            scorer="s",
+            threads=1,
+        )
+        return read_pack(output)[0].record
 
     for cls in (
         "fairclust.methods.fair_spectral.FairSpectralClustering",

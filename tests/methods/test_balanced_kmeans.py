@@ -2,15 +2,14 @@ import warnings
 
 import numpy as np
 import pytest
-import yaml
 from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.base import Diverged
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.spec import Catalogue
 from fairclust.methods import BalancedFairKMeans
 from fairclust.metrics import awd, contingency, fairness_ratio, smallest_cluster, sse
+from fairclust.pipeline.config import shipped_config
 from twins import bfkm_objective
 
 
@@ -104,8 +103,7 @@ def test_overflow_is_named():
 
 
 def load(name, root, mirror):
-    stated = yaml.safe_load((root / "config/config.yaml").read_text())
-    catalogue = Catalogue.model_validate({key: stated[key] for key in ("sources", "datasets")})
+    catalogue = shipped_config(root)
     sources = catalogue.sources_of(name)
     paths = {source: mirror / spec.file for source, spec in sources.items()}
     data = prepare_dataset(name, catalogue.datasets[name], paths, sources)

@@ -2,12 +2,12 @@
 
 import pandas as pd
 import pytest
+from small import small_config, small_paper
 
 from fairclust.pipeline.config import ConfigError, load_config
 from fairclust.pipeline.models import GridSpec
 from fairclust.pipeline.papers import ReasonSpec, TableSpec, as_plain
 from fairclust.pipeline.reported import ReportedError, load_reported
-from small import small_config, small_paper
 
 HEAD = "table,dataset,n_clusters,method,metric,value"
 

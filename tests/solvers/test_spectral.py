@@ -7,9 +7,9 @@ from scipy.linalg import eigh, sqrtm, subspace_angles
 from sklearn.manifold import spectral_embedding as sklearn_embedding
 
 from fairclust.base import NotSupported
-from fairclust.bench.worker import fit_cell
 from fairclust.datasets.msbm import make_msbm
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph
+from fairclust.pipeline.fit_process import fit_cell
 from fairclust.solvers import spectral as module
 from fairclust.solvers.spectral import NotConverged, nullspace_embedding, spectral_embedding
 

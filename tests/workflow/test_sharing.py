@@ -5,8 +5,8 @@ import os
 
 import pandas as pd
 import pytest
-
 from fairclust.bench.sharing import forget_failures
+
 from working_folder import METHOD, Project
 
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))

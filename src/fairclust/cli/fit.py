@@ -18,11 +18,11 @@ import yaml
 
 from fairclust import methods
 from fairclust.base import Diverged
-from fairclust.pipeline.cell_store import atomic_write
 from fairclust.cli import CommandError
 from fairclust.datasets import DatasetError, DatasetSpec, PreparedDataset, SourceSpec, prepare_dataset
 from fairclust.metrics import contingency
 from fairclust.metrics.table import METRICS, score_labels
+from fairclust.pipeline.cell_store import atomic_write
 
 # What people, and the pipeline's configuration, call the methods.
 SHORT_NAMES = {

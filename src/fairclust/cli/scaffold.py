@@ -126,7 +126,8 @@ def run(args: argparse.Namespace) -> list[str]:
     return [
         *(f"written: {path}" for path in files),
         f"test it: python -m pytest {args.folder / f'test_{name}.py'}",
-        "run it: this below `methods:` in config/config.yaml, and the name into `run.methods`",
+        "run it: this below `methods:` in a file of your own (snakemake --configfile my.yaml), and the name into "
+        "`run.methods` there",
         f"  {name}:",
         f"    class: {'.'.join(args.folder.parts)}.{name}.{cls}",
         f"    label: {words['title']}",

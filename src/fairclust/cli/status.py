@@ -89,7 +89,9 @@ def prune(args: argparse.Namespace) -> list[str]:
 def _prune_pack(path: Path, lines: list[str], dry_run: bool) -> int:
     asked = read_pack(path)
     # Cells that are not asked for follow those that are.
-    extra = len([key for key in salvage(path) if key is not None]) - len({e.record["key"] for e in asked} - {None})
+    extra = len([key for key in salvage(path) if key is not None]) - len(
+        {e.record["key"] for e in asked} - {None}
+    )
     if extra <= 0:
         return 0
     before = path.stat()

@@ -100,7 +100,9 @@ class Entry:
             file.seek(self.offset)
             packed = file.read(self.length)
         if _digest(packed) != self.digest:
-            raise DamagedFile(f"{self.path} is damaged: the labels of cell {self.record.get('key')} do not verify")
+            raise DamagedFile(
+                f"{self.path} is damaged: the labels of cell {self.record.get('key')} do not verify"
+            )
         text, _, raw = zlib.decompress(packed).partition(b"\n")
         return np.frombuffer(raw, np.dtype(text.decode()))
 
@@ -191,7 +193,9 @@ def salvage(path: Path) -> dict[str, Entry]:
     return {}
 
 
-def write_pack(path: Path, cells: Iterable[tuple[dict[str, Any], Entry | np.ndarray | None]], asked: int) -> None:
+def write_pack(
+    path: Path, cells: Iterable[tuple[dict[str, Any], Entry | np.ndarray | None]], asked: int
+) -> None:
     """Write the output of a fit job, atomically.
 
     Parameters

@@ -44,7 +44,12 @@ def _fit(name: str) -> str:
             try:
                 model = getattr(methods, name)(n_clusters=3, **params).fit(X, sensitive_features=groups)
                 score_labels(
-                    X, model.labels_, groups, n_clusters=3, n_groups=2, metrics=[m for m in METRICS if m != "ncut"]
+                    X,
+                    model.labels_,
+                    groups,
+                    n_clusters=3,
+                    n_groups=2,
+                    metrics=[m for m in METRICS if m != "ncut"],
                 )
             except Exception as error:
                 return f"{name} {params}: {type(error).__name__}: {error}"

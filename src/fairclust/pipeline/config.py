@@ -42,7 +42,7 @@ class RunSpec(Strict):
         default_factory=dict, description="K per data set, instead of its own or that of the experiments."
     )
     seeds: Seeds | None = Field(
-        None, description="How many seeds (0, 1, ...), or which; none: those of the papers, else 5."
+        default=None, description="How many seeds (0, 1, ...), or which; none: those of the papers, else 5."
     )
 
 
@@ -53,7 +53,9 @@ class LimitSpec(Strict):
         default=3600, gt=0, description="Wall seconds of one fit; beyond: status 'timeout'."
     )
     cell_memory_mb: float | None = Field(
-        None, gt=0, description="Resident memory of one fit; none: what its job asked for, less 500 MB."
+        default=None,
+        gt=0,
+        description="Resident memory of one fit; none: what its job asked for, less 500 MB.",
     )
 
 
@@ -71,11 +73,11 @@ class JobSpec(Strict):
 class MethodJobSpec(Strict):
     """What the fit jobs of one method ask for, instead of what `jobs` says."""
 
-    threads: int | None = Field(None, ge=1)
-    mem_mb: int | None = Field(None, ge=800, description="For small data; it grows with the data.")
-    runtime: int | None = Field(None, ge=1, description="Minutes at least; they grow with the work.")
-    partition: str | None = Field(None, description="Partition of a SLURM cluster.")
-    gres: str | None = Field(None, description="Generic resources of a SLURM cluster, such as gpu:1.")
+    threads: int | None = Field(default=None, ge=1)
+    mem_mb: int | None = Field(default=None, ge=800, description="For small data; it grows with the data.")
+    runtime: int | None = Field(default=None, ge=1, description="Minutes at least; they grow with the work.")
+    partition: str | None = Field(default=None, description="Partition of a SLURM cluster.")
+    gres: str | None = Field(default=None, description="Generic resources of a SLURM cluster, such as gpu:1.")
     seconds_per_million: float = Field(
         default=5, gt=0, description="Estimated seconds of one fit of a million rows with K = 10."
     )
@@ -93,9 +95,9 @@ class MethodSpec(GridSpec):
     input: Literal["points", "graph"] = Field(
         default="points", description="What `fit` gets: the points, or their sparse neighbour graph."
     )
-    deterministic: bool = Field(False, description="Nothing is random: one seed is enough.")
+    deterministic: bool = Field(default=False, description="Nothing is random: one seed is enough.")
     settings_of: str | None = Field(
-        None, description="Another method, whose `settings` in a data set hold for this one too."
+        default=None, description="Another method, whose `settings` in a data set hold for this one too."
     )
     jobs: MethodJobSpec = MethodJobSpec()
 
@@ -139,7 +141,9 @@ class GraphSpec(Strict):
 class ReportSpec(Strict):
     """What is made of the scores beside the papers' tables and figures."""
 
-    overview: bool = Field(default=True, description="Whether to make the table of every method and data set.")
+    overview: bool = Field(
+        default=True, description="Whether to make the table of every method and data set."
+    )
     fairness_error: float = Field(
         default=0.05, ge=0, description="The fairness error that the overview's settings must reach."
     )
@@ -167,7 +171,7 @@ class Config(Catalogue):
         default_factory=list, description="Other results folders, whose finished fits are taken."
     )
     mirror: str | list[str] | None = Field(
-        None, description="Folder(s) or base URL(s) tried before upstream."
+        default=None, description="Folder(s) or base URL(s) tried before upstream."
     )
     strict: bool = Field(default=False, description="Exit with an error if any cell is not ok.")
     run: RunSpec
@@ -185,7 +189,9 @@ class Config(Catalogue):
     def _clean_path(cls, value: str) -> str:
         path = posixpath.normpath(value)
         if path in (".", "/") or any(c in value for c in "\0\n{}"):
-            raise ValueError(f"{value!r} cannot be the folder of results: give one of its own, such as 'results'")
+            raise ValueError(
+                f"{value!r} cannot be the folder of results: give one of its own, such as 'results'"
+            )
         return path
 
     @property
@@ -194,7 +200,7 @@ class Config(Catalogue):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Config:
-        known = {"datasets": self.datasets, "methods": self.methods}
+        known: dict[str, Mapping[str, Any]] = {"datasets": self.datasets, "methods": self.methods}
         # The default methods are for users' own data; nobody has asked for them by name.
         methods = self.run.methods if self.run.datasets else []
         problems = [
@@ -203,8 +209,8 @@ class Config(Catalogue):
             *_unknown("run.methods", methods, self.methods),
             *_unknown("run.n_clusters", self.run.n_clusters, self.datasets),
         ]
-        for kind, names in self.run.only.items():
-            problems += _unknown(f"run.only.{kind}", names, known[kind])
+        for part, names in self.run.only.items():
+            problems += _unknown(f"run.only.{part}", names, known[part])
         for name, dataset in self.datasets.items():
             problems += _unknown(f"datasets.{name}.settings", dataset.settings, self.methods)
         for name, method in self.methods.items():
@@ -245,7 +251,9 @@ def laid_over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]
     both = dict(base)
     for key, value in top.items():
         here = both.get(key)
-        both[key] = laid_over(here, value) if isinstance(here, Mapping) and isinstance(value, Mapping) else value
+        both[key] = (
+            laid_over(here, value) if isinstance(here, Mapping) and isinstance(value, Mapping) else value
+        )
     return both
 
 
@@ -298,7 +306,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         The file cannot be read, or is no mapping.
     """
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506, it is a SafeLoader
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     if found is None:
@@ -308,8 +316,16 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return found
 
 
-def catalogue_files(places: Iterable[str]) -> list[Path]:
+def catalogue_files(places: Any, key: str = "catalogues", base: Path = Path()) -> list[Path]:
     """The YAML files of catalogue folders, in order of their names; a file may be named itself.
+
+    Parameters
+    ----------
+    places : str, list of str or None
+    key : str
+        Named in error messages.
+    base : Path
+        The folder in which the places begin.
 
     Raises
     ------
@@ -317,13 +333,15 @@ def catalogue_files(places: Iterable[str]) -> list[Path]:
         There is no such folder or file.
     """
     found: list[Path] = []
-    for place in map(Path, places):
+    if not isinstance(places, str | list | None) or any(not isinstance(p, str) for p in as_list(places)):
+        raise ConfigError(f"{key}: expected a folder or a list of folders; found {_short(places)}")
+    for place in (base / place for place in as_list(places)):
         if place.is_dir():
             found += sorted([*place.glob("*.yaml"), *place.glob("*.yml")])
         elif place.is_file():
             found.append(place)
         else:
-            raise ConfigError(f"catalogues: there is no folder or file {str(place)!r}")
+            raise ConfigError(f"{key}: there is no folder or file {str(place)!r}")
     return found
 
 
@@ -350,7 +368,7 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
     homes: dict[str, Path] = {}
     for file in files:
         for section, entries in read_yaml(file).items():
-            if section.startswith("x-"):  # anchors that the file's entries share
+            if str(section).startswith("x-"):  # anchors that the file's entries share
                 continue
             if section not in SECTIONS:
                 raise ConfigError(f"{file}: no such key {section!r}{_nearest(section, SECTIONS)}")
@@ -371,28 +389,41 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
     return sections, homes
 
 
-def resolve(raw: Mapping[str, Any]) -> dict[str, Any]:
+def resolve(raw: Mapping[str, Any], base: Path = Path()) -> dict[str, Any]:
     """The configuration with its catalogues merged below it; plain data, not checked yet.
+
+    Parameters
+    ----------
+    raw : mapping
+    base : Path
+        The folder in which the paths of the catalogues begin.
 
     Raises
     ------
     ConfigError
         A catalogue cannot be read or merged.
     """
-    also = catalogue_files(as_list(raw.get("also")))
-    files = list(dict.fromkeys([*catalogue_files(as_list(raw.get("catalogues"))), *also]))
+    also, shipped = (catalogue_files(raw.get(key), key, base) for key in ("also", "catalogues"))
+    files = list(dict.fromkeys([*shipped, *also]))
     sections, homes = read_catalogues(files)
     found = laid_over({name: entries for name, entries in sections.items() if entries}, raw)
-    mine = [key.partition(".")[2] for key, home in homes.items() if key.startswith("papers.") and home in also]
+    mine = [
+        key.partition(".")[2] for key, home in homes.items() if key.startswith("papers.") and home in also
+    ]
     run = found.get("run")
     if mine and isinstance(run, dict):
-        asked = list(run.get("papers") or [])
-        found["run"] = {**run, "papers": asked + [name for name in mine if name not in asked]}
+        asked = run.get("papers") or []
+        if isinstance(asked, list):
+            found["run"] = {**run, "papers": asked + [name for name in mine if name not in asked]}
     return found
 
 
 def load_config(
-    raw: Mapping[str, Any], *, user: Mapping[str, Any] | None = None, origin: str = "config/config.yaml"
+    raw: Mapping[str, Any],
+    *,
+    user: Mapping[str, Any] | None = None,
+    origin: str = "config/config.yaml",
+    base: Path = Path(),
 ) -> Config:
     """Check a configuration as Snakemake or YAML hands it over.
 
@@ -404,6 +435,8 @@ def load_config(
         The user's layers alone, see `with_user_layer`.
     origin : str
         Named in error messages.
+    base : Path
+        The folder in which the paths of the catalogues begin.
 
     Returns
     -------
@@ -417,7 +450,7 @@ def load_config(
     if not isinstance(raw, Mapping):
         raise ConfigError(f"{origin} cannot be used:\n  - expected keys and values; found {_short(raw)}")
     try:
-        return Config.model_validate(resolve(with_user_layer(raw, user or {})))
+        return Config.model_validate(resolve(with_user_layer(raw, user or {}), base))
     except ValidationError as error:
         lines = []
         for problem in error.errors():
@@ -439,6 +472,11 @@ def load_config(
         ) from None
     except RecursionError:
         raise ConfigError(f"{origin} cannot be used: a YAML alias in it contains itself") from None
+
+
+def shipped_config(folder: Path) -> Config:
+    """The default configuration of a checkout in `folder`."""
+    return load_config(read_yaml(folder / "config/config.yaml"), base=folder)
 
 
 def _unknown(key: str, names: Iterable[str], known: Mapping[str, Any]) -> list[str]:

@@ -106,7 +106,11 @@ def run_block(
         A cell is over its memory, and this is not the last attempt.
     """
     card = read_card(data)
-    identity = {"dataset": block.dataset, "method": block.method, "n_clusters": block.n_clusters}
+    identity: dict[str, Any] = {
+        "dataset": block.dataset,
+        "method": block.method,
+        "n_clusters": block.n_clusters,
+    }
     identity |= {"class": class_path, "fingerprint": fingerprint}
     cells = block.cells()
     reason = card.get("reason")
@@ -130,7 +134,12 @@ def run_block(
     working = output.with_name(f".{output.name}.working")
     known = find_cells(output, elsewhere)
     task = Task(
-        str(data), None if graph is None else str(graph), class_path, block.n_clusters, tuple(metrics), score_options
+        str(data),
+        None if graph is None else str(graph),
+        class_path,
+        block.n_clusters,
+        tuple(metrics),
+        score_options,
     )
     asked: list[tuple[dict[str, Any], Entry | np.ndarray | None]] = []
     n_fitted, begin = 0, time.perf_counter()

@@ -29,7 +29,12 @@ from fairclust.pipeline.script import _THREAD_VARIABLES, Job, die_with, run
 
 _SIZE = struct.Struct("<Q")
 # What nearly every job needs.
-_PRELOADED = ("fairclust.pipeline.fit_block", "fairclust.base", "fairclust.metrics.table", "fairclust.pipeline.scores")
+_PRELOADED = (
+    "fairclust.pipeline.fit_block",
+    "fairclust.base",
+    "fairclust.metrics.table",
+    "fairclust.pipeline.scores",
+)
 
 
 class ServerGone(ConnectionError):

@@ -22,8 +22,10 @@ class ExperimentSpec(Strict):
 
     datasets: Names = Field(min_length=1, description="Names out of `datasets`.")
     methods: Names = Field(min_length=1, description="Names out of `methods`.")
-    n_clusters: Clusters | None = Field(None, description="Values of K, instead of each data set's own.")
-    seeds: Seeds | None = Field(None, description="Instead of 5; `run.seeds` of a user's file wins.")
+    n_clusters: Clusters | None = Field(
+        default=None, description="Values of K, instead of each data set's own."
+    )
+    seeds: Seeds | None = Field(default=None, description="Instead of 5; `run.seeds` of a user's file wins.")
     settings: dict[str, GridSpec] = Field(
         default_factory=dict, description="Method to parameters or axes of its grid in this experiment."
     )
@@ -33,8 +35,12 @@ class MatchSpec(Strict):
     """How a setting is chosen where the paper does not publish it: the first in an order that is fair enough."""
 
     fairness: str = Field(description="The metric that must reach what the paper reports for the row.")
-    order: Order = Field("lam", description="Which setting comes first: 'lam' (smallest) or a metric (best).")
-    table: str = Field("", description="Number of the table that reports the fairness metric; empty: this one.")
+    order: Order = Field(
+        default="lam", description="Which setting comes first: 'lam' (smallest) or a metric (best)."
+    )
+    table: str = Field(
+        default="", description="Number of the table that reports the fairness metric; empty: this one."
+    )
 
 
 class ReasonSpec(Strict):
@@ -48,12 +54,14 @@ class ReasonSpec(Strict):
     method: str = Any_
     metric: str = Any_
     kind: Literal["deviation", "unpublished", "impossible"] = Field(
-        "deviation",
+        default="deviation",
         description="deviation: explains a difference; unpublished: cannot be run as the paper ran it; "
         "impossible: the reported value cannot be what its column says.",
     )
     reason: str = Field(min_length=1)
-    evidence: str | None = Field(None, description="Command that prints the numbers; none: a conjecture.")
+    evidence: str | None = Field(
+        default=None, description="Command that prints the numbers; none: a conjecture."
+    )
 
     def fits(self, dataset: str, method: str, metric: str) -> bool:
         """Whether the reason is about a value."""
@@ -73,20 +81,24 @@ class TableSpec(Strict):
     number: str = Field(description="The table's number: column `table` of the CSV of reported values.")
     title: str
     layout: Literal["methods", "datasets"] = Field(
-        "methods", description="A row for every method of a data set, or methods side by side."
+        default="methods", description="A row for every method of a data set, or methods side by side."
     )
-    own: str = Field("", description="The paper's own method: relative times are in units of its time.")
+    own: str = Field(
+        default="", description="The paper's own method: relative times are in units of its time."
+    )
     settings: dict[str, dict[str, Plain]] = Field(
         default_factory=dict,
         description="Method to the parameters that the paper publishes for it; {} where it has none to choose.",
     )
-    match: MatchSpec | None = Field(None, description="How other settings are chosen; none: lowest objective.")
+    match: MatchSpec | None = Field(
+        default=None, description="How other settings are chosen; none: lowest objective."
+    )
     ours: Names = Field(default_factory=list, description="Methods of this project, in rows of their own.")
     stand_ins: dict[str, Names] = Field(
         default_factory=dict, description="Data set of the paper to those that stand in for it."
     )
     beside: Names = Field(default_factory=list, description="Metrics shown without reported values.")
-    remarks: tuple[str, ...] = Field((), description="Sentences below the table.")
+    remarks: tuple[str, ...] = Field(default=(), description="Sentences below the table.")
     reasons: tuple[ReasonSpec, ...] = ()
 
 
@@ -97,12 +109,20 @@ class FigureSpec(Strict):
     title: str
     datasets: Names = Field(min_length=1)
     methods: Names = Field(default_factory=list, description="Empty: all methods that run on the data set.")
-    n_clusters: Clusters | None = Field(None, description="None: every K that is run.")
-    x: str = Field("", description="Metric, 'lam', 'step', 'n_clusters' or 'n_rows' on the horizontal axis.")
-    y: tuple[str, ...] = Field((), description="Metrics, or terms of the objective, on the vertical axis.")
-    lam: float | None = Field(None, description="Only this lambda (or the largest that is not above it).")
-    table: str = Field("", description="Number of a table whose reported values, or choice of settings, it shows.")
-    points: bool = Field(False, description="Whether it shows the points themselves, before scaling.")
+    n_clusters: Clusters | None = Field(default=None, description="None: every K that is run.")
+    x: str = Field(
+        default="", description="Metric, 'lam', 'step', 'n_clusters' or 'n_rows' on the horizontal axis."
+    )
+    y: tuple[str, ...] = Field(
+        default=(), description="Metrics, or terms of the objective, on the vertical axis."
+    )
+    lam: float | None = Field(
+        default=None, description="Only this lambda (or the largest that is not above it)."
+    )
+    table: str = Field(
+        default="", description="Number of a table whose reported values, or choice of settings, it shows."
+    )
+    points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
     options: dict[str, Plain] = Field(default_factory=dict, description="Whatever else the plot takes.")
 
 
@@ -110,7 +130,7 @@ class ClaimSpec(Strict):
     """A sentence of a paper that a run can test."""
 
     text: str = Field(description="What the paper says, in our words.")
-    where: str = Field("", description="Where it says so: a section, a figure.")
+    where: str = Field(default="", description="Where it says so: a section, a figure.")
     check: str = Field(description="Name of a check in fairclust.report.claims, see config/README.md.")
     datasets: Names = Field(default_factory=list)
     methods: Names = Field(default_factory=list)
@@ -125,7 +145,9 @@ class PaperSpec(Strict):
     short_name: str
     citation: str
     year: int = Field(ge=1900, le=2100)
-    reported: str | None = Field(None, description="CSV of reported values, beside the YAML; default: NAME.csv.")
+    reported: str | None = Field(
+        default=None, description="CSV of reported values, beside the YAML; default: NAME.csv."
+    )
     experiments: tuple[ExperimentSpec, ...] = Field(min_length=1)
     tables: dict[str, TableSpec] = Field(default_factory=dict)
     figures: dict[str, FigureSpec] = Field(default_factory=dict)

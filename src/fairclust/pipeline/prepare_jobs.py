@@ -10,16 +10,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairclust.pipeline.cell_store import atomic_write
 from fairclust.datasets.download import fetch_source, sha256_of
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.graph import save_graph
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_prepared, write_skipped
+from fairclust.pipeline.cell_store import atomic_write
 from fairclust.pipeline.models import RECORD
 from fairclust.pipeline.script import Job
-
 
 
 def download(job: Job) -> None:

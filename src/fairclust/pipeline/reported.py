@@ -85,7 +85,9 @@ def load_reported(path: str | Path) -> pd.DataFrame:
         whole = name in _REAL or ((numbers.dropna() % 1) == 0).all()
         if wrong.any() or not whole:
             lines = [int(row) + 2 for row in np.flatnonzero(wrong.to_numpy())]
-            raise ReportedError(f"{path}: column {name!r} holds something that is no number, in line(s) {lines}")
+            raise ReportedError(
+                f"{path}: column {name!r} holds something that is no number, in line(s) {lines}"
+            )
         frame[name] = numbers if name in _REAL else numbers.astype("Int64")
     absent = frame["value"].isna()
     rules = {

@@ -221,7 +221,7 @@ class RuleInputs:
             self._planned(spec.datasets, spec.methods, spec.n_clusters),
             {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))},
         )
-        table = self.table_of(paper, str(spec.options.get("table", "")))
+        table = self.config.papers[paper].tables.get(str(spec.options.get("table", "")))
         if table is not None:
             shown = self._table(paper, table)
             found.needs += [at for at in shown.needs if at not in found.needs]
@@ -402,7 +402,9 @@ class RuleInputs:
         asked: dict[At, set[str]] = {}
         # Claim by claim: what one of them shows, the fits of another need not be scored by.
         claims = [
-            self._claim(paper, spec) for paper in self.claims for spec in self.config.papers[paper].claims.values()
+            self._claim(paper, spec)
+            for paper in self.claims
+            for spec in self.config.papers[paper].claims.values()
         ]
         for product in (*self.tables.values(), *self.figures.values(), *claims):
             names = product.metrics
@@ -566,7 +568,9 @@ class RuleInputs:
                 "short_name": spec.short_name,
                 "citation": spec.citation,
                 "year": spec.year,
-                "tables": {key: as_plain(table) for key, table in spec.tables.items() if (name, key) in self.tables},
+                "tables": {
+                    key: as_plain(table) for key, table in spec.tables.items() if (name, key) in self.tables
+                },
             }
             for name in shown
             if (spec := self.config.papers[name])

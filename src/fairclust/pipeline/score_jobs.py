@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fairclust.pipeline.blocks import plan_blocks
 from fairclust.pipeline.config import load_config
 from fairclust.pipeline.rule_inputs import lost_records, used_settings
-from fairclust.pipeline.blocks import plan_blocks
 from fairclust.pipeline.scores import gather_scores
 from fairclust.pipeline.script import Job
 from fairclust.pipeline.summary import require_complete, write_summary

@@ -155,7 +155,8 @@ def gather_scores(
         "cells": sum(by_status.values()),
         "by_status": by_status,
         "missing": [
-            {"dataset": d, "method": m, "status": s, "reason": r, "cells": n} for (d, m, s, r), n in missing.items()
+            {"dataset": d, "method": m, "status": s, "reason": r, "cells": n}
+            for (d, m, s, r), n in missing.items()
         ],
     }
 
@@ -178,9 +179,7 @@ class _TableWriter:
             self._writer = pq.ParquetWriter(
                 self._parquet, _schema(self._columns), write_page_checksum=True, compression="zstd"
             )
-        self._writer.write_table(
-            pa.Table.from_pandas(part, schema=self._writer.schema, preserve_index=False)
-        )
+        self._writer.write_table(pa.Table.from_pandas(part, schema=self._writer.schema, preserve_index=False))
         part.to_csv(self._csv, index=False, header=self._csv.tell() == 0)
 
     def __exit__(self, *error: Any) -> None:

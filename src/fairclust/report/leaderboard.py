@@ -372,10 +372,10 @@ def sentences(board: Board, names: Names) -> list[str]:
 
 
 def _duel(names: Names, first: str, rival: str, row: pd.Series) -> str:
-    verb = "leads" if row.lead > 0 else "is level with" if row.lead == 0 else "trails"
+    verb = "leads" if row.lead >= 0 else "trails"
     return (
-        f"{names.method(first)} {verb} {names.method(rival)} by {abs(100 * row.lead):.1f} points on average over "
-        f"{_count(row.shared)} that they share (it is ahead on {row.won:.0f}, behind on {row.lost:.0f})."
+        f"{names.method(first)} {verb} {names.method(rival)} by {abs(100 * row.lead):.1f} points on average "
+        f"over {_count(row.shared)} that they share (it is ahead on {row.won:.0f}, behind on {row.lost:.0f})."
     )
 
 

@@ -45,9 +45,9 @@ VERDICTS = {
     "mixed": "some values are better than reported, others worse, or one of them has no value here",
     "worse": "no value is better than reported, at least one is worse",
     "not reproduced": "a count of the data set is not exactly the reported one",
-    "dominates": f"as fair as reported, better in another value by more than {100 * SHARE:g} %, worse in none",
+    "dominates": f"as fair as reported, another value is better by more than {100 * SHARE:g} %, none worse",
     "on the front": f"as fair as reported, and within {100 * SHARE:g} % in all other values",
-    "dominated": f"as fair as reported, worse in another value by more than {100 * SHARE:g} %, better in none",
+    "dominated": f"as fair as reported, another value is worse by more than {100 * SHARE:g} %, none better",
     "less fair": "no setting of the grid reaches the reported fairness",
     "collapsed": "clusters are empty, or the balance is 0 where it is not in the paper",
     "impossible": "a reported value cannot be what its column says",
@@ -166,12 +166,12 @@ def table_rows(spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> 
     for (dataset, n_clusters), group in of_table.groupby(["dataset", "n_clusters"], sort=False, dropna=False):
         k = None if pd.isna(n_clusters) else int(n_clusters)
         metrics = list(dict.fromkeys(group.metric[group.method != _OF_DATA_ITSELF]))
-        drafts = []
+        drafts, here = [], cells[cells.dataset == dataset]
         for (method, lam), values in group.groupby(["method", "lam"], sort=False, dropna=False):
             if method == _OF_DATA_ITSELF:
-                drafts.append(_data_row(spec, str(dataset), k, values, cells))
+                drafts.append(_data_row(spec, str(dataset), k, values, here))
                 continue
-            kind, choice = _chosen(spec, reported, cells, str(dataset), str(method), k, float(lam))
+            kind, choice = _chosen(spec, reported, here, str(dataset), str(method), k, float(lam))
             found = tuple(
                 Value(str(v.metric), float(v.value), _decimals(v.decimals), note=str(v.note))
                 for v in values.itertuples()
@@ -179,7 +179,7 @@ def table_rows(spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> 
             drafts.append(Row(str(dataset), str(method), k, float(lam), "paper", kind, choice, found))
         methods = list(dict.fromkeys(group.method[group.method != _OF_DATA_ITSELF]))
         ours = [
-            _extra_row(spec, reported, cells, str(dataset), method, k, math.nan, metrics, "")
+            _extra_row(spec, reported, here, str(dataset), method, k, math.nan, metrics, "")
             for method in spec.ours
             if method not in methods
         ]

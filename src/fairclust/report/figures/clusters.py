@@ -85,7 +85,8 @@ def _draw_points(axes: Axes, data: PreparedDataset, labels: np.ndarray) -> None:
     for group in range(len(data.group_names)):
         of = data.groups == group
         axes.scatter(
-            *data.X[of].T,
+            data.X[of, 0],
+            data.X[of, 1],
             c=[COLOURS[label % len(COLOURS)] for label in labels[of]],
             marker=MARKS[group % len(MARKS)],
             s=10,

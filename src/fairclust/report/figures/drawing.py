@@ -191,7 +191,7 @@ class Material:
             Only the smallest K of a data set, unless the figure's file names values of K.
         """
         for dataset, cells in self.of_datasets():
-            ks = sorted(int(k) for k in cells.n_clusters.unique())
+            ks: list[int | None] = [int(k) for k in sorted(cells.n_clusters.unique())]
             for k in (ks[:1] if first_k and not self.spec.n_clusters else ks) or [None]:
                 yield dataset, k, cells if k is None else cells[cells.n_clusters == k]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -88,7 +89,7 @@ def _draw_front(
         name = material.names.method(method)
         colour, mark = material.look(method)
         # Later marks are smaller, so that marks in one place are all seen.
-        style = {
+        style: dict[str, Any] = {
             "color": colour, "marker": mark, "markersize": 8 - 4 * number / max(1, len(methods) - 1),
             "markeredgecolor": "0.25", "markeredgewidth": 0.5,
         }  # fmt: skip
@@ -112,7 +113,12 @@ def _draw_front(
         line = axes.plot(front.x, front.y, linestyle=joined, linewidth=1, **style)[0]
         sheet.legend.setdefault(name, line)
         if method in reported:
-            hollow = {"marker": mark, "markersize": 11, "markerfacecolor": "none", "markeredgecolor": colour}
+            hollow: dict[str, Any] = {
+                "marker": mark,
+                "markersize": 11,
+                "markerfacecolor": "none",
+                "markeredgecolor": colour,
+            }
             of = reported[method]
             axes.plot(of.value_x, of.value_y, linestyle="", markeredgewidth=1.5, **hollow)
             sheet.note("hollow: reported by the paper")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 
@@ -57,7 +59,7 @@ def _draw_steps(material: Material, sheet: Sheet, axes: Axes, cells: pd.DataFram
     colour, mark = material.look(str(ok.method.iloc[0]))
     for key in ok.key:
         line = steps[steps.key == key].sort_values("step").dropna(subset=[y])
-        style = {"marker": mark, "markersize": 3} if len(line) <= 40 else {}
+        style: dict[str, Any] = {"marker": mark, "markersize": 3} if len(line) <= 40 else {}
         axes.plot(line.step, line[y].astype(float), color=colour, alpha=0.55, linewidth=1, **style)
     lam = ok.lam.iloc[0]
     axes.set_xlabel("step" + (f", λ = {lam:g}" if pd.notna(lam) else ""))

@@ -1,0 +1,247 @@
+import copy
+import json
+from contextlib import suppress
+from datetime import date
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small import GENERATED, small_config, small_paper
+
+from fairclust.pipeline.config import (
+    Config,
+    ConfigError,
+    json_schema,
+    load_config,
+    read_yaml,
+    resolve,
+    with_user_layer,
+)
+
+
+def changed(path, value):
+    raw = copy.deepcopy(small_config())
+    place = raw
+    for key in path[:-1]:
+        place = place.setdefault(key, {})
+    place[path[-1]] = value
+    return raw
+
+
+@pytest.mark.parametrize(
+    "path, value, message",
+    [
+        (("run", "datasets"), ["b"], r"run.datasets: there is no 'b' \(known: a\)"),
+        (("run", "methods"), ["mm"], r"run.methods: there is no 'mm'; did you mean 'm'\?"),
+        (("run", "papers"), ["vfc"], r"run.papers: there is no 'vfc' \(known: none\)"),
+        (("run", "datasets"), [], r"run: there is nothing to run; name `papers` or `datasets`"),
+        (("run", "only"), {"methods": ["mm"]}, r"run.only.methods: there is no 'mm'; did you mean 'm'\?"),
+        (("run", "only"), {"method": ["m"]}, r"run.only.method"),
+        (("run", "n_clusters"), {"a": [-1]}, r"run.n_clusters.a.0: .*greater than or equal to 2; found -1"),
+        (("run", "n_clusters"), {"a": []}, r"run.n_clusters.a: .*at least 1 item"),
+        (("run", "n_clusters"), {"b": [2]}, r"run.n_clusters: there is no 'b'"),
+        (("run", "methods"), ["m", "m"], r"run.methods: 'm' stands there more than once"),
+        (("methods", "m", "seeds"), 2, r"methods.m.seeds: no such key"),
+        (("methods", "m", "grid"), {"lam": []}, r"methods.m.grid.lam: .*at least 1 item"),
+        (("methods", "m", "grid"), {"lam": [1, 1.0]}, r"methods.m.grid.lam: 1 stands there more than once"),
+        (
+            ("methods", "m", "params"),
+            {"when": date(2020, 1, 1)},
+            r"methods.m.params.when: .*put it in quotes",
+        ),
+        (("methods", "m", "params"), {"x": float("nan")}, r"methods.m.params.x: nan is not a finite number"),
+        (("methods", "m", "jobs"), {"mem": 1}, r"methods.m.jobs.mem: no such key; did you mean 'mem_mb'\?"),
+        (("methods", "m", "settings_of"), "mm", r"methods.m.settings_of: there is no 'mm'; did you mean 'm'\?"),
+        (("datasets", "a", "settings"), {"z": {}}, r"datasets.a.settings: there is no 'z'"),
+        (("score", "metrics"), ["dun_index"], r"score.metrics: there is no metric 'dun_index'; did you mean 'dunn_"),
+        (("report", "formats"), ["pgn"], r"report.formats.0: .*'png'.*found 'pgn'"),
+        (("run", "dataset"), ["a"], r"run.dataset: no such key; did you mean 'datasets'\?"),
+        (("run", "seeds"), 0, r"run.seeds: give a number of seeds"),
+        (("run", "seeds"), [1, 1], r"run.seeds: 1 stands there more than once"),
+        (("resuls",), "x", r"resuls: no such key; did you mean 'results'\?"),
+        (("results",), ".", r"results: '.' cannot be the folder of results"),
+        (("limits", "cell_seconds"), -1, r"limits.cell_seconds: .*greater than 0; found -1"),
+        (
+            ("limits", "cell_memory_mb"),
+            16000,
+            r"limits.cell_memory_mb: a fit of 16000 MB does not fit .* raise jobs.mem_mb to 16500",
+        ),
+        (("jobs", "mem_mb"), 100, r"jobs.mem_mb: .*greater than or equal to 800"),
+        (("methods", "m", "class"), "KMeans", r"methods.m.class: .*found 'KMeans'"),
+        (("methods", "m", "gird"), {}, r"methods.m.gird: no such key; did you mean 'grid'\?"),
+        (("datasets", "a", "n_clusters"), "two", r"datasets.a.n_clusters: .*found 'two'"),
+        (("datasets", "a", "scaling"), "l2", r"datasets.a.scaling: no such key; did you mean 'scale'\?"),
+        (("datasets", "x/y"), GENERATED, r"datasets.x/y"),
+        (("papers", "Bad-Name"), small_paper(), r"papers.Bad-Name"),
+        (("catalogues",), ["nowhere"], r"catalogues: there is no folder or file 'nowhere'"),
+        (("catalogues",), 5, r"catalogues: .*found 5"),
+        (("also",), [1], r"also.*found 1"),
+    ],
+)
+def test_errors_name_the_key_and_the_fix(path, value, message):
+    with pytest.raises(ConfigError, match=message):
+        load_config(changed(path, value))
+
+
+def test_all_problems_are_told_at_once():
+    raw = changed(("run", "datasets"), ["b"])
+    raw["run"]["methods"] = ["n"]
+    with pytest.raises(ConfigError) as caught:
+        load_config(raw, origin="my.yaml")
+    assert str(caught.value).startswith("my.yaml cannot be used:\n  - run.datasets: there is no 'b'")
+    assert "\n  - run.methods: there is no 'n'" in str(caught.value)
+
+
+def test_a_dataset_with_an_unknown_source():
+    table = {"title": "A", "source": "adlut", "sensitive": {"column": "sex"}, "n_clusters": 2}
+    raw = changed(("datasets", "a"), table)
+    raw["sources"] = {"adult": {"path": "adult.csv"}}
+    with pytest.raises(ConfigError, match=r"data set 'a' reads the unknown source 'adlut'; nearest: 'adult'"):
+        load_config(raw)
+
+
+# Layers
+
+
+SHIPPED = {"papers": ["vfc"], "only": {}, "seeds": 3}
+
+
+@pytest.mark.parametrize(
+    "mine, expected",
+    [
+        ({}, SHIPPED),
+        ({"seeds": 1}, {**SHIPPED, "seeds": 1}),
+        ({"datasets": ["a"]}, {"datasets": ["a"], "only": {}, "seeds": 3}),
+        ({"papers": ["fmc"]}, {"papers": ["fmc"], "only": {}, "seeds": 3}),
+        ({"papers": ["fmc"], "datasets": ["a"]}, {"papers": ["fmc"], "datasets": ["a"], "only": {}, "seeds": 3}),
+    ],
+)
+def test_what_a_users_file_selects_stands_alone(mine, expected):
+    assert with_user_layer({"run": {**SHIPPED, **mine}}, {"run": mine})["run"] == expected
+
+
+def write(folder, name, content):
+    path = folder / name
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(yaml.safe_dump(content))
+    return str(path.parent)
+
+
+def test_catalogues_are_merged_and_a_users_keys_are_laid_over_them(tmp_path):
+    methods = write(tmp_path, "methods/one.yaml", {"x-shared": 1, "methods": {"m": small_config()["methods"]["m"]}})
+    write(tmp_path, "methods/two.yaml", {"methods": {"n": {"class": "p.N", "grid": {"lam": [1, 2]}}}})
+    datasets = write(tmp_path, "datasets/a.yaml", {"datasets": {"a": GENERATED}})
+    raw = {
+        "catalogues": [methods, datasets],
+        "run": {"datasets": ["a"], "methods": ["n"]},
+        "methods": {"n": {"grid": {"lam": [5]}}},
+    }
+    config = load_config(raw)
+    assert set(config.methods) == {"m", "n"}
+    assert config.methods["n"].class_ == "p.N"
+    assert config.methods["n"].grid == {"lam": [5]}
+
+
+def test_an_entry_that_is_defined_twice_names_both_files(tmp_path):
+    folder = write(tmp_path, "one.yaml", {"datasets": {"a": GENERATED}})
+    write(tmp_path, "two.yaml", {"datasets": {"a": GENERATED}})
+    with pytest.raises(ConfigError, match=r"datasets\.a is defined in .*one\.yaml and in .*two\.yaml; rename one"):
+        load_config(small_config(catalogues=[folder]))
+    # The same folder named twice is one folder.
+    (tmp_path / "two.yaml").unlink()
+    load_config(small_config(catalogues=[folder], also=folder))
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("datsets: {}", r"no such key 'datsets'; did you mean 'datasets'\?"),
+        ("1: {}", r"no such key 1"),
+        ("datasets: [a]", r"datasets: expected names and entries; found \['a'\]"),
+        ("- a", r"expected keys and values; found \['a'\]"),
+        ("a: [", r"cannot be read"),
+        ("datasets: {a: {}, a: {}}", r"key 'a' stands there more than once"),
+    ],
+)
+def test_a_broken_catalogue_is_named(tmp_path, text, message):
+    (tmp_path / "bad.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=rf"bad\.yaml.*(?s:.*){message}"):
+        load_config(small_config(catalogues=[str(tmp_path)]))
+
+
+def test_papers_of_a_further_folder_are_run_with_the_values_beside_them(tmp_path):
+    folder = write(tmp_path / "more", "doe.yaml", {"papers": {"doe": small_paper(), "roe": small_paper(reported="x.csv")}})
+    raw = small_config(run={"papers": ["old"]}, papers={"old": small_paper()})
+    config = load_config({**raw, "also": folder})
+    assert config.run.papers == ["old", "doe", "roe"]
+    assert config.papers["doe"].reported == f"{folder}/doe.csv"
+    assert config.papers["roe"].reported == f"{folder}/x.csv"
+    # Asked for by name, or again by a job that has the plan already: once.
+    again = load_config({**raw, "also": [folder], "run": {"papers": ["doe", "old"]}})
+    assert again.run.papers == ["doe", "old", "roe"]
+
+
+def test_what_is_resolved_is_what_scripts_resolve_again(tmp_path):
+    folder = write(tmp_path, "doe.yaml", {"papers": {"doe": small_paper()}})
+    raw = small_config(also=folder)
+    config = load_config(raw, user={"run": raw["run"]})
+    again = load_config({**raw, "run": config.run.model_dump(mode="json")})
+    assert again == config
+    assert set(resolve(raw)["papers"]) == {"doe"}
+
+
+def test_read_yaml_of_nothing(tmp_path):
+    (tmp_path / "empty.yaml").write_text("# nothing\n")
+    assert read_yaml(tmp_path / "empty.yaml") == {}
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_yaml(tmp_path / "none.yaml")
+    (tmp_path / "latin.yaml").write_bytes(b"a: \xe4")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_yaml(tmp_path / "latin.yaml")
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+KEYS = [
+    ("run",),
+    ("run", "datasets"),
+    ("run", "papers"),
+    ("run", "only"),
+    ("run", "seeds"),
+    ("run", "n_clusters"),
+    ("datasets",),
+    ("datasets", "a"),
+    ("datasets", "a", "scale"),
+    ("datasets", "a", "source"),
+    ("datasets", "a", "settings"),
+    ("methods",),
+    ("methods", "m"),
+    ("methods", "m", "grid"),
+    ("methods", "m", "jobs"),
+    ("papers",),
+    ("papers", "doe"),
+    ("catalogues",),
+    ("also",),
+    ("reuse",),
+    ("sources",),
+    ("limits",),
+    ("jobs",),
+    ("score",),
+    ("report",),
+    ("mirror",),
+]
+
+
+@given(st.sampled_from(KEYS), json_values)
+@settings(deadline=None, max_examples=60)
+def test_no_value_anywhere_gives_anything_but_a_config_error(path, value):
+    with suppress(ConfigError):
+        load_config(changed(path, value))
+
+
+def test_the_schema_names_every_key():
+    assert set(json.loads(json_schema())["properties"]) == set(Config.model_fields)
