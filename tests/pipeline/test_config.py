@@ -76,7 +76,7 @@ def changed(path, value):
         (("papers", "Bad-Name"), small_paper(), r"papers.Bad-Name"),
         (("catalogues",), ["nowhere"], r"catalogues: there is no folder or file 'nowhere'"),
         (("catalogues",), 5, r"catalogues: .*found 5"),
-        (("also",), [1], r"also.*found 1"),
+        (("also",), [1], r"also: expected a folder .*found \[1\]"),
     ],
 )
 def test_errors_name_the_key_and_the_fix(path, value, message):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from pages import NAMES, made_up_board, made_up_scores, make_page_folder
 
-from fairclust.report.charts import tick_text, ticks, with_settings
+from fairclust.report.charts import tick_text, ticks, value_text, with_settings
 from fairclust.report.leaderboard import best_of_starts
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
@@ -279,6 +279,11 @@ def test_settings_say_what_varies():
 )
 def test_ticks_are_round(low, high, expected):
     assert ticks(low, high) == pytest.approx(expected)
+
+
+def test_halves_are_rounded_as_browsers_round_them():
+    assert [value_text("sse", v) for v in (10061.25, 0.35, 1e7)] == ["10,061.3", "0.3", "10,000,000.0"]
+    assert [value_text("sse", v) for v in (np.nan, np.inf)] == ["–", "∞"]
 
 
 def test_tick_texts():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import numpy as np
@@ -204,7 +205,11 @@ def value_text(metric: str, value: float) -> str:
     """A metric's value for readers."""
     if math.isnan(value):
         return "–"
-    return "∞" if math.isinf(value) else f"{value:,.{METRICS[metric].decimals}f}"
+    if math.isinf(value):
+        return "∞"
+    # A half is rounded up, as browsers do: Python's own formatting rounds it to the even digit.
+    unit = Decimal(1).scaleb(-METRICS[metric].decimals)
+    return f"{Decimal(value).quantize(unit, ROUND_HALF_UP):,}"
 
 
 def describe(point: Mapping[str, Any], cost: str, fairness: str) -> str:

@@ -1,0 +1,260 @@
+"""The fit job of a block, in this process: every ending is a row, and nothing that is known is fitted again."""
+
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from blocks_of_odd import LIMITS, block, path_of, run
+from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.store import write_skipped
+from fairclust.pipeline.cell_store import WorkingFile, read_pack, salvage
+from fairclust.pipeline.fit_block import TryAgain, find_cells
+
+
+def test_every_ending_is_a_row_and_the_others_go_on(tmp_path, data):
+    limits = {"cell_seconds": 6.0, "cell_memory_mb": 1000.0}
+    hows = ["ok", "sleep", "skip", "diverge", "raise", "die", "labels", "shape", "history", "memory", "global"]
+    rows = run(tmp_path, data, block(*hows), limits=limits)
+    assert [row["params"]["how"] for row in rows] == hows
+    by_how = {row["params"]["how"]: row for row in rows}
+    expected = {
+        "sleep": ("timeout", "limit of 6 s"),
+        "skip": ("skipped", "two groups only"),
+        "diverge": ("diverged", "not finite at step 3"),
+        "raise": ("error", "RuntimeError: no idea"),
+        "die": ("error", "exit code 3"),
+        "labels": ("error", "labels_ runs from 7 to 9, expected 0 to 2"),
+        "history": ("error", "history_ must be a list of dicts"),
+        "shape": ("error", "labels_ has shape (1999,)"),
+        "memory": ("error", "limit of 1000 MB"),
+        "ok": ("ok", ""),
+        "global": ("ok", ""),
+    }
+    for how, (status, reason) in expected.items():
+        assert by_how[how]["status"] == status, how
+        assert reason in by_how[how]["reason"], how
+    assert all(0 <= row["wall_seconds"] < 60 for row in rows)
+    ok = by_how["ok"]
+    assert ok["metrics"].keys() == {"balance", "sse"}
+    assert ok["metrics"]["sse"] > 0
+    assert {name: len(rows) for name, rows in ok["counts"].items()} == {"f": 3, "m": 3}
+    assert ok["estimator"]["n_iter_"] == 1
+    assert 0 < ok["peak_memory_mb"] < 4000
+    assert ok["history"][0]["objective"] == 2.5
+    assert {"numpy", "numba"} <= ok["versions"].keys()
+    assert not [path.name for path in (tmp_path / "fits/toy/odd").iterdir() if path.name != "k3.cells"]
+
+
+def finished(rows):
+    return [row["finished"] for row in rows]
+
+
+def test_widening_fits_only_new_cells(tmp_path, data):
+    first = run(tmp_path, data, block("ok", seeds=[0, 1]))
+    second = run(tmp_path, data, block("ok", seeds=[0, 1, 2]))
+    assert finished(second)[:2] == finished(first)
+    assert finished(second)[2] > max(finished(first))
+    assert second[:2] == first
+
+
+def test_narrowing_keeps_what_nobody_asks_for_now_and_widening_takes_it_back(tmp_path, data):
+    first = run(tmp_path, data, block("ok", "global"))
+    assert run(tmp_path, data, block("global")) == first[1:]
+    assert run(tmp_path, data, block("ok", "global")) == first
+
+
+def test_cells_of_other_code_are_not_kept(tmp_path, data):
+    first = run(tmp_path, data, block("ok", "global"))
+    second = run(tmp_path, data, block("ok"), fingerprint="f2")
+    assert finished(second)[0] > finished(first)[0]
+    assert len(salvage(path_of(tmp_path, block()))) == 1
+
+
+def test_a_block_that_is_cut_into_seeds_takes_the_cells_of_the_whole_and_back(tmp_path, data):
+    first = run(tmp_path, data, block("ok", seeds=[0, 1]))
+    parts = [run(tmp_path, data, block("ok", seeds=[0, 1], seed=seed))[0] for seed in (0, 1)]
+    assert parts == first
+    path_of(tmp_path, block("ok")).unlink()
+    assert run(tmp_path, data, block("ok", seeds=[0, 1])) == first
+
+
+def test_finished_fits_of_other_results_are_taken(tmp_path, data):
+    mine = run(tmp_path / "a", data, block("ok"))
+    theirs = run(tmp_path / "b", data, block("global"))
+    others = [tmp_path / name / "fits/toy/odd" for name in ("a", "b", "nowhere")]
+    assert run(tmp_path / "c", data, block("ok", "global"), elsewhere=others) == mine + theirs
+    # And they are here now.
+    assert run(tmp_path / "c", data, block("ok", "global")) == mine + theirs
+
+
+def test_edited_metrics_and_further_ones_score_again_without_fitting(tmp_path, data, monkeypatch):
+    first = run(tmp_path, data, block("ever new"))
+    more = run(tmp_path, data, block("ever new"), metrics=["balance", "sse", "delta"])
+    assert finished(more) == finished(first)
+    assert more[0]["metrics"]["sse"] == first[0]["metrics"]["sse"]
+    assert more[0]["metrics"]["delta"] >= 0
+    # Fewer are no reason to do anything.
+    assert run(tmp_path, data, block("ever new"), metrics=["sse"]) == more
+    monkeypatch.setattr("fairclust.metrics.table.score_labels", lambda *a, **k: {"sse": 1.0})
+    assert run(tmp_path, data, block("ever new"), metrics=["sse"]) == more
+    again = run(tmp_path, data, block("ever new"), metrics=["sse"], scorer="s2")
+    assert again[0]["metrics"] == {"sse": 1.0}
+    assert finished(again) == finished(first)
+
+
+def test_a_timeout_is_tried_again_with_more_time_only(tmp_path, data):
+    short = {**LIMITS, "cell_seconds": 1.0}
+    first = run(tmp_path, data, block("sleep"), limits=short)
+    assert finished(run(tmp_path, data, block("sleep"), limits=short)) == finished(first)
+    longer = run(tmp_path, data, block("sleep"), limits={**LIMITS, "cell_seconds": 1.5})
+    assert finished(longer)[0] > finished(first)[0]
+
+
+def test_an_error_is_tried_again(tmp_path, data):
+    first = run(tmp_path, data, block("raise"))
+    assert finished(run(tmp_path, data, block("raise")))[0] > finished(first)[0]
+
+
+def test_over_memory_is_another_attempt_and_in_the_last_one_a_row(tmp_path, data):
+    tight = {**LIMITS, "cell_memory_mb": 600.0}
+    with pytest.raises(TryAgain, match=r"over the limit of 600 MB .* the next attempt asks for more"):
+        run(tmp_path, data, block("ok", "memory"), limits=tight, last_attempt=False)
+    kept = find_cells(path_of(tmp_path, block()))
+    assert [entry.record["params"]["how"] for entry in kept.values()] == ["ok"]
+    rows = run(tmp_path, data, block("ok", "memory"), limits=tight)
+    assert finished(rows)[:1] == [entry.record["finished"] for entry in kept.values()]
+    assert rows[1]["status"] == "error"
+
+
+def test_a_damaged_output_costs_only_the_cells_that_are_damaged(tmp_path, data, capsys):
+    asked = block("ok", "global", "ever new")
+    first = run(tmp_path, data, asked)
+    path = path_of(tmp_path, asked)
+    entries = read_pack(path)
+    whole = bytearray(path.read_bytes())
+    whole[entries[1].offset + entries[1].length // 2] ^= 1
+    path.write_bytes(whole)
+    second = run(tmp_path, data, asked)
+    assert [a == b for a, b in zip(finished(first), finished(second), strict=True)] == [True, False, True]
+    assert "do not verify; it is fitted again" in capsys.readouterr().err
+    # Cut off, as after a crash of the machine: what is whole is kept.
+    path.write_bytes(path.read_bytes()[: read_pack(path)[2].offset + 3])
+    third = run(tmp_path, data, asked)
+    assert [a == b for a, b in zip(finished(second), finished(third), strict=True)] == [True, True, False]
+    # Set aside by a reader.
+    path.rename(path.with_name("k3.cells.damaged"))
+    assert run(tmp_path, data, asked) == third
+    assert [p.name for p in path.parent.iterdir()] == ["k3.cells"]
+
+
+def test_a_job_killed_between_cells_goes_on(tmp_path, data):
+    asked = block("ok", "global", "sleep")
+    working = path_of(tmp_path, asked).with_name(".k3.cells.working")
+    pid = os.fork()
+    if pid == 0:
+        run(tmp_path, data, asked)
+        os._exit(0)
+    for _ in range(600):
+        if len(salvage(working)) == 2:
+            break
+        time.sleep(0.1)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    before = [entry.record for entry in salvage(working).values()]
+    assert run(tmp_path, data, block("ok", "global", "skip"))[:2] == before
+    assert not working.exists()
+
+
+def test_a_working_file_of_old_code_is_no_hindrance(tmp_path, data):
+    path = path_of(tmp_path, block())
+    file = WorkingFile(path.with_name(".k3.cells.working"))
+    file.add({"key": "old", "status": "ok", "fingerprint": "f0"}, np.arange(3))
+    file.close()
+    assert [row["status"] for row in run(tmp_path, data, block("ok"))] == ["ok"]
+    assert len(salvage(path)) == 1
+
+
+SCRIPT = """
+import sys
+from sklearn.cluster import KMeans
+from fairclust.pipeline.blocks import Block, Grid
+from fairclust.pipeline.fit_block import run_block
+
+print("once")
+KMeans(2, n_init=1).fit([[float(i)] for i in range(1000)])
+folder = Path(sys.argv[1])
+run_block(
+    Block("toy", "kmeans", 3, (Grid({"n_init": 2}, {}, (0,)),)),
+    class_path="fairclust.methods.kmeans.KMeans", fingerprint="f", data=folder / "data", graph=None,
+    output=folder / "k3.cells", elsewhere=[], limits={"cell_seconds": 100, "cell_memory_mb": 4000},
+    metrics=["sse"], score_options={}, scorer="s", threads=1,
+)
+"""
+
+
+def test_a_script_with_threads_and_without_a_guard_can_fit(tmp_path, data):
+    """Snakemake's scripts have no guard, and a child forked beside OpenMP's threads would wait for ever."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, script, tmp_path],
+        env={**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=True,
+    )
+    assert done.stdout == "once\n"
+    assert [entry.record["status"] for entry in read_pack(tmp_path / "k3.cells")] == ["ok"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there are fits forked")
+def test_the_process_of_a_job_has_no_threads():
+    """So that its fits are forked, which spares them the imports."""
+    code = (
+        "import fairclust.pipeline.fit_block, fairclust.base, fairclust.metrics.table, fairclust.pipeline.scores\n"
+        "from fairclust.pipeline.fit_process import _has_threads\n"
+        "print(_has_threads())"
+    )
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=alone, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_a_skipped_dataset_gives_skipped_rows_and_later_has_a_result(tmp_path, data):
+    write_skipped(tmp_path / "none", "toy", "no network")
+    rows = run(tmp_path, tmp_path / "none", block("ok", seeds=[0, 1]))
+    assert [(row["status"], row["reason"], row["seed"]) for row in rows] == [
+        ("skipped", "no network", 0),
+        ("skipped", "no network", 1),
+    ]
+    assert [row["status"] for row in run(tmp_path, data, block("ok", seeds=[0, 1]))] == ["ok", "ok"]
+
+
+def test_results_do_not_depend_on_the_order_of_cells(tmp_path, data):
+    # "global" draws from NumPy's global generator, as some methods do in spite of their random_state.
+    forward = run(tmp_path / "a", data, block("global", seeds=[0, 1]))
+    backward = run(tmp_path / "b", data, block("global", seeds=[1, 0]))
+    assert forward[0]["metrics"] != forward[1]["metrics"]
+    assert [row["metrics"] for row in forward] == [row["metrics"] for row in backward[::-1]]
+
+
+def test_a_damaged_data_folder_says_so(tmp_path, data):
+    (data / "X.npy").write_bytes(b"")
+    with pytest.raises((DatasetError, RuntimeError), match="X.npy|died|damaged"):
+        rows = run(tmp_path, data, block("ok"))
+        assert {row["status"] for row in rows} == {"error"}
+        raise RuntimeError(rows[0]["reason"])
+
+
+def test_a_fit_that_timed_out_leaves_no_process_behind(tmp_path, data):
+    run(tmp_path, data, block("child"), limits={**LIMITS, "cell_seconds": 1.0})
+    left = [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "77.25"]]
+    assert not left
+
+

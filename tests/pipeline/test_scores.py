@@ -1,0 +1,197 @@
+"""The tidy tables out of files of cells."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust.metrics.table import METRICS
+from fairclust.pipeline import scores as module
+from fairclust.pipeline.cell_store import DamagedFile, write_pack
+from fairclust.pipeline.scores import (
+    RUN_COLUMNS,
+    SCORE_COLUMNS,
+    gather_scores,
+    labels_of,
+    load_cells,
+    load_scores,
+    load_steps,
+    read_table,
+)
+from fairclust.pipeline.summary import describe, require_complete, write_summary
+
+
+def record(key="a", status="ok", *, params=None, **more):
+    found = {
+        "dataset": "toy",
+        "method": "odd",
+        "n_clusters": 3,
+        "class": "odd.Odd",
+        "fingerprint": "f",
+        "key": key,
+        "status": status,
+        "reason": "" if status == "ok" else "because",
+        "params": params or {},
+        "seed": 0,
+        "random_state": 5,
+        "wall_seconds": 1.5,
+        "cpu_seconds": 1.0,
+        "finished": 10.0,
+        **more,
+    }
+    if status == "ok":
+        found = {
+            "n_rows": 4,
+            "n_features": 2,
+            "n_groups": 2,
+            "data_hash": "d",
+            "metrics": {"sse": 2.5, "balance": 0.5, "clustering_error": 0.25, "ncut": None},
+            "counts": {"f": [1, 1], "m": [2, 0]},
+            "estimator": {"n_iter_": 7, "converged_": True, "nll_": 3.5},
+            "history": [{"step": 0, "objective": 9.0}, {"step": 1, "objective": 8.0, "extra": 1.0}],
+            "warnings": ["one", "two"],
+            "threads": 1,
+            **found,
+        }
+    return found
+
+
+@pytest.fixture
+def packs(tmp_path):
+    """Two blocks: fitted cells, and those of a skipped data set."""
+    fitted, skipped = tmp_path / "one.cells", tmp_path / "two.cells"
+    labels = np.array([0, 1, 2, 0])
+    cells = [record("a", params={"lam": 2}), record("b", "error", params={"lam": 3}), record("gone")]
+    write_pack(fitted, [(cell, labels if cell["status"] == "ok" else None) for cell in cells], 2)
+    plain = {name: value for name, value in record(None, "skipped").items() if "seconds" not in name}
+    plain.pop("finished")
+    write_pack(skipped, [({**plain, "dataset": "far"}, None)], 1)
+    return [fitted, skipped]
+
+
+def test_a_row_for_every_cell_that_is_asked_for(packs):
+    cells = load_cells(packs)
+    assert cells[["dataset", "status", "lam"]].values.tolist()[:2] == [["toy", "ok", 2.0], ["toy", "error", 3.0]]
+    assert cells.status.tolist() == ["ok", "error", "skipped"]
+    ok = cells.iloc[0]
+    assert (ok.sse, ok.balance, ok.accuracy, ok.nll, ok.objective, ok.n_iter) == (2.5, 0.5, 0.75, 3.5, 8.0, 7)
+    assert json.loads(ok.counts) == {"f": [1, 1], "m": [2, 0]}
+    assert ok.params == '{"lam": 2.0}'
+    assert ok.warnings == "one; two"
+    assert ok.seconds == 1.5
+    assert cells.loc[1:, [*METRICS, "accuracy", "nll", "objective"]].isna().all(axis=None)
+    assert pd.isna(ok.ncut) and pd.isna(ok.soft_delta)
+    assert cells.pack.tolist() == [str(packs[0]), str(packs[0]), str(packs[1])]
+
+
+def test_labels_of_a_cell(packs):
+    np.testing.assert_array_equal(labels_of(packs[0], "a"), [0, 1, 2, 0])
+    assert labels_of(packs[0], "b") is None
+    assert labels_of(packs[0], "nobody") is None
+
+
+def test_steps_have_whatever_a_history_holds(packs):
+    steps = load_steps(packs)
+    assert steps[["key", "step", "objective"]].values.tolist() == [["a", 0, 9.0], ["a", 1, 8.0]]
+    assert steps.extra.isna().tolist() == [True, False]
+    assert steps[["clustering", "fairness"]].isna().all(axis=None)
+    assert list(load_steps([]).columns) == module.STEP_COLUMNS
+
+
+def test_no_cells_are_an_empty_table_of_the_same_columns(packs, tmp_path):
+    assert list(load_cells([]).columns) == list(load_cells(packs).columns)
+    found = gather_scores([], tmp_path / "scores", tmp_path / "runs")
+    assert found == {"cells": 0, "by_status": {}, "missing": []}
+    assert load_scores(tmp_path / "scores.parquet").empty
+
+
+def gather(folder, packs, **more):
+    folder.mkdir(exist_ok=True)
+    return gather_scores(packs, folder / "scores", folder / "runs", **more)
+
+
+def test_gathering_gives_the_same_rows_in_four_files(tmp_path, packs):
+    lost = [record(None, "error", method="lost", reason="its job ended")]
+    found = gather(tmp_path / "g", packs, lost=lost)
+    assert found["by_status"] == {"ok": 1, "error": 2, "skipped": 1}
+    assert [(m["dataset"], m["method"], m["status"], m["reason"], m["cells"]) for m in found["missing"]] == [
+        ("toy", "odd", "error", "because", 1),
+        ("far", "odd", "skipped", "because", 1),
+        ("toy", "lost", "error", "its job ended", 1),
+    ]
+    scores, runs = (read_table(tmp_path / f"g/{name}.parquet") for name in ("scores", "runs"))
+    assert list(scores.columns) == SCORE_COLUMNS
+    assert not set(SCORE_COLUMNS) & set(RUN_COLUMNS)
+    assert set(RUN_COLUMNS) < set(runs.columns)
+    for name, frame in (("scores", scores), ("runs", runs)):
+        text = pd.read_csv(tmp_path / f"g/{name}.csv")
+        assert list(text.columns) == list(frame.columns)
+        assert len(text) == len(frame) == 4
+    joined = load_scores(tmp_path / "g/scores.parquet")
+    cells = load_cells(packs).drop(columns="pack")
+    assert set(joined.columns) == set(cells.columns)
+    pd.testing.assert_frame_equal(joined.iloc[:3][cells.columns], cells, check_dtype=False)
+
+
+def test_types_do_not_depend_on_the_values(tmp_path, packs):
+    schemas = []
+    for name, chosen in (("all", packs), ("ok", packs[:1]), ("skipped", packs[1:]), ("none", [])):
+        gather(tmp_path / name, chosen)
+        schemas.append(module.pq.read_schema(tmp_path / name / "scores.parquet"))
+    assert all(schema.equals(schemas[0]) for schema in schemas)
+
+
+def test_gathering_in_parts_gives_the_same_content(tmp_path, packs, monkeypatch):
+    many = packs * 5
+    gather(tmp_path / "whole", many)
+    largest = []
+    frame = module._frame
+
+    def watched(rows, columns):
+        largest.append(len(rows))
+        return frame(rows, columns)
+
+    monkeypatch.setattr(module, "_frame", watched)
+    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 2)
+    gather(tmp_path / "parts", iter(many))
+    assert max(largest) == 2
+    for name in ("scores.csv", "runs.csv"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    pd.testing.assert_frame_equal(*(read_table(tmp_path / n / "scores.parquet") for n in ("parts", "whole")))
+
+
+def test_the_same_cells_are_the_same_bytes_whatever_they_cost(tmp_path, packs):
+    gather(tmp_path / "a", packs)
+    cells = [record("a", params={"lam": 2}, wall_seconds=99.0, finished=1e9), record("b", "error", params={"lam": 3})]
+    write_pack(packs[0], [(cell, None) for cell in cells], 2)
+    gather(tmp_path / "b", packs)
+    for name in ("scores.csv", "scores.parquet"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    assert (tmp_path / "a/runs.csv").read_bytes() != (tmp_path / "b/runs.csv").read_bytes()
+
+
+def test_damage_is_no_content(tmp_path, packs):
+    gather(tmp_path / "g", packs)
+    path = tmp_path / "g/scores.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-30])
+    with pytest.raises(ValueError, match=r"scores\.parquet is damaged .* Fix: delete it and run again"):
+        read_table(path)
+    packs[0].write_bytes(packs[0].read_bytes()[:-3])
+    before = (tmp_path / "g/runs.csv").read_bytes()
+    with pytest.raises(DamagedFile, match="run the same command again"):
+        gather(tmp_path / "g", packs)
+    # What was there is still there, and nothing half is beside it.
+    assert (tmp_path / "g/runs.csv").read_bytes() == before
+    assert not list(tmp_path.rglob("*.tmp"))
+
+
+def test_the_summary_says_what_is_missing_and_strict_raises(tmp_path, packs):
+    found = gather(tmp_path / "g", packs)
+    write_summary(found, {"digest": "x"}, tmp_path / "summary.json", tmp_path / "provenance.json")
+    lines = describe(tmp_path / "summary.json")
+    assert lines == ["3 cells: 1 error, 1 ok, 1 skipped", "  error: toy, odd (1): because", "  skipped: far, odd (1): because"]
+    with pytest.raises(RuntimeError, match=r"strict: true, and not every cell is ok\n3 cells"):
+        require_complete(tmp_path / "summary.json")
+    assert json.loads((tmp_path / "provenance.json").read_text())["config"] == {"digest": "x"}
