@@ -142,3 +142,59 @@ def test_threads_do_not_change_a_bit():
         numba.set_num_threads(before)
     for a, b in zip(*found, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("n_numeric", [0, 2])
+@pytest.mark.parametrize("sizes", [(3, 2), (4, 3, 5, 2, 6), (40, 50)])
+def test_merged_points_have_the_same_sums(n_numeric, sizes):
+    rng = np.random.default_rng(0)
+    n_samples, n_groups, n_clusters, n_levels = 3000, 3, 4, sum(sizes)
+    starts = np.cumsum(sizes) - sizes
+    levels = np.stack([rng.integers(size, size=n_samples) for size in sizes], axis=1) + starts
+    levels[rng.random(levels.shape) < 0.05] = n_levels
+    levels = levels.astype(np.int32)
+    X = rng.normal(size=(n_samples, n_numeric))
+    groups = rng.integers(n_groups, size=n_samples)
+    components = Components(
+        rng.normal(size=n_clusters),
+        rng.normal(size=(n_clusters, n_numeric)),
+        np.ones((1, 1)),
+        np.hstack([rng.normal(size=(n_clusters, n_levels)), np.zeros((n_clusters, 1))]),
+    )
+    C = rng.normal(size=(n_groups, n_clusters))
+    shift = np.zeros(n_numeric)
+    plain = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, shift, np.float64)
+    merged = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, shift, np.float64, merge=True)
+    assert merged.n_samples == plain.n_samples == n_samples
+    np.testing.assert_array_equal(merged.group_sizes, np.bincount(groups))
+    assert (merged.n_points < n_samples) == (n_numeric == 0)
+    if len(sizes) == 5:
+        assert merged.codes.shape[1] < 5
+    for a, b in zip(plain.table(components), merged.table(components), strict=True):
+        np.testing.assert_allclose(a, b)
+    for a, b in zip(plain.moments(components, C=C)[0], merged.moments(components, C=C)[0], strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+    np.testing.assert_array_equal(plain.hard_table(components), merged.hard_table(components))
+
+
+def test_more_combinations_than_an_integer_holds():
+    rng = np.random.default_rng(0)
+    levels = (rng.integers(2, size=(50, 40)) + 2 * np.arange(40)).astype(np.int32)
+    twice = np.vstack([levels, levels])
+    tiles = MixtureTiles.pack(
+        np.zeros((100, 0)), twice, 80, np.zeros(100, int), 1, np.zeros(0), np.float64, merge=True
+    )
+    assert tiles.n_points == 50
+    assert tiles.n_samples == 100
+
+
+def test_sums_over_runs_of_tiles(monkeypatch):
+    X, levels, groups, components = problem(5000, 3, 2, 4, 2, False)
+    found = []
+    for entries in (1, 10**9):
+        monkeypatch.setattr(module, "_ENTRIES_PER_BLOCK", entries)
+        found.append(
+            MixtureTiles.pack(X, levels, 5, groups, 2, np.zeros(3), np.float64).moments(components)[0]
+        )
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)

@@ -9,8 +9,10 @@ With C = 0 the second are the sufficient statistics of an E-step. With C_jk the 
 sum of psi_k over group j, they hold the derivative of that penalty by every parameter of every family, for
 d psi_ik / d z_il = psi_ik (delta_kl - psi_il). So one kernel serves all penalties on the table.
 
-Points lie in tiles (`fairclust.kernels.tiles`), in float32 unless asked otherwise; sums over tiles are
-float64.
+Points lie in tiles (`fairclust.kernels.tiles`), in float32 unless asked otherwise. Sums over tiles are
+float64 and kept for runs of tiles, 64 at most, so that their memory does not grow with the rows. Rows of
+categories that are alike can be one point with a count, and columns of categories can be joined: see
+`MixtureTiles.pack`.
 """
 
 from __future__ import annotations
@@ -23,10 +25,16 @@ from numba import njit
 from numpy.typing import DTypeLike
 
 from fairclust.kernels.assignment import _FAST, _exp
-from fairclust.kernels.tiles import TILE, TileLayout, make_layout, pack_points, run_over_tiles, sum_by_group
+from fairclust.kernels.tiles import TILE, TileLayout, make_layout, pack_points, run_over_tiles
 
 # Responsibilities up to this many bytes are kept between the two passes of a gradient, else computed again.
 _KEEP_BYTES = 1 << 27
+# Joint categories must be fewer than the points by this factor: their tables are computed anew in every pass.
+_ROWS_PER_JOINT = 8
+# Moments are summed over runs of tiles: so many at most, for they are tables of the size of the parameters.
+_MAX_BLOCKS = 64
+_MAX_BLOCK_BYTES = 1 << 26
+_ENTRIES_PER_BLOCK = 75_000
 
 
 class Components(NamedTuple):
@@ -48,9 +56,6 @@ class Components(NamedTuple):
     means: np.ndarray
     precisions: np.ndarray
     tables: np.ndarray
-
-    def astype(self, dtype: DTypeLike) -> Components:
-        return Components(*(np.ascontiguousarray(part, dtype) for part in self))
 
 
 class Moments(NamedTuple):
@@ -85,61 +90,139 @@ class Moments(NamedTuple):
         )
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _log_joint(points, codes, const, means, precisions, tables, z):  # type: ignore[no-untyped-def]
-    """z[k, i] = log(pi_k f_k(x_i)) for the points of one tile."""
-    shared = precisions.shape[0] == 1 and precisions.shape[1] == 1
-    half = z.dtype.type(0.5)
-    zero = z.dtype.type(0)
-    for k in range(z.shape[0]):
-        row = z[k]
-        for i in range(TILE):
-            row[i] = zero
-        if shared:
-            for f in range(means.shape[1]):
-                x = points[f]
-                m = means[k, f]
-                for i in range(TILE):
-                    diff = x[i] - m
-                    row[i] += diff * diff
-            scale = -half * precisions[0, 0]
-            shift = const[k]
-            for i in range(TILE):
-                row[i] = row[i] * scale + shift
-        else:
-            for f in range(means.shape[1]):
-                x = points[f]
-                m = means[k, f]
-                scale = half * precisions[k, f]
-                for i in range(TILE):
-                    diff = x[i] - m
-                    row[i] -= scale * diff * diff
-            for i in range(TILE):
-                row[i] += const[k]
-        for c in range(codes.shape[0]):
-            code = codes[c]
-            table = tables[k]
-            for i in range(TILE):
-                row[i] += table[code[i]]
+@njit(cache=True, nogil=True)
+def probabilities_by_feature(logits, edges):  # type: ignore[no-untyped-def]
+    """Softmax over the categories of each feature, and its logarithm.
+
+    The tables are small and every gradient step needs them: a dozen NumPy calls take longer than a pass over
+    some thousand points.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n_clusters, n_levels)
+    edges : ndarray of shape (n_features + 1,)
+        Where the columns of each feature begin and end.
+
+    Returns
+    -------
+    logs, shares : ndarray of shape (n_clusters, n_levels)
+    """
+    logs = np.empty_like(logits)
+    shares = np.empty_like(logits)
+    for k in range(logits.shape[0]):
+        for f in range(len(edges) - 1):
+            lo, hi = edges[f], edges[f + 1]
+            top = logits[k, lo]
+            for e in range(lo + 1, hi):
+                top = max(top, logits[k, e])
+            total = 0.0
+            for e in range(lo, hi):
+                shares[k, e] = np.exp(logits[k, e] - top)
+                total += shares[k, e]
+            log_total = top + np.log(total)
+            for e in range(lo, hi):
+                shares[k, e] /= total
+                logs[k, e] = logits[k, e] - log_total
+    return logs, shares
+
+
+@njit(cache=True, nogil=True)
+def logit_gradient(levels, shares, edges):  # type: ignore[no-untyped-def]
+    """Derivative by the logits of ``sum(levels * log(shares))``, shape (n_clusters, n_levels)."""
+    found = np.empty(levels.shape)
+    for k in range(levels.shape[0]):
+        for f in range(len(edges) - 1):
+            lo, hi = edges[f], edges[f + 1]
+            total = 0.0
+            for e in range(lo, hi):
+                total += levels[k, e]
+            for e in range(lo, hi):
+                found[k, e] = levels[k, e] - shares[k, e] * total
+    return found
+
+
+class _Parts(NamedTuple):
+    """Parameters as the kernels read them, all of the points' precision.
+
+    With r the root of half the precision, minus the exponent of a Gaussian is the sum of ``(r x - r m)^2``.
+    """
+
+    const: np.ndarray
+    means: np.ndarray
+    roots: np.ndarray
+    root_means: np.ndarray
+    tables: np.ndarray
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _softmax(z, sharpness, n, with_logsum):  # type: ignore[no-untyped-def]
-    """Turn `z` into softmax(sharpness * z), padding into zeros; the sum of logsumexp(z) at sharpness 1."""
-    n_clusters = z.shape[0]
-    top = np.empty(TILE, z.dtype)
-    total = np.empty(TILE, z.dtype)
-    one = z.dtype.type(1)
-    zero = z.dtype.type(0)
-    for i in range(TILE):
-        top[i] = z[0, i]
-        total[i] = zero
-    for k in range(1, n_clusters):
-        row = z[k]
-        for i in range(TILE):
-            top[i] = max(top[i], row[i])
+def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type: ignore[no-untyped-def]
+    """z[k, i] = log(pi_k f_k(x_i)) for the points of one tile, and the largest of each point in `top`.
+
+    Several features are added per sweep over the tile: the sweeps are bound by loads and stores of `z`.
+    """
+    n_clusters, n_features = roots.shape
+    n_columns = codes.shape[0]
     for k in range(n_clusters):
         row = z[k]
+        shift = const[k]
+        for i in range(TILE):
+            row[i] = shift
+        r = roots[k]
+        m = root_means[k]
+        f = 0
+        while f + 3 < n_features:
+            x0, x1, x2, x3 = points[f], points[f + 1], points[f + 2], points[f + 3]
+            r0, r1, r2, r3 = r[f], r[f + 1], r[f + 2], r[f + 3]
+            m0, m1, m2, m3 = m[f], m[f + 1], m[f + 2], m[f + 3]
+            for i in range(TILE):
+                d0 = r0 * x0[i] - m0
+                d1 = r1 * x1[i] - m1
+                d2 = r2 * x2[i] - m2
+                d3 = r3 * x3[i] - m3
+                row[i] -= d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
+            f += 4
+        while f < n_features:
+            x = points[f]
+            rf = r[f]
+            mf = m[f]
+            for i in range(TILE):
+                diff = rf * x[i] - mf
+                row[i] -= diff * diff
+            f += 1
+        table = tables[k]
+        c = 0
+        while c + 1 < n_columns:
+            code = codes[c]
+            other = codes[c + 1]
+            for i in range(TILE):
+                row[i] += table[code[i]] + table[other[i]]
+            c += 2
+        if c < n_columns:
+            code = codes[c]
+            for i in range(TILE):
+                row[i] += table[code[i]]
+        if k == 0:
+            for i in range(TILE):
+                top[i] = row[i]
+        else:
+            # Python's max would become a masked store, which is slow on many processors.
+            for i in range(TILE):
+                top[i] = np.maximum(top[i], row[i])
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _responsibilities(  # type: ignore[no-untyped-def]
+    points, codes, counts, n, const, roots, root_means, tables, sharpness, with_logsum, psi, top, total, mass
+):
+    """softmax(sharpness * z) of one tile in `psi`, its sums in `mass`; returns the sum of logsumexp(z)."""
+    n_clusters = psi.shape[0]
+    one = psi.dtype.type(1)
+    zero = psi.dtype.type(0)
+    _log_joint(points, codes, const, roots, root_means, tables, psi, top)
+    for i in range(TILE):
+        total[i] = zero
+    for k in range(n_clusters):
+        row = psi[k]
         for i in range(TILE):
             e = _exp(sharpness * (row[i] - top[i]))
             row[i] = e
@@ -147,113 +230,204 @@ def _softmax(z, sharpness, n, with_logsum):  # type: ignore[no-untyped-def]
     logsum = 0.0
     if with_logsum:
         for i in range(n):
-            logsum += np.float64(top[i]) + np.log(np.float64(total[i]))
+            logsum += np.float64(counts[i]) * (np.float64(top[i]) + np.log(np.float64(total[i])))
     for i in range(TILE):
         total[i] = one / total[i]
-    for i in range(n, TILE):
-        total[i] = zero
     for k in range(n_clusters):
-        row = z[k]
+        row = psi[k]
+        acc = zero
         for i in range(TILE):
-            row[i] *= total[i]
+            p = row[i] * total[i]
+            row[i] = p
+            acc += p * counts[i]
+        mass[k] = acc
     return logsum
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _table(  # type: ignore[no-untyped-def]
-    lo, hi, points, codes, count, const, means, precisions, tables, sharpness, with_logsum, kept, mass, logsum
-):
-    n_clusters = means.shape[0]
-    scratch = np.empty((n_clusters, TILE), points.dtype)
+    lo, hi, points, codes, counts, count, const, means, roots, root_means, tables, sharpness,
+    with_logsum, kept, mass, logsum,
+):  # fmt: skip
+    scratch = np.empty((len(const), TILE), points.dtype)
+    top = np.empty(TILE, points.dtype)
+    total = np.empty(TILE, points.dtype)
     for t in range(lo, hi):
         psi = kept[t] if len(kept) > 0 else scratch
-        _log_joint(points[t], codes[t], const, means, precisions, tables, psi)
-        logsum[t] = _softmax(psi, sharpness, count[t], with_logsum)
-        for k in range(n_clusters):
-            row = psi[k]
-            acc = points.dtype.type(0)
-            for i in range(TILE):
-                acc += row[i]
-            mass[t, k] = acc
+        logsum[t] = _responsibilities(
+            points[t], codes[t], counts[t], count[t], const, roots, root_means, tables, sharpness,
+            with_logsum, psi, top, total, mass[t],
+        )  # fmt: skip
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _weighted_moments(  # type: ignore[no-untyped-def]
-    lo, hi, points, codes, group, count, const, means, precisions, tables, sharpness, kept, known, alpha, C,
-    weight, first, second, levels, mass, logsum,
+    lo, hi, edges, points, codes, counts, group, count, const, means, roots, root_means, tables,
+    sharpness, kept, known, alpha, C, weight, first, second, levels, mass, logsum,
 ):  # fmt: skip
     n_clusters, n_features = means.shape
     zero = points.dtype.type(0)
     scratch = np.empty((n_clusters, TILE), points.dtype)
-    w = np.empty((n_clusters, TILE), points.dtype)
     turned = np.empty((TILE, n_clusters), points.dtype)
+    v = np.empty(TILE, points.dtype)
     pull = np.empty(TILE, points.dtype)
-    for t in range(lo, hi):
-        psi = kept[t] if len(kept) > 0 else scratch
-        if not known:
-            _log_joint(points[t], codes[t], const, means, precisions, tables, psi)
-            logsum[t] = _softmax(psi, sharpness, count[t], True)
+    top = np.empty(TILE, points.dtype)
+    total = np.empty(TILE, points.dtype)
+    nowhere = np.empty(n_clusters)
+    for b in range(lo, hi):
+        for t in range(edges[b], edges[b + 1]):
+            psi = kept[t] if len(kept) > 0 else scratch
+            if not known or len(kept) == 0:
+                logsum[t] = _responsibilities(
+                    points[t], codes[t], counts[t], count[t], const, roots, root_means, tables, sharpness,
+                    not known, psi, top, total, nowhere if known else mass[t],
+                )  # fmt: skip
+            c = C[group[t]]
+            times = counts[t]
+            for i in range(TILE):
+                pull[i] = alpha
+            for k in range(n_clusters):
+                # Penalties on the largest gap depend on one or two clusters.
+                if c[k] != zero:
+                    row = psi[k]
+                    for i in range(TILE):
+                        pull[i] -= c[k] * row[i]
             for k in range(n_clusters):
                 row = psi[k]
                 acc = zero
                 for i in range(TILE):
-                    acc += row[i]
-                mass[t, k] = acc
-        elif len(kept) == 0:
-            _log_joint(points[t], codes[t], const, means, precisions, tables, psi)
-            _softmax(psi, sharpness, count[t], False)
-        c = C[group[t]]
-        for i in range(TILE):
-            pull[i] = alpha
-        for k in range(n_clusters):
-            row = psi[k]
-            for i in range(TILE):
-                pull[i] -= c[k] * row[i]
-        for k in range(n_clusters):
-            row = psi[k]
-            v = w[k]
-            acc = zero
-            for i in range(TILE):
-                v[i] = row[i] * (c[k] + pull[i])
-                acc += v[i]
-            weight[t, k] = acc
-            for f in range(n_features):
-                x = points[t, f]
-                m = means[k, f]
-                a1 = zero
-                a2 = zero
-                for i in range(TILE):
-                    diff = x[i] - m
-                    part = v[i] * diff
-                    a1 += part
-                    a2 += part * diff
-                first[t, k, f] = a1
-                second[t, k, f] = a2
-        if codes.shape[1] > 0:
+                    w = row[i] * (c[k] + pull[i]) * times[i]
+                    v[i] = w
+                    acc += w
+                weight[b, k] += acc
+                f = 0
+                while f + 1 < n_features:
+                    x = points[t, f]
+                    y = points[t, f + 1]
+                    m = means[k, f]
+                    n = means[k, f + 1]
+                    a1 = zero
+                    a2 = zero
+                    b1 = zero
+                    b2 = zero
+                    for i in range(TILE):
+                        d = x[i] - m
+                        e = y[i] - n
+                        vd = v[i] * d
+                        ve = v[i] * e
+                        a1 += vd
+                        b1 += ve
+                        a2 += vd * d
+                        b2 += ve * e
+                    first[b, k, f] += a1
+                    second[b, k, f] += a2
+                    first[b, k, f + 1] += b1
+                    second[b, k, f + 1] += b2
+                    f += 2
+                if f < n_features:
+                    x = points[t, f]
+                    m = means[k, f]
+                    a1 = zero
+                    a2 = zero
+                    for i in range(TILE):
+                        d = x[i] - m
+                        vd = v[i] * d
+                        a1 += vd
+                        a2 += vd * d
+                    first[b, k, f] += a1
+                    second[b, k, f] += a2
+                if codes.shape[1] > 0:
+                    for i in range(TILE):
+                        turned[i, k] = v[i]
             # One row of clusters per point: the additions to a category then work on all clusters at once.
-            for k in range(n_clusters):
-                for i in range(TILE):
-                    turned[i, k] = w[k, i]
-            sums = levels[t]
-            for e in range(sums.shape[0]):
-                for k in range(n_clusters):
-                    sums[e, k] = zero
             for f in range(codes.shape[1]):
                 for i in range(count[t]):
-                    target = sums[codes[t, f, i]]
+                    target = levels[b, codes[t, f, i]]
                     source = turned[i]
                     for k in range(n_clusters):
                         target[k] += source[k]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _rows(lo, hi, points, codes, count, start, const, means, precisions, tables, out):  # type: ignore[no-untyped-def]
-    z = np.empty((means.shape[0], TILE), points.dtype)
+def _rows(lo, hi, points, codes, count, start, const, means, roots, root_means, tables, out):  # type: ignore[no-untyped-def]
+    z = np.empty((len(const), TILE), points.dtype)
+    top = np.empty(TILE, points.dtype)
     for t in range(lo, hi):
-        _log_joint(points[t], codes[t], const, means, precisions, tables, z)
+        _log_joint(points[t], codes[t], const, roots, root_means, tables, z, top)
         for i in range(count[t]):
             for k in range(z.shape[0]):
                 out[start[t] + i, k] = z[k, i]
+
+
+@njit(cache=True, nogil=True)
+def _joined(tables, members, out):  # type: ignore[no-untyped-def]
+    """Log probabilities of joint categories: the sums of those of their members."""
+    for k in range(tables.shape[0]):
+        table = tables[k]
+        for s in range(members.shape[0]):
+            acc = table[members[s, 0]]
+            for m in range(1, members.shape[1]):
+                acc += table[members[s, m]]
+            out[k, s] = acc
+
+
+@njit(cache=True, nogil=True)
+def _parted(joint, members, out):  # type: ignore[no-untyped-def]
+    """Sums of joint categories, given to each of their members."""
+    for s in range(members.shape[0]):
+        source = joint[s]
+        for m in range(members.shape[1]):
+            target = out[members[s, m]]
+            for k in range(joint.shape[1]):
+                target[k] += source[k]
+
+
+def _merged_rows(levels: np.ndarray, groups: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
+    """One row of each kind (all categories and the group alike), and how many there are of it."""
+    key = groups.astype(np.int64)
+    for column in levels.T:
+        key = np.unique(key, return_inverse=True)[1] * (n_levels + 1) + column
+    _, rows, counts = np.unique(key, return_index=True, return_counts=True)
+    return rows, counts
+
+
+def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
+    """Few columns of joint categories for many columns of categories.
+
+    The two columns with the fewest categories are joined again and again, while the joint categories that
+    occur are few next to the rows.
+
+    Returns
+    -------
+    joint : ndarray of shape (n_samples, n_joint_columns), int32
+        Numbers of joint categories, running on from column to column.
+    members : ndarray of shape (n_joint_categories + 1, width), int32
+        The categories that each is made of, filled up with `n_levels`; the last joint category has none.
+    """
+    limit = len(levels) // _ROWS_PER_JOINT
+    parts = []
+    for column in levels.T:
+        found, codes = np.unique(column, return_inverse=True)
+        parts.append((found[:, None], codes))
+    while len(parts) > 1:
+        parts.sort(key=lambda part: len(part[0]))
+        (one, first), (two, second) = parts[:2]
+        pairs, codes = np.unique(first.astype(np.int64) * len(two) + second, return_inverse=True)
+        if len(pairs) > limit:
+            break
+        parts[:2] = [(np.hstack([one[pairs // len(two)], two[pairs % len(two)]]), codes)]
+    sizes = [len(members) for members, _ in parts]
+    starts = np.cumsum(sizes) - sizes
+    width = max(members.shape[1] for members, _ in parts)
+    table = np.full((sum(sizes) + 1, width), n_levels, np.int32)
+    for (members, _), start in zip(parts, starts, strict=True):
+        table[start : start + len(members), : members.shape[1]] = members
+    joint = np.stack([codes + start for (_, codes), start in zip(parts, starts, strict=True)], axis=1)
+    return joint.astype(np.int32), table
+
+
+def _total(per_block: np.ndarray) -> np.ndarray:
+    return per_block[0] if len(per_block) == 1 else per_block.sum(axis=0)
 
 
 @dataclass
@@ -266,8 +440,12 @@ class MixtureTiles:
     n_groups, n_levels : int
         Groups; categories of all categorical features together.
     points : ndarray of shape (n_tiles, n_numeric, TILE)
-    codes : ndarray of shape (n_tiles, n_categorical, TILE), int32
-        Columns of `Components.tables`; `n_levels` for an unknown category.
+    codes : ndarray of shape (n_tiles, n_columns, TILE), int32
+        Columns of `Components.tables`, `n_levels` for an unknown category; or rows of `members`.
+    counts : ndarray of shape (n_tiles, TILE), optional
+        How many rows of the data each point stands for: by default one, and zero where a tile is padded.
+    members : ndarray of shape (n_joint_categories + 1, width), int32, optional
+        The categories of which each joint category is made, if `codes` are joint categories.
     """
 
     layout: TileLayout
@@ -275,6 +453,8 @@ class MixtureTiles:
     n_levels: int
     points: np.ndarray
     codes: np.ndarray
+    counts: np.ndarray | None = None
+    members: np.ndarray | None = None
 
     @classmethod
     def pack(
@@ -286,6 +466,8 @@ class MixtureTiles:
         n_groups: int,
         shift: np.ndarray,
         dtype: DTypeLike = np.float32,
+        *,
+        merge: bool = False,
     ) -> MixtureTiles:
         """Sort rows by group and cut them into tiles.
 
@@ -299,18 +481,51 @@ class MixtureTiles:
         shift : ndarray of shape (n_numeric,)
             Taken out of the numeric features.
         dtype : float32 or float64
+        merge : bool
+            Look for what categories have in common: rows that are alike in all of them become one point if
+            there are no numeric features, and columns are joined. Sums over the points are the same but for
+            rounding. This costs as much as some ten passes, so it is for tiles that are read more often.
         """
+        counts, members = None, None
+        if merge and levels.shape[1]:
+            if not numeric.shape[1]:
+                rows, counts = _merged_rows(levels, groups, n_levels)
+                numeric, levels, groups = numeric[rows], levels[rows], groups[rows]
+            levels, members = _joint_categories(levels, n_levels)
         layout = make_layout(groups, n_groups)
         points = pack_points(numeric, layout, shift, dtype)
         codes = pack_points(levels, layout, np.zeros(levels.shape[1], np.int32), np.int32)
-        return cls(layout, n_groups, n_levels, points, codes)
+        if counts is not None:
+            counts = pack_points(counts[:, None], layout, np.zeros(1), dtype)[:, 0]
+        return cls(layout, n_groups, n_levels, points, codes, counts, members)
 
     def __post_init__(self) -> None:
         self._kept = np.empty((0, 0, 0), self.points.dtype)
+        if self.counts is None:
+            real = np.arange(TILE) < self.layout.count[:, None]
+            self._counts = real.astype(self.points.dtype)
+        else:
+            self._counts = np.ascontiguousarray(self.counts)
+        # Groups with points, and where their tiles begin.
+        self._present, self._first = np.unique(self.layout.group, return_index=True)
+        self._sizes = self._by_group(self._counts.sum(axis=1, dtype=np.float64)[:, None])[:, 0]
+        self._last: tuple[Components, _Parts] | None = None
+        self._edges: dict[int, np.ndarray] = {}
 
     @property
     def n_samples(self) -> int:
+        """Rows of the data."""
+        return int(self._sizes.sum())
+
+    @property
+    def n_points(self) -> int:
+        """Points in the tiles: as many as rows, or fewer if rows were merged."""
         return len(self.layout.order)
+
+    @property
+    def group_sizes(self) -> np.ndarray:
+        """Rows of each group."""
+        return self._sizes
 
     def _room(self, n_clusters: int) -> np.ndarray:
         """Where responsibilities are kept from one pass to the next: nowhere, if there are too many."""
@@ -320,6 +535,46 @@ class MixtureTiles:
         if self._kept.shape != shape:
             self._kept = np.empty(shape, self.points.dtype)
         return self._kept
+
+    def _by_group(self, per_tile: np.ndarray) -> np.ndarray:
+        """Sums over the tiles of each group."""
+        found = np.zeros((self.n_groups, per_tile.shape[1]))
+        found[self._present] = np.add.reduceat(per_tile, self._first, axis=0)
+        return found
+
+    def _parts(self, components: Components) -> _Parts:
+        # The two passes of a gradient have the same components.
+        if self._last is not None and self._last[0] is components:
+            return self._last[1]
+        dtype, (const, means, precisions, tables) = self.points.dtype, components
+        # Of the means' shape, also if all components share one precision.
+        roots = np.sqrt(0.5 * precisions) + 0.0 * means
+        tables = np.ascontiguousarray(tables, dtype)
+        if self.members is not None:
+            joint = np.empty((len(tables), len(self.members)), dtype)
+            _joined(tables, self.members, joint)
+            tables = joint
+        parts = _Parts(
+            const.astype(dtype),
+            means.astype(dtype),
+            roots.astype(dtype),
+            (roots * means).astype(dtype),
+            tables,
+        )
+        self._last = components, parts
+        return parts
+
+    def _blocks(self, n_clusters: int) -> np.ndarray:
+        """Edges of runs of tiles with one sum each: they depend on the data alone, not on the threads."""
+        if n_clusters not in self._edges:
+            n_tiles = self.layout.n_tiles
+            n_columns = 2 * self.points.shape[1] + (
+                self.n_levels if self.members is None else len(self.members)
+            )
+            most = min(_MAX_BLOCKS, n_tiles, max(1, _MAX_BLOCK_BYTES // (8 * n_clusters * (n_columns + 1))))
+            wanted = min(most, max(1, self.n_points * n_clusters // _ENTRIES_PER_BLOCK))
+            self._edges[n_clusters] = np.arange(wanted + 1) * n_tiles // wanted
+        return self._edges[n_clusters]
 
     def table(
         self, components: Components, *, sharpness: float = 1.0, with_logsum: bool = True
@@ -338,28 +593,27 @@ class MixtureTiles:
         sums : ndarray of shape (n_groups, n_clusters)
             Their sums per group.
         logsum : float
-            Log-likelihood, if the sharpness is 1 and `with_logsum` is set; else of no meaning.
+            Log-likelihood, if the sharpness is 1 and `with_logsum` is set, else of no meaning.
         """
-        parts = components.astype(self.points.dtype)
-        n_clusters = len(parts.const)
+        n_clusters = len(components.const)
         mass = np.empty((self.layout.n_tiles, n_clusters))
         logsum = np.empty(self.layout.n_tiles)
-        kept = self._room(n_clusters)
         run_over_tiles(
             _table,
             self.layout.n_tiles,
-            self.n_samples * n_clusters,
+            self.n_points * n_clusters,
             self.points,
             self.codes,
+            self._counts,
             self.layout.count,
-            *parts,
+            *self._parts(components),
             self.points.dtype.type(sharpness),
             with_logsum,
-            kept,
+            self._room(n_clusters),
             mass,
             logsum,
         )
-        return sum_by_group(mass, self.layout, self.n_groups), float(logsum.sum())
+        return self._by_group(mass), float(logsum.sum()) if with_logsum else 0.0
 
     def moments(
         self,
@@ -381,8 +635,8 @@ class MixtureTiles:
         sharpness : float
             As in `table`; the weights have no factor `sharpness`.
         known : bool
-            The last pass was `table` with the same components and sharpness: its responsibilities are used
-            again where they were kept.
+            The last pass was `table` or `moments` with the same components and sharpness: its
+            responsibilities are used again where they were kept.
 
         Returns
         -------
@@ -390,27 +644,32 @@ class MixtureTiles:
             About `components.means`.
         sums : ndarray of shape (n_groups, n_clusters)
         logsum : float
-            As `table`; of no meaning if `known`.
+            As `table`; empty and zero if `known`.
         """
-        parts = components.astype(self.points.dtype)
-        n_clusters, n_features = parts.means.shape
+        n_clusters, n_features = components.means.shape
         n_tiles, dtype = self.layout.n_tiles, self.points.dtype
         C = np.zeros((self.n_groups, n_clusters)) if C is None else C
-        weight = np.empty((n_tiles, n_clusters))
-        first = np.empty((n_tiles, n_clusters, n_features))
-        second = np.empty_like(first)
+        edges = self._blocks(n_clusters)
+        n_blocks = len(edges) - 1
+        weight = np.zeros((n_blocks, n_clusters))
+        first = np.zeros((n_blocks, n_clusters, n_features))
+        second = np.zeros((n_blocks, n_clusters, n_features))
         categorical = self.codes.shape[1] > 0
-        levels = np.empty((n_tiles if categorical else 0, self.n_levels + 1, n_clusters), dtype)
-        mass, logsum = np.zeros((n_tiles, n_clusters)), np.zeros(n_tiles)
+        n_levels = self.n_levels + 1 if self.members is None else len(self.members)
+        levels = np.zeros((n_blocks if categorical else 0, n_levels, n_clusters))
+        mass = np.zeros((n_tiles, n_clusters))
+        logsum = np.zeros(n_tiles)
         run_over_tiles(
             _weighted_moments,
-            n_tiles,
-            self.n_samples * n_clusters,
+            n_blocks,
+            self.n_points * n_clusters,
+            edges,
             self.points,
             self.codes,
+            self._counts,
             self.layout.group,
             self.layout.count,
-            *parts,
+            *self._parts(components),
             dtype.type(sharpness),
             self._room(n_clusters),
             known,
@@ -423,22 +682,38 @@ class MixtureTiles:
             mass,
             logsum,
         )
-        found = Moments(
-            weight.sum(axis=0),
-            first.sum(axis=0),
-            second.sum(axis=0),
-            levels.sum(axis=0, dtype=np.float64)[:-1].T
-            if categorical
-            else np.zeros((n_clusters, self.n_levels)),
-        )
-        return found, sum_by_group(mass, self.layout, self.n_groups), float(logsum.sum())
+        by_level = np.zeros((self.n_levels + 1, n_clusters))
+        if categorical and self.members is not None:
+            _parted(_total(levels), self.members, by_level)
+        elif categorical:
+            by_level = _total(levels)
+        found = Moments(_total(weight), _total(first), _total(second), by_level[:-1].T)
+        if known:
+            return found, mass[:0], 0.0
+        return found, self._by_group(mass), float(logsum.sum())
 
     def log_joint(self, components: Components) -> np.ndarray:
-        """``log(pi_k f_k(x_i))``, shape (n_samples, n_clusters), rows in the order of `layout.order`."""
-        parts = components.astype(self.points.dtype)
-        out = np.empty((self.n_samples, len(parts.const)), self.points.dtype)
+        """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters), points in the order of `layout.order`."""
+        out = np.empty((self.n_points, len(components.const)), self.points.dtype)
         layout = self.layout
         run_over_tiles(
-            _rows, layout.n_tiles, out.size, self.points, self.codes, layout.count, layout.start, *parts, out
+            _rows,
+            layout.n_tiles,
+            out.size,
+            self.points,
+            self.codes,
+            layout.count,
+            layout.start,
+            *self._parts(components),
+            out,
         )
         return out
+
+    def hard_table(self, components: Components) -> np.ndarray:
+        """Rows of which each component is the most probable, per group: shape (n_groups, n_clusters)."""
+        labels = self.log_joint(components).argmax(axis=1)
+        real = np.arange(TILE) < self.layout.count[:, None]
+        groups = np.repeat(self.layout.group, self.layout.count)
+        n_clusters = len(components.const)
+        found = np.bincount(groups * n_clusters + labels, self._counts[real], self.n_groups * n_clusters)
+        return found.reshape(self.n_groups, n_clusters)

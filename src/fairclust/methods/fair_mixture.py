@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 from scipy.special import logsumexp, softmax
-from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, FairClusterer, initial_centers
+from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, FairClusterer
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.metrics import contingency, delta
 from fairclust.solvers.group_gap import Penalty, paper_penalty, program_penalty, smooth_penalty
 from fairclust.solvers.mixture import Family, Mixture
+from fairclust.solvers.mixture_calibration import calibrated
 from fairclust.solvers.mixture_fit import (
     Batches,
     Expectation,
@@ -34,55 +32,21 @@ from fairclust.solvers.mixture_fit import (
     fair_em,
     plain_em,
 )
+from fairclust.solvers.mixture_rows import (
+    Rows,
+    as_index,
+    blocks,
+    count_of,
+    draw,
+    endless_batches,
+    find_columns,
+    in_batches,
+    mean_and_variance,
+)
+from fairclust.solvers.mixture_start import start_mixture
 
 _DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
-_BLOCK_ROWS = 1 << 17
-# Rows for k-means, and per group at least this many for Delta.
-_START_ROWS = 200_000
-_LEAST_PER_GROUP = 50
-_TEMPERATURES = (0.3, 0.1, 0.03, 0.01)
-_WARM_TOL = 1e-5
 _AMOUNT = [None, Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
-_MOST_CATEGORIES = 65_536
-
-
-class _Split(NamedTuple):
-    """Columns of X by kind, and the categories of the categorical ones."""
-
-    numeric: np.ndarray
-    categorical: np.ndarray
-    sizes: tuple[int, ...]
-
-    def levels(self, X: np.ndarray) -> np.ndarray:
-        """Columns of the table of all categories; the one past its end where a code was not seen in fit."""
-        sizes = np.array(self.sizes, int)
-        codes = X[:, self.categorical]
-        known = (codes >= 0) & (codes < sizes) & (codes == np.floor(codes))
-        starts = np.cumsum(sizes) - sizes
-        return np.where(known, np.where(known, codes, 0) + starts, sizes.sum()).astype(np.int32)
-
-
-class _Rows(NamedTuple):
-    """What is learned from: a matrix, maybe mapped from disk, its groups, and how to cut it into tiles."""
-
-    X: np.ndarray
-    codes: np.ndarray
-    n_groups: int
-    split: _Split
-    shift: np.ndarray
-    precision: str
-
-    def tiles(self, rows: np.ndarray | slice = slice(None)) -> MixtureTiles:
-        X, split = self.X[rows], self.split
-        return MixtureTiles.pack(
-            X if not len(split.categorical) else np.ascontiguousarray(X[:, split.numeric]),
-            split.levels(X),
-            sum(split.sizes),
-            self.codes[rows],
-            self.n_groups,
-            self.shift,
-            {"single": np.float32, "double": np.float64}[self.precision],
-        )
 
 
 class FairMixture(FairClusterer):
@@ -170,7 +134,8 @@ class FairMixture(FairClusterer):
     -----
     A category not seen in fit tells nothing: the row is assigned by its other features. A category without
     rows gets next to no probability (1e-6 by closed-form steps). A component that dies keeps its parameters
-    and gets no points; a warning counts those that are left.
+    and gets no points; a warning counts those that are left. If all columns are categorical, rows that are
+    alike in all of them and in the group are learned from as one point with a count.
 
     References
     ----------
@@ -270,61 +235,32 @@ class FairMixture(FairClusterer):
         check_is_fitted(self)
         return validate_data(self, self._encoded(X), dtype=[np.float64, np.float32], order="C", reset=False)
 
-    def _columns(self, X: np.ndarray) -> _Split:
-        """Which columns are categorical, and how many categories they have."""
-        chosen = set(self.categories_)
-        names = list(getattr(self, "feature_names_in_", []))
-        for column in [] if self.categorical_features is None else self.categorical_features:
-            if isinstance(column, str):
-                if column not in names:
-                    raise ValueError(f"categorical_features names {column!r}, which is no column of X")
-                chosen.add(names.index(column))
-            elif isinstance(column, (bool, np.bool_)) or not isinstance(column, Integral):
-                raise ValueError(f"categorical_features takes indices or names of columns, found {column!r}")
-            elif not 0 <= int(column) < X.shape[1]:
-                raise ValueError(f"categorical_features has {column}, X has {X.shape[1]} columns")
-            else:
-                chosen.add(int(column))
-        categorical = np.array(sorted(chosen), int)
-        sizes = []
-        for i in categorical:
-            if i in self.categories_:
-                sizes.append(len(self.categories_[i]))
-                continue
-            low, high = X[:, i].min(), X[:, i].max()
-            if low < 0 or high >= _MOST_CATEGORIES or (X[:, i] != np.floor(X[:, i])).any():
-                raise ValueError(
-                    f"column {i} is in categorical_features and must hold integer codes from 0 on, below "
-                    f"{_MOST_CATEGORIES}; found values from {low:g} to {high:g}"
-                )
-            sizes.append(int(high) + 1)
-        numeric = np.setdiff1d(np.arange(X.shape[1]), categorical)
-        return _Split(numeric, categorical, tuple(sizes))
-
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
-        self._split = self._columns(X)
-        chosen = _drawn(codes, self.subsample, rng)
+        names = list(getattr(self, "feature_names_in_", []))
+        self._columns = find_columns(X, self.categorical_features, names, self.categories_)
+        chosen = draw(codes, self.subsample, rng)
         if chosen is None:
             learned, learned_codes = X, codes
         else:
             learned, learned_codes = X[chosen], codes[chosen]
         if len(learned) < self.n_clusters:
             raise ValueError(f"subsample leaves {len(learned)} rows for n_clusters={self.n_clusters}")
-        self._shift, variance = _mean_and_variance(learned, self._split.numeric)
-        rows = _Rows(learned, learned_codes, len(self.groups_), self._split, self._shift, self.precision)
+        self._shift, variance = mean_and_variance(learned, self._columns.numeric)
+        rows = Rows(learned, learned_codes, len(self.groups_), self._columns, self._shift, self.precision)
         sample = self.batch_size if self.fairness_sample is None else self.fairness_sample
-        tiles = rows.tiles(_as_index(_drawn(learned_codes, sample, rng)))
-        sizes = np.bincount(tiles.layout.group, tiles.layout.count, len(self.groups_))
+        tiles = rows.tiles(as_index(draw(learned_codes, sample, rng)), merge=True)
+        sizes = tiles.group_sizes
         family = self._family(variance)
 
         best: tuple[float, Mixture, Trace] | None = None
         for attempt in range(self.n_init):
-            start = self._start(rows, tiles, family, attempt, rng)
+            warm = (isinstance(self.init, str) and self.init == "em") != (attempt % 2 == 1)
+            start = start_mixture(rows, tiles, family, self.n_clusters, self.init, warm, rng)
             mixture, trace = self._learn(rows, tiles, sizes, start, rng)
             value = 0.0
             if self.n_init > 1:
-                hard = _hard_table(tiles, mixture, 0.0)
+                hard = tiles.hard_table(mixture.components())
                 value = tiles.table(mixture.components())[1] / -tiles.n_samples + self.lam * delta(hard)
             if best is None or value < best[0]:
                 best = (value, mixture, trace)
@@ -334,7 +270,7 @@ class FairMixture(FairClusterer):
         self.n_iter_ = max(1, int(trace.history[-1]["step"]))
         self._offset = np.zeros(self.n_clusters)
         if self.calibrate and len(sizes) > 1 and self.n_clusters > 1:
-            self._offset = _calibrated(tiles, sizes, self._mixture)
+            self._offset = calibrated(tiles, sizes, self._mixture)
         self._expose(rows)
         self.labels_ = self._labels(X)
         counts = contingency(self.labels_, codes, self.n_clusters, len(self.groups_))
@@ -354,43 +290,15 @@ class FairMixture(FairClusterer):
         floor = 0.5 * np.log(self.min_variance * scale)
         return Family(
             shared,
-            len(self._split.numeric),
-            self._split.sizes,
-            np.full((1, 1) if shared else (len(self._split.numeric),), floor),
+            len(self._columns.numeric),
+            self._columns.sizes,
+            np.full((1, 1) if shared else (len(self._columns.numeric),), floor),
             by_precision=self.objective == "program" and self.lam > 0,
         )
 
-    def _start(
-        self, rows: _Rows, tiles: MixtureTiles, family: Family, attempt: int, rng: np.random.RandomState
-    ) -> Mixture:
-        """Parameters to start from; plain EM looks at the rows in `tiles`."""
-        K, n_numeric = self.n_clusters, family.n_numeric
-        means, logits = np.zeros((K, 0)), rng.uniform(size=(K, family.n_levels))
-        if n_numeric:
-            some = _as_index(_at_most(len(rows.X), max(_START_ROWS, K), rng))
-            points = np.ascontiguousarray(rows.X[some][:, rows.split.numeric])
-            if isinstance(self.init, str):
-                centers = initial_centers(points, K, "k-means++", rng).astype(points.dtype)
-                centers = cluster.KMeans(K, init=centers, n_init=1).fit(points).cluster_centers_
-            else:
-                centers = initial_centers(points, K, self.init, rng)
-            means, logits = centers - self._shift, np.zeros_like(logits)
-        log_sd = np.zeros((1, 1) if family.shared else (K, n_numeric))
-        mixture = Mixture(family, np.zeros(K), means, np.maximum(log_sd, family.min_log_sd), logits)
-        warm = isinstance(self.init, str) and self.init == "em"
-        if warm == (attempt % 2 == 1):
-            return mixture
-        if not n_numeric:
-            return plain_em(FullData(tiles), mixture, max_iter=200, tol=_WARM_TOL)[0]
-        # A mixture that has seen the categories may have split by them, and by the group, for good.
-        bare = Mixture(replace(family, sizes=()), mixture.eta, means, mixture.log_sd, np.zeros((K, 0)))
-        numeric = MixtureTiles(tiles.layout, tiles.n_groups, 0, tiles.points, tiles.codes[:, :0])
-        bare = plain_em(FullData(numeric), bare, max_iter=200, tol=_WARM_TOL)[0]
-        return Mixture(family, bare.eta, bare.means, bare.log_sd, logits)
-
     def _learn(
         self,
-        rows: _Rows,
+        rows: Rows,
         tiles: MixtureTiles,
         sizes: np.ndarray,
         start: Mixture,
@@ -399,8 +307,8 @@ class FairMixture(FairClusterer):
         max_iter, rate = _DEFAULTS[self.solver]
         max_iter = self.max_iter or max_iter
         rate = self.learning_rate or rate
-        batch = None if self.batch_size is None else _count(self.batch_size, len(rows.X))
-        load, n_batches = _in_batches(rows, batch)
+        batch = None if self.batch_size is None else count_of(self.batch_size, len(rows.X))
+        load, n_batches = in_batches(rows, batch)
         in_full = n_batches == 1 and tiles.n_samples == len(rows.X)
         expect: Expectation
         if in_full:
@@ -411,7 +319,7 @@ class FairMixture(FairClusterer):
             expect = Batches(load, n_batches, rng)
         fair = FairPart(tiles, sizes, self._penalty(sizes))
         if self.solver == "gd":
-            batches = None if in_full else _endless(load, n_batches, rng)
+            batches = None if in_full else endless_batches(load, n_batches, rng)
             mixture, trace = ascend(batches, fair, start, max_iter=max_iter, learning_rate=rate, tol=self.tol)
         elif self.lam == 0:
             mixture, trace = plain_em(expect, start, max_iter=max_iter, tol=self.tol, patience=n_batches)
@@ -438,26 +346,26 @@ class FairMixture(FairClusterer):
             return program_penalty(self.lam, sizes)
         return {"paper": paper_penalty, "smooth": smooth_penalty}[self.objective](self.lam)
 
-    def _expose(self, rows: _Rows) -> None:
+    def _expose(self, rows: Rows) -> None:
         """Public attributes, from the parameters and one more pass over the rows learned from."""
-        mixture, split = self._mixture, self._split
+        mixture, columns = self._mixture, self._columns
         self.weights_ = np.exp(mixture.log_weights)
         self.means_ = mixture.means + self._shift
         self.variances_ = np.exp(2 * np.broadcast_to(mixture.log_sd, mixture.means.shape))
-        ends = np.cumsum(split.sizes)[:-1].astype(int)
-        by_column = np.split(np.exp(mixture.log_probabilities), ends, axis=1) if split.sizes else []
+        ends = np.cumsum(columns.sizes)[:-1].astype(int)
+        by_column = np.split(np.exp(mixture.log_probabilities), ends, axis=1) if columns.sizes else []
         self.probabilities_ = by_column
-        self.cluster_centers_ = np.empty((self.n_clusters, len(split.numeric) + len(split.categorical)))
-        self.cluster_centers_[:, split.numeric] = self.means_
-        for i, table in zip(split.categorical, by_column, strict=True):
+        self.cluster_centers_ = np.empty((self.n_clusters, len(columns.numeric) + len(columns.categorical)))
+        self.cluster_centers_[:, columns.numeric] = self.means_
+        for i, table in zip(columns.categorical, by_column, strict=True):
             self.cluster_centers_[:, i] = table.argmax(axis=1)
         components, loglik, sums = mixture.components(), 0.0, np.zeros((rows.n_groups, self.n_clusters))
-        for block in _blocks(len(rows.X)):
+        for block in blocks(len(rows.X)):
             by_group, logsum = rows.tiles(block).table(components)
             sums, loglik = sums + by_group, loglik + logsum
         self.nll_ = -loglik / len(rows.X)
         self.soft_delta_ = float(delta(sums))
-        two_means = self.n_clusters > 1 and len(split.numeric)
+        two_means = self.n_clusters > 1 and len(columns.numeric)
         self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
 
     def _log_joint(
@@ -465,8 +373,8 @@ class FairMixture(FairClusterer):
     ) -> Iterator[tuple[slice, np.ndarray]]:
         components = self._mixture.components(offset)
         nobody = np.zeros(len(X), np.int32)
-        rows = _Rows(X, nobody, 1, self._split, self._shift, self.precision)
-        for block in _blocks(len(X)):
+        rows = Rows(X, nobody, 1, self._columns, self._shift, self.precision)
+        for block in blocks(len(X)):
             yield block, rows.tiles(block).log_joint(components)
 
     def _labels(self, X: np.ndarray) -> np.ndarray:
@@ -523,93 +431,3 @@ class FairMixture(FairClusterer):
         for block, z in self._log_joint(X):
             found[block] = logsumexp(z.astype(float), axis=1)
         return found
-
-
-def _count(amount: float, n: int) -> int:
-    return min(n, max(1, int(amount) if isinstance(amount, Integral) else round(amount * n)))
-
-
-def _drawn(codes: np.ndarray, amount: float | None, rng: np.random.RandomState) -> np.ndarray | None:
-    """Rows of a sample with the data's group shares, but enough of every group; None for all rows."""
-    if amount is None or _count(amount, len(codes)) == len(codes):
-        return None
-    share = _count(amount, len(codes)) / len(codes)
-    found = []
-    for group in range(codes.max() + 1):
-        members = np.flatnonzero(codes == group)
-        n = min(len(members), max(_LEAST_PER_GROUP, round(share * len(members))))
-        found.append(rng.choice(members, n, replace=False))
-    return np.sort(np.concatenate(found))
-
-
-def _at_most(n: int, limit: int, rng: np.random.RandomState) -> np.ndarray | None:
-    return None if n <= limit else np.sort(rng.choice(n, limit, replace=False))
-
-
-def _as_index(rows: np.ndarray | None) -> np.ndarray | slice:
-    return slice(None) if rows is None else rows
-
-
-def _blocks(n: int, size: int = _BLOCK_ROWS) -> list[slice]:
-    return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
-
-
-def _mean_and_variance(X: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of some columns, in blocks: a memory map is never read as a whole. A constant column has variance 0."""
-    n = len(X)
-    mean = sum(X[block][:, columns].sum(axis=0, dtype=float) for block in _blocks(n)) / n
-    squares = sum((np.square(X[block][:, columns] - mean)).sum(axis=0, dtype=float) for block in _blocks(n))
-    constant = np.all([(X[block][:, columns] == X[0, columns]).all(axis=0) for block in _blocks(n)], axis=0)
-    return mean, np.where(constant, 0.0, squares / n)
-
-
-def _in_batches(rows: _Rows, batch: int | None) -> tuple[Callable[[int], MixtureTiles], int]:
-    """Contiguous batches of about equal size: read in one go from disk."""
-    n = len(rows.X)
-    n_batches = 1 if batch is None else -(-n // batch)
-    edges = np.linspace(0, n, n_batches + 1).astype(int)
-    return (lambda b: rows.tiles(slice(edges[b], edges[b + 1]))), n_batches
-
-
-def _endless(
-    load: Callable[[int], MixtureTiles], n_batches: int, rng: np.random.RandomState
-) -> Iterator[MixtureTiles]:
-    while True:
-        yield load(int(rng.randint(n_batches)))
-
-
-def _hard_table(tiles: MixtureTiles, mixture: Mixture, offset: np.ndarray | float) -> np.ndarray:
-    """Counts of the most probable components, per group."""
-    labels = tiles.log_joint(mixture.components(offset)).argmax(axis=1)
-    codes = np.repeat(tiles.layout.group, tiles.layout.count)
-    return contingency(labels, codes, mixture.n_clusters, tiles.n_groups)
-
-
-def _calibrated(tiles: MixtureTiles, sizes: np.ndarray, mixture: Mixture) -> np.ndarray:
-    """Shifts of the log weights that make hard labels fair, found at falling temperatures.
-
-    The sum of squares of ``log(M_jk / mean_j M_jk)``: of plain gaps a component could be rid by dying. Kept
-    only if Delta of the hard labels falls and no cluster loses its last point.
-    """
-
-    def squares(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
-        components = mixture.components(offset)
-        M = tiles.table(components, sharpness=sharpness, with_logsum=False)[0] / sizes[:, None]
-        M = np.maximum(M, 1e-9)
-        mean = M.mean(axis=0)
-        logs = np.log(M / mean)
-        by_M = 2 * (logs / M - logs.mean(axis=0) / mean)
-        C = by_M / sizes[:, None]
-        moved = tiles.moments(components, alpha=0.0, C=C, sharpness=sharpness, known=True)[0]
-        return float((logs**2).sum()), sharpness * moved.weight
-
-    best = np.zeros(mixture.n_clusters)
-    table = _hard_table(tiles, mixture, best)
-    offset, least, n_nonempty = best, delta(table), (table.sum(axis=0) > 0).sum()
-    for temperature in _TEMPERATURES:
-        found = minimize(squares, offset, (1 / temperature,), "BFGS", jac=True, options={"maxiter": 50})
-        offset = found.x - found.x.mean()
-        table = _hard_table(tiles, mixture, offset)
-        if delta(table) < least and (table.sum(axis=0) > 0).sum() >= n_nonempty:
-            best, least = offset, delta(table)
-    return best

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 Penalty = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -15,6 +15,7 @@ TEMPERATURE = 0.005
 BARRIER = 0.3
 
 
+@lru_cache(maxsize=16)
 def _pairs(n_groups: int) -> np.ndarray:
     """Signed incidence of the unordered pairs of groups: shape (n_pairs, n_groups)."""
     first, second = np.triu_indices(n_groups, 1)
@@ -71,8 +72,11 @@ def smooth_delta(M: np.ndarray, temperature: float = TEMPERATURE) -> tuple[float
     gaps = pairs @ M
     soft = np.sqrt(gaps**2 + (temperature / 10) ** 2)
     means = soft.mean(axis=0) / temperature
-    by_gap = gaps / soft * softmax(means) / len(pairs)
-    return temperature * float(logsumexp(means)), pairs.T @ by_gap
+    top = means.max()
+    shares = np.exp(means - top)
+    total = shares.sum()
+    by_gap = gaps / soft * (shares / total) / len(pairs)
+    return temperature * float(top + np.log(total)), pairs.T @ by_gap
 
 
 def paper_penalty(lam: float) -> Penalty:
@@ -117,13 +121,13 @@ def program_penalty(lam: float, sizes: np.ndarray) -> Penalty:
         mean = np.maximum(share @ M, 1e-12)
         excess = share[:, None] * (M / mean - 1.0)
         worst = mean * np.abs(excess)
-        j, k = np.unravel_index(worst.argmax(), worst.shape)
+        j, k = divmod(int(worst.argmax()), n_clusters)
         gradient = np.zeros_like(M)
         by_share = -(excess[j, k] + share[j]) * share
         by_share[j] += share[j]
         gradient[:, k] = lam * np.sign(excess[j, k]) * by_share
         counts = sizes[:, None] * M
-        s, c = np.unravel_index(counts.argmin(), counts.shape)
+        s, c = divmod(int(counts.argmin()), n_clusters)
         gradient[s, c] -= 10 * share[s] * sizes[s] / (counts[s, c] + 1e-6) ** 2
         value = lam * worst[j, k] + 10 * share[s] / (counts[s, c] + 1e-6)
         return n_clusters * float(value), n_clusters * gradient
@@ -132,23 +136,26 @@ def program_penalty(lam: float, sizes: np.ndarray) -> Penalty:
 
 
 class Gaps(NamedTuple):
-    """Soft tables and what they say.
+    """A soft table and what a penalty says of it.
 
     Attributes
     ----------
     M : ndarray of shape (n_groups, n_clusters)
-    penalty, delta : float
+    penalty : float
     by_M : ndarray of shape (n_groups, n_clusters)
+        Derivative of the penalty.
     """
 
     M: np.ndarray
     penalty: float
-    delta: float
     by_M: np.ndarray
+
+    @property
+    def delta(self) -> float:
+        return delta(self.M)[0]
 
 
 def weigh(sums: np.ndarray, sizes: np.ndarray, penalty: Penalty) -> Gaps:
     """Apply a penalty to sums of responsibilities per group; `sizes` are the groups', all positive."""
     M = sums / sizes[:, None]
-    value, by_M = penalty(M)
-    return Gaps(M, value, delta(M)[0], by_M)
+    return Gaps(M, *penalty(M))

@@ -9,13 +9,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import log_softmax
 
-from fairclust.kernels.mixture import Components, Moments
+from fairclust.kernels.mixture import Components, Moments, logit_gradient, probabilities_by_feature
 
 # Shares below this are lifted to it: of a component that has died, of a category that one component lacks.
 _MIN_WEIGHT = 1e-12
 _MIN_PROBABILITY = 1e-6
+
+
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+    # SciPy's checks take longer than the arithmetic of so short a vector, in every gradient step.
+    logits = logits - logits.max()
+    return logits - np.log(np.exp(logits).sum())
 
 
 @dataclass(frozen=True)
@@ -42,11 +47,11 @@ class Family:
     by_precision: bool = False
 
     @cached_property
-    def starts(self) -> np.ndarray:
-        """First column of each categorical feature in tables of all categories."""
-        return np.concatenate(([0], np.cumsum(self.sizes)[:-1])).astype(int)
+    def edges(self) -> np.ndarray:
+        """Where the columns of each categorical feature begin and end in tables of all categories."""
+        return np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
 
-    @property
+    @cached_property
     def n_levels(self) -> int:
         return int(sum(self.sizes))
 
@@ -54,12 +59,7 @@ class Family:
         """Sums over the categories of each feature, spread to the columns of all its categories."""
         if not self.sizes:
             return levels
-        return np.repeat(np.add.reduceat(levels, self.starts, axis=1), self.sizes, axis=1)
-
-    def log_probabilities(self, logits: np.ndarray) -> np.ndarray:
-        """Log softmax over the categories of each feature."""
-        blocks = np.split(logits, self.starts[1:], axis=1) if self.sizes else [logits]
-        return np.concatenate([log_softmax(b, axis=1) if b.size else b for b in blocks], axis=1)
+        return np.repeat(np.add.reduceat(levels, self.edges[:-1], axis=1), self.sizes, axis=1)
 
 
 @dataclass(frozen=True)
@@ -90,26 +90,37 @@ class Mixture:
 
     @cached_property
     def log_weights(self) -> np.ndarray:
-        return log_softmax(self.eta)
+        return _log_softmax(self.eta)
 
     @cached_property
+    def _probabilities(self) -> tuple[np.ndarray, np.ndarray]:
+        return probabilities_by_feature(np.ascontiguousarray(self.logits, float), self.family.edges)
+
+    @property
     def log_probabilities(self) -> np.ndarray:
-        return self.family.log_probabilities(self.logits)
+        return self._probabilities[0]
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        return self._probabilities[1]
 
     def log_constants(self) -> np.ndarray:
         """Log weights, less the logs of the normalising constants of the Gaussians: shape (n_clusters,)."""
-        sd = np.broadcast_to(self.log_sd, self.means.shape)
-        return self.log_weights - sd.sum(axis=1) - 0.5 * np.log(2 * np.pi) * self.means.shape[1]
+        n_numeric = self.means.shape[1]
+        sd = n_numeric * self.log_sd[0, 0] if self.family.shared else self.log_sd.sum(axis=1)
+        return self.log_weights - (sd + 0.5 * np.log(2 * np.pi) * n_numeric)
 
     def components(self, offset: np.ndarray | float = 0.0) -> Components:
         """What the kernels read; `offset` is added to the log weights."""
-        unknown = np.zeros((self.n_clusters, 1))
-        return Components(
-            self.log_constants() + offset,
-            self.means,
-            np.exp(-2 * self.log_sd),
-            np.hstack([self.log_probabilities, unknown]),
-        )
+        if np.ndim(offset) == 0 and offset == 0.0:
+            return self._components
+        return self._components._replace(const=self._components.const + offset)
+
+    @cached_property
+    def _components(self) -> Components:
+        tables = np.zeros((self.n_clusters, self.family.n_levels + 1))
+        tables[:, :-1] = self.log_probabilities
+        return Components(self.log_constants(), self.means, np.exp(-2 * self.log_sd), tables)
 
     def vector(self) -> np.ndarray:
         """All parameters in one vector."""
@@ -118,18 +129,18 @@ class Mixture:
 
     def at(self, vector: np.ndarray) -> Mixture:
         """The mixture of a vector of parameters, standard deviations lifted to their bound."""
-        shapes = [part.shape for part in (self.eta, self.means, self.log_sd, self.logits)]
-        cuts = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-        eta, means, log_sd, logits = (
-            part.reshape(shape) for part, shape in zip(np.split(vector, cuts), shapes, strict=True)
-        )
+        parts, begin = [], 0
+        for like in (self.eta, self.means, self.log_sd, self.logits):
+            parts.append(vector[begin : begin + like.size].reshape(like.shape))
+            begin += like.size
+        eta, means, log_sd, logits = parts
         if self.family.by_precision:
             log_sd = -np.log(np.maximum(log_sd, 1e-12))
         return Mixture(self.family, eta, means, np.maximum(log_sd, self.family.min_log_sd), logits)
 
     def spread(self, moments: Moments) -> np.ndarray:
         """Weighted squares about the means in units of the variances, shape as `means`."""
-        return moments.second * np.exp(-2 * np.broadcast_to(self.log_sd, self.means.shape))
+        return moments.second * np.exp(-2 * self.log_sd)
 
     def value(self, moments: Moments) -> float:
         """Sum of ``w_ik log(pi_k f_k(x_i))`` for moments about these means."""
@@ -139,14 +150,15 @@ class Mixture:
     def gradient(self, moments: Moments) -> np.ndarray:
         """Derivative of `value` by the parameters, as a vector; moments about these means."""
         weight = moments.weight[:, None]
-        sd = np.broadcast_to(self.log_sd, self.means.shape)
         by_sd = self.spread(moments) - weight
         if self.family.by_precision:
-            by_sd = -by_sd * np.exp(sd)
-        by_logits = moments.levels - np.exp(self.log_probabilities) * self.family.sums(moments.levels)
+            by_sd = -by_sd * np.exp(self.log_sd)
+        by_logits = logit_gradient(
+            np.ascontiguousarray(moments.levels), self.probabilities, self.family.edges
+        )
         parts = [
             moments.weight - np.exp(self.log_weights) * moments.weight.sum(),
-            moments.first * np.exp(-2 * sd),
+            moments.first * np.exp(-2 * self.log_sd),
             by_sd.sum(keepdims=True) if self.family.shared else by_sd,
             by_logits,
         ]
@@ -171,9 +183,7 @@ class Mixture:
             else:
                 log_sd = np.where(alive[:, None], 0.5 * np.log(about / per), self.log_sd)
         totals = self.family.sums(moments.levels)
-        shares = np.where(
-            totals > 0, moments.levels / np.where(totals > 0, totals, 1.0), np.exp(self.log_probabilities)
-        )
+        shares = np.where(totals > 0, moments.levels / np.where(totals > 0, totals, 1.0), self.probabilities)
         shares = np.maximum(shares, _MIN_PROBABILITY)
         return replace(
             self,

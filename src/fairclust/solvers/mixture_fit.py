@@ -34,11 +34,10 @@ class Adam:
 
     def move(self, gradient: np.ndarray) -> np.ndarray:
         self._step += 1
-        self._mean = 0.9 * self._mean + 0.1 * gradient
-        self._square = 0.999 * self._square + 0.001 * gradient**2
-        mean = self._mean / (1 - 0.9**self._step)
-        square = self._square / (1 - 0.999**self._step)
-        return self.rate * mean / (np.sqrt(square) + 1e-8)
+        self._mean += 0.1 * (gradient - self._mean)
+        self._square += 0.001 * (gradient**2 - self._square)
+        root = np.sqrt(self._square / (1 - 0.999**self._step)) + 1e-8
+        return (self.rate / (1 - 0.9**self._step)) * self._mean / root
 
 
 @dataclass
@@ -58,8 +57,12 @@ class FairPart:
     penalty: Penalty
 
     def gaps(self, mixture: Mixture) -> Gaps:
-        sums, _ = self.tiles.table(mixture.components(), with_logsum=False)
-        return weigh(sums, self.sizes, self.penalty)
+        return self.look(mixture, with_logsum=False)[0]
+
+    def look(self, mixture: Mixture, *, with_logsum: bool = True) -> tuple[Gaps, float]:
+        """The gaps, and the mean log-likelihood of these rows."""
+        sums, logsum = self.tiles.table(mixture.components(), with_logsum=with_logsum)
+        return weigh(sums, self.sizes, self.penalty), logsum / self.tiles.n_samples
 
     def pull(self, mixture: Mixture, gaps: Gaps) -> Moments:
         """Moments whose `Mixture.gradient` is that of minus the penalty; call right after `gaps`."""
@@ -84,6 +87,10 @@ class FullData:
         found, _, logsum = self.tiles.moments(mixture.components())
         n = self.tiles.n_samples
         return found.times(1 / n), logsum / n
+
+    def known(self, mixture: Mixture) -> Moments:
+        """The moments alone, if the last pass over the tiles was that of the same mixture."""
+        return self.tiles.moments(mixture.components(), alpha=1 / self.tiles.n_samples, known=True)[0]
 
 
 @dataclass
@@ -243,12 +250,17 @@ def fair_em(
     trace = Trace()
     adam = Adam(learning_rate, mixture.vector().size)
     more: dict[str, float] = {}
+    # If the E-step and the penalty look at the same rows, one pass over responsibilities serves both.
+    same = expect if isinstance(expect, FullData) and expect.tiles is fair.tiles else None
+    gaps, loglik = fair.look(mixture, with_logsum=same is not None)
     for step in range(max_iter + 1):
-        moments, loglik = expect(mixture)
-        gaps = fair.gaps(mixture)
+        if same is None:
+            moments, loglik = expect(mixture)
         trace.add(step, mixture, loglik, gaps, **more)
         if step == max_iter or trace.at_rest(tol, _ROUNDS_AT_REST):
             break
+        if same is not None:
+            moments = same.known(mixture)
         if new_optimizer:
             adam = Adam(learning_rate, mixture.vector().size)
         start = mixture
@@ -263,15 +275,15 @@ def fair_em(
             vector = mixture.vector()
         reach, length = vector - start.vector(), 1.0
         while True:
-            after = mixture.value(moments.moved(start.means - mixture.means)) - fair.gaps(mixture).penalty
-            if not monotone or after >= before - 1e-7 * (1 + abs(before)):
+            gaps, loglik = fair.look(mixture, with_logsum=same is not None)
+            after = mixture.value(moments.moved(start.means - mixture.means)) - gaps.penalty
+            if not monotone or length == 0.0 or after >= before - 1e-7 * (1 + abs(before)):
                 break
             length = length / 2 if length > 0.5**_MAX_HALVINGS else 0.0
             mixture = start.at(start.vector() + length * reach)
             if length == 0.0:
                 # Nothing on this line: forget where the optimiser was heading, and take smaller steps.
-                after, adam = before, Adam(adam.rate / 2, vector.size)
-                break
+                adam = Adam(adam.rate / 2, vector.size)
         more = {"q_before": before, "q_after": after, "step_length": length}
     return mixture, trace
 

@@ -1,0 +1,156 @@
+"""The rows that a mixture learns from: numeric and categorical columns, samples, blocks and batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fairclust.kernels.mixture import MixtureTiles
+
+_BLOCK_ROWS = 1 << 17
+_LEAST_PER_GROUP = 50
+_MOST_CATEGORIES = 65_536
+
+
+class Columns(NamedTuple):
+    """Columns of X by kind, and the categories of the categorical ones."""
+
+    numeric: np.ndarray
+    categorical: np.ndarray
+    sizes: tuple[int, ...]
+
+    def levels(self, X: np.ndarray) -> np.ndarray:
+        """Columns of the table of all categories; the one past its end where a code was not seen in fit."""
+        sizes = np.array(self.sizes, int)
+        codes = X[:, self.categorical]
+        known = (codes >= 0) & (codes < sizes) & (codes == np.floor(codes))
+        starts = np.cumsum(sizes) - sizes
+        return np.where(known, np.where(known, codes, 0) + starts, sizes.sum()).astype(np.int32)
+
+
+class Rows(NamedTuple):
+    """What is learned from: a matrix, maybe mapped from disk, its groups, and how to cut it into tiles."""
+
+    X: np.ndarray
+    codes: np.ndarray
+    n_groups: int
+    columns: Columns
+    shift: np.ndarray
+    precision: str
+
+    def tiles(self, rows: np.ndarray | slice = slice(None), *, merge: bool = False) -> MixtureTiles:
+        X, columns = self.X[rows], self.columns
+        return MixtureTiles.pack(
+            X if not len(columns.categorical) else np.ascontiguousarray(X[:, columns.numeric]),
+            columns.levels(X),
+            sum(columns.sizes),
+            self.codes[rows],
+            self.n_groups,
+            self.shift,
+            {"single": np.float32, "double": np.float64}[self.precision],
+            merge=merge,
+        )
+
+
+def find_columns(
+    X: np.ndarray, chosen: Iterable[Any] | None, names: Sequence[str], known: Mapping[int, Collection[Any]]
+) -> Columns:
+    """Which columns are categorical, and how many categories they have.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    chosen : iterable of int or str, optional
+        Categorical columns by index or name.
+    names : sequence of str
+        Names of the columns; empty if they have none.
+    known : mapping of column index to categories
+        Columns that are categorical anyway, and their values.
+
+    Returns
+    -------
+    Columns
+    """
+    found = set(known)
+    for column in [] if chosen is None else chosen:
+        if isinstance(column, str):
+            if column not in names:
+                raise ValueError(f"categorical_features names {column!r}, which is no column of X")
+            found.add(names.index(column))
+        elif isinstance(column, (bool, np.bool_)) or not isinstance(column, Integral):
+            raise ValueError(f"categorical_features takes indices or names of columns, found {column!r}")
+        elif not 0 <= int(column) < X.shape[1]:
+            raise ValueError(f"categorical_features has {column}, X has {X.shape[1]} columns")
+        else:
+            found.add(int(column))
+    categorical = np.array(sorted(found), int)
+    sizes = []
+    for i in categorical:
+        if i in known:
+            sizes.append(len(known[i]))
+            continue
+        low, high = X[:, i].min(), X[:, i].max()
+        if low < 0 or high >= _MOST_CATEGORIES or (X[:, i] != np.floor(X[:, i])).any():
+            raise ValueError(
+                f"column {i} is in categorical_features and must hold integer codes from 0 on, below "
+                f"{_MOST_CATEGORIES}; found values from {low:g} to {high:g}"
+            )
+        sizes.append(int(high) + 1)
+    numeric = np.setdiff1d(np.arange(X.shape[1]), categorical)
+    return Columns(numeric, categorical, tuple(sizes))
+
+
+def count_of(amount: float, n: int) -> int:
+    return min(n, max(1, int(amount) if isinstance(amount, Integral) else round(amount * n)))
+
+
+def draw(codes: np.ndarray, amount: float | None, rng: np.random.RandomState) -> np.ndarray | None:
+    """Rows of a sample with the data's group shares, but enough of every group; None for all rows."""
+    if amount is None or count_of(amount, len(codes)) == len(codes):
+        return None
+    share = count_of(amount, len(codes)) / len(codes)
+    found = []
+    for group in range(codes.max() + 1):
+        members = np.flatnonzero(codes == group)
+        n = min(len(members), max(_LEAST_PER_GROUP, round(share * len(members))))
+        found.append(rng.choice(members, n, replace=False))
+    return np.sort(np.concatenate(found))
+
+
+def at_most(n: int, limit: int, rng: np.random.RandomState) -> np.ndarray | None:
+    return None if n <= limit else np.sort(rng.choice(n, limit, replace=False))
+
+
+def as_index(rows: np.ndarray | None) -> np.ndarray | slice:
+    return slice(None) if rows is None else rows
+
+
+def blocks(n: int, size: int = _BLOCK_ROWS) -> list[slice]:
+    return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
+
+
+def mean_and_variance(X: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of some columns, in blocks: a memory map is never read as a whole. A constant column has variance 0."""
+    n = len(X)
+    mean = sum(X[block][:, columns].sum(axis=0, dtype=float) for block in blocks(n)) / n
+    squares = sum((np.square(X[block][:, columns] - mean)).sum(axis=0, dtype=float) for block in blocks(n))
+    constant = np.all([(X[block][:, columns] == X[0, columns]).all(axis=0) for block in blocks(n)], axis=0)
+    return mean, np.where(constant, 0.0, squares / n)
+
+
+def in_batches(rows: Rows, batch: int | None) -> tuple[Callable[[int], MixtureTiles], int]:
+    """Contiguous batches of about equal size: read in one go from disk."""
+    n = len(rows.X)
+    n_batches = 1 if batch is None else -(-n // batch)
+    edges = np.linspace(0, n, n_batches + 1).astype(int)
+    return (lambda b: rows.tiles(slice(edges[b], edges[b + 1]))), n_batches
+
+
+def endless_batches(
+    load: Callable[[int], MixtureTiles], n_batches: int, rng: np.random.RandomState
+) -> Iterator[MixtureTiles]:
+    while True:
+        yield load(int(rng.randint(n_batches)))

@@ -1,0 +1,72 @@
+"""Starts of mixtures: means of k-means, equal weights and unit variance, or plain EM from there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn import cluster
+
+from fairclust.base import initial_centers
+from fairclust.kernels.mixture import MixtureTiles
+from fairclust.solvers.mixture import Family, Mixture
+from fairclust.solvers.mixture_fit import FullData, plain_em
+from fairclust.solvers.mixture_rows import Rows, as_index, at_most
+
+# Rows for k-means.
+_START_ROWS = 200_000
+_WARM_TOL = 1e-5
+
+
+def start_mixture(
+    rows: Rows,
+    tiles: MixtureTiles,
+    family: Family,
+    n_clusters: int,
+    init: Any,
+    warm: bool,
+    rng: np.random.RandomState,
+) -> Mixture:
+    """Parameters to start from.
+
+    Parameters
+    ----------
+    rows : Rows
+        All rows that are learned from; k-means looks at 200,000 of them at most.
+    tiles : MixtureTiles
+        The rows that plain EM looks at.
+    family : Family
+    n_clusters : int
+    init : str or array-like of shape (n_clusters, n_numeric)
+        Means; k-means finds them if it is a string.
+    warm : bool
+        Whether plain EM goes on from there.
+    rng : RandomState
+
+    Returns
+    -------
+    Mixture
+    """
+    n_numeric = family.n_numeric
+    means, logits = np.zeros((n_clusters, 0)), rng.uniform(size=(n_clusters, family.n_levels))
+    if n_numeric:
+        some = as_index(at_most(len(rows.X), max(_START_ROWS, n_clusters), rng))
+        points = np.ascontiguousarray(rows.X[some][:, rows.columns.numeric])
+        if isinstance(init, str):
+            centers = initial_centers(points, n_clusters, "k-means++", rng).astype(points.dtype)
+            centers = cluster.KMeans(n_clusters, init=centers, n_init=1).fit(points).cluster_centers_
+        else:
+            centers = initial_centers(points, n_clusters, init, rng)
+        means, logits = centers - rows.shift, np.zeros_like(logits)
+    log_sd = np.zeros((1, 1) if family.shared else (n_clusters, n_numeric))
+    mixture = Mixture(family, np.zeros(n_clusters), means, np.maximum(log_sd, family.min_log_sd), logits)
+    if not warm:
+        return mixture
+    if not n_numeric:
+        return plain_em(FullData(tiles), mixture, max_iter=200, tol=_WARM_TOL)[0]
+    # A mixture that has seen the categories may have split by them, and by the group, for good.
+    bare = Mixture(replace(family, sizes=()), mixture.eta, means, mixture.log_sd, np.zeros((n_clusters, 0)))
+    numeric = replace(tiles, n_levels=0, codes=tiles.codes[:, :0], members=None)
+    bare = plain_em(FullData(numeric), bare, max_iter=200, tol=_WARM_TOL)[0]
+    return Mixture(family, bare.eta, bare.means, bare.log_sd, logits)
