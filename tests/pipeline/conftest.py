@@ -3,12 +3,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+# What the children of a fit need: imported here once, they are forked with it.
+import fairclust.base
+import fairclust.metrics.quality
+import fairclust.metrics.table  # noqa: F401
 from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
+from fairclust.pipeline import fit_process
+
+HERE = str(Path(__file__).parent)
 
 
 @pytest.fixture(autouse=True)
 def _methods_beside_the_tests(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parent)
+    monkeypatch.syspath_prepend(HERE)
+    # Threads that other tests have left here are none that the small methods of these tests wait for.
+    monkeypatch.setattr(fit_process, "_has_threads", lambda: False)
 
 
 @pytest.fixture

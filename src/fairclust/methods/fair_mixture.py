@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, FairClusterer
 from fairclust.kernels.mixture import MixtureTiles
-from fairclust.metrics import contingency, delta
+from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.solvers.group_gap import Penalty, paper_penalty, program_penalty, smooth_penalty
 from fairclust.solvers.mixture import Family, Mixture
 from fairclust.solvers.mixture_calibration import calibrated
@@ -100,6 +100,8 @@ class FairMixture(FairClusterer):
         labels are as fair as they can be.
     min_variance : float, default=1e-3
         Least variance, in units of the mean variance of the numeric features.
+    record_labels : bool, default=False
+        Record `sse`, `delta` and `balance` of the hard labels at every step, which costs a pass over all rows.
     precision : {"single", "double"}, default="single"
         Of the points and responsibilities; parameters and sums are always double.
     random_state : int, RandomState or None
@@ -160,6 +162,7 @@ class FairMixture(FairClusterer):
         "n_init": COUNT,
         "calibrate": ["boolean"],
         "min_variance": POSITIVE,
+        "record_labels": ["boolean"],
         "precision": PRECISION,
         "random_state": ["random_state"],
     }
@@ -184,6 +187,7 @@ class FairMixture(FairClusterer):
         n_init: int = 1,
         calibrate: bool = False,
         min_variance: float = 1e-3,
+        record_labels: bool = False,
         precision: str = "single",
         random_state: Any = None,
     ) -> None:
@@ -204,6 +208,7 @@ class FairMixture(FairClusterer):
         self.n_init = n_init
         self.calibrate = calibrate
         self.min_variance = min_variance
+        self.record_labels = record_labels
         self.precision = precision
         self.random_state = random_state
 
@@ -253,11 +258,20 @@ class FairMixture(FairClusterer):
         sizes = tiles.group_sizes
         family = self._family(variance)
 
+        def watch(mixture: Mixture) -> dict[str, float]:
+            self._mixture, self._offset = mixture, np.zeros(self.n_clusters)
+            labels = self._labels(X)
+            table = contingency(labels, codes, self.n_clusters, len(self.groups_))
+            numeric = X[:, self._columns.numeric]
+            cost = sse(numeric, labels) if numeric.shape[1] else np.nan
+            return {"sse": cost, "delta": float(delta(table)), "balance": float(balance(table))}
+
         best: tuple[float, Mixture, Trace] | None = None
         for attempt in range(self.n_init):
             warm = (isinstance(self.init, str) and self.init == "em") != (attempt % 2 == 1)
             start = start_mixture(rows, tiles, family, self.n_clusters, self.init, warm, rng)
-            mixture, trace = self._learn(rows, tiles, sizes, start, rng)
+            trace = Trace(watch if self.record_labels else None)
+            mixture = self._learn(rows, tiles, sizes, start, rng, trace)
             value = 0.0
             if self.n_init > 1:
                 hard = tiles.hard_table(mixture.components())
@@ -303,7 +317,8 @@ class FairMixture(FairClusterer):
         sizes: np.ndarray,
         start: Mixture,
         rng: np.random.RandomState,
-    ) -> tuple[Mixture, Trace]:
+        trace: Trace,
+    ) -> Mixture:
         max_iter, rate = _DEFAULTS[self.solver]
         max_iter = self.max_iter or max_iter
         rate = self.learning_rate or rate
@@ -320,11 +335,15 @@ class FairMixture(FairClusterer):
         fair = FairPart(tiles, sizes, self._penalty(sizes))
         if self.solver == "gd":
             batches = None if in_full else endless_batches(load, n_batches, rng)
-            mixture, trace = ascend(batches, fair, start, max_iter=max_iter, learning_rate=rate, tol=self.tol)
+            mixture, _ = ascend(
+                batches, fair, start, max_iter=max_iter, learning_rate=rate, tol=self.tol, trace=trace
+            )
         elif self.lam == 0:
-            mixture, trace = plain_em(expect, start, max_iter=max_iter, tol=self.tol, patience=n_batches)
+            mixture, _ = plain_em(
+                expect, start, max_iter=max_iter, tol=self.tol, patience=n_batches, trace=trace
+            )
         else:
-            mixture, trace = fair_em(
+            mixture, _ = fair_em(
                 expect,
                 fair,
                 start,
@@ -334,10 +353,11 @@ class FairMixture(FairClusterer):
                 tol=self.tol,
                 monotone=self.objective != "program",
                 new_optimizer=self.objective == "program",
+                trace=trace,
             )
         # The value of an iterate is known only where every step looks at all rows.
-        exact = in_full and self.objective != "program" and trace.best is not None
-        return (trace.best if exact else mixture), trace  # type: ignore[return-value]
+        exact = in_full and self.objective != "program"
+        return trace.best if exact and trace.best is not None else mixture
 
     def _penalty(self, sizes: np.ndarray) -> Penalty:
         if self.lam == 0:

@@ -6,7 +6,7 @@ All maximise the mean log-likelihood less a penalty on the table of mean respons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
@@ -138,6 +138,8 @@ class Trace:
 
     Attributes
     ----------
+    watch : callable, optional
+        Called with the mixture of every record; the numbers that it returns are recorded too.
     history : list of dict
     best : Mixture or None
     best_value : float
@@ -145,6 +147,7 @@ class Trace:
     converged : bool
     """
 
+    watch: Callable[[Mixture], Mapping[str, float]] | None = None
     history: list[dict[str, float]] = field(default_factory=list)
     best: Mixture | None = None
     best_value: float = -np.inf
@@ -164,6 +167,7 @@ class Trace:
                 "clustering": -loglik,
                 "fairness": 0.0 if gaps is None else gaps.delta,
                 **more,
+                **({} if self.watch is None else self.watch(mixture)),
                 "seconds": now - self._begin,
             }
         )
@@ -179,7 +183,13 @@ class Trace:
 
 
 def plain_em(
-    expect: Expectation, mixture: Mixture, *, max_iter: int, tol: float, patience: int = 1
+    expect: Expectation,
+    mixture: Mixture,
+    *,
+    max_iter: int,
+    tol: float,
+    patience: int = 1,
+    trace: Trace | None = None,
 ) -> tuple[Mixture, Trace]:
     """EM by closed-form steps.
 
@@ -193,13 +203,15 @@ def plain_em(
         Stop when the mean log-likelihood changes by no more.
     patience : int
         In so many steps in a row: as many as there are batches.
+    trace : Trace, optional
+        To record in.
 
     Returns
     -------
     mixture : Mixture
     trace : Trace
     """
-    trace = Trace()
+    trace = Trace() if trace is None else trace
     for step in range(max_iter + 1):
         moments, loglik = expect(mixture)
         trace.add(step, mixture, loglik, None)
@@ -220,6 +232,7 @@ def fair_em(
     tol: float,
     monotone: bool = True,
     new_optimizer: bool = False,
+    trace: Trace | None = None,
 ) -> tuple[Mixture, Trace]:
     """Generalised EM (Algorithms 2 and 3): an E-step, then steps of Adam on Q less the penalty.
 
@@ -239,6 +252,8 @@ def fair_em(
         Shorten the step of a round by halves until Q_fair does not fall, eq. (11).
     new_optimizer : bool
         Begin every round with a new Adam, as the authors' published program does.
+    trace : Trace, optional
+        To record in.
 
     Returns
     -------
@@ -247,7 +262,7 @@ def fair_em(
     trace : Trace
         Records have ``q_before``, ``q_after`` and ``step_length`` of the round that led to them.
     """
-    trace = Trace()
+    trace = Trace() if trace is None else trace
     adam = Adam(learning_rate, mixture.vector().size)
     more: dict[str, float] = {}
     # If the E-step and the penalty look at the same rows, one pass over responsibilities serves both.
@@ -296,6 +311,7 @@ def ascend(
     max_iter: int,
     learning_rate: float,
     tol: float,
+    trace: Trace | None = None,
 ) -> tuple[Mixture, Trace]:
     """Gradient ascent with Adam on the mean log-likelihood less the penalty (Algorithm 1).
 
@@ -310,6 +326,8 @@ def ascend(
     learning_rate : float
     tol : float
         Stop when the objective changes by no more over `RECORD_EVERY` steps; not looked at with batches.
+    trace : Trace, optional
+        To record in.
 
     Returns
     -------
@@ -318,7 +336,7 @@ def ascend(
     trace : Trace
         A record for every `RECORD_EVERY` steps.
     """
-    trace = Trace()
+    trace = Trace() if trace is None else trace
     vector = mixture.vector()
     adam = Adam(learning_rate, vector.size)
     for step in range(max_iter + 1):
