@@ -1,6 +1,7 @@
 """A working folder with a configuration of its own, run by the repository's Snakefile."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,10 @@ class {name}(FairClusterer):
         self.n_iter_ = 1
         self.history_ = []
 '''
+
+
+QUIET = {"overview": False, "fronts": [], "formats": ["png"], "html": False}
+"""A report of nothing, for runs that are about fits."""
 
 
 class Project:
@@ -93,14 +98,24 @@ class Project:
         assert process.returncode == code, output
         return output
 
+    @property
+    def results(self):
+        return self.folder / self.config.get("results", "results")
+
     def scores(self):
         """The scores file, byte by byte."""
-        return (self.folder / "results/scores/scores.csv").read_bytes()
+        return (self.results / "scores/scores.csv").read_bytes()
 
     def cells(self):
-        return pd.read_parquet(self.folder / "results/scores/runs.parquet")
+        return pd.read_parquet(self.results / "scores/runs.parquet")
 
     def newly_fitted(self, before):
         """Rows of cells whose fit is not one of `before`."""
         now = self.cells()
         return now[~now.finished.isin(before.finished)]
+
+
+def jobs_of(output):
+    """Snakemake's table of jobs: rule to number."""
+    found = {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", output, flags=re.MULTILINE)}
+    return {name: n for name, n in found.items() if name not in ("total", "all")}

@@ -21,6 +21,8 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmdbd", "mariadbd", "mariadb-in
 SYSTEM_WIDE = Path("/etc/slurm/slurm.conf")
 NODES = ("node1", "node2", "node3")
 ACCOUNT, PARTITION = "bench", "main"
+# For jobs of at most ten minutes.
+SHORT_PARTITION = "short"
 MARK = "FAIRCLUST_TEST_CLUSTER"
 # The jobs' memory is watched by polling, so sudden ends of jobs are noticed within a second or two.
 CONFIGURATION = """
@@ -59,8 +61,11 @@ AccountingStorageHost=127.0.0.1
 AccountingStoragePort={ports[1]}
 AccountingStoragePass={folder}/munge.socket
 AccountingStorageEnforce=associations
+AccountingStorageTRES=gres/lab
+GresTypes=lab
 {nodes}
 PartitionName={partition} Nodes=ALL Default=YES MaxTime=UNLIMITED DefMemPerCPU=200 State=UP
+PartitionName={short} Nodes=ALL MaxTime=10 DefMemPerCPU=200 State=UP
 """
 ACCOUNTING = """
 AuthType=auth/munge
@@ -130,16 +135,20 @@ class Cluster:
         # The second marks the jobs' processes.
         self.env = {"SLURM_CONF": str(self.configuration), MARK: str(self.folder)}
         host, self.ports = socket.gethostname().partition(".")[0], _free_ports(3 + len(NODES))
-        values = {"folder": self.folder, "host": host, "ports": self.ports, "partition": PARTITION}
+        values = {"folder": self.folder, "host": host, "ports": self.ports}
+        values |= {"partition": PARTITION, "short": SHORT_PARTITION}
         nodes = "\n".join(
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} "
-            f"RealMemory={memory_mb} State=UNKNOWN"
+            f"RealMemory={memory_mb} Gres=lab:2 State=UNKNOWN"
             for name, port in zip(NODES, self.ports[3:], strict=True)
         )
         for name in NODES:
             (self.folder / "spool" / name).mkdir(parents=True)
         (self.folder / "state").mkdir()
         self.configuration.write_text(CONFIGURATION.format(**values, nodes=nodes))
+        # A generic resource without a device, so that methods can ask for one.
+        gres = "".join(f"NodeName={name} Name=lab Count=2\n" for name in NODES)
+        (self.folder / "gres.conf").write_text(gres)
         accounting = self.folder / "slurmdbd.conf"
         accounting.write_text(ACCOUNTING.format(**values))
         accounting.chmod(0o600)

@@ -275,6 +275,12 @@ def test_every_method_has_the_same_number_of_starts(config, blocks):
         elif config.methods[block.method].input == "graph":
             # One start on the census, and beside five on Bank three of the sweep over K.
             assert starts <= {5, 3, 1}, block.stem
+        elif block.method in ("vfc_kmeans", "vfc_kmedians") and block.dataset.startswith("census"):
+            # The paper's own iteration takes minutes for each fit there.
+            assert starts <= {2, 1}, block.stem
+        elif (block.dataset, block.method) == ("bank_3", "vfc_kmedians"):
+            # So it does in the sweep over K.
+            assert starts <= {5, 2}, block.stem
         else:
             assert starts == {5}, block.stem
 

@@ -181,6 +181,7 @@ def test_a_working_file_of_old_code_is_no_hindrance(tmp_path, data):
 
 SCRIPT = """
 import sys
+from pathlib import Path
 from sklearn.cluster import KMeans
 from fairclust.pipeline.blocks import Block, Grid
 from fairclust.pipeline.fit_block import run_block

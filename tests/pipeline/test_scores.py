@@ -38,6 +38,7 @@ def record(key="a", status="ok", *, params=None, **more):
         "wall_seconds": 1.5,
         "cpu_seconds": 1.0,
         "finished": 10.0,
+        "git_commit": "c",
         **more,
     }
     if status == "ok":

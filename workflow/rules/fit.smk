@@ -3,6 +3,28 @@ def fit_param(name):
     return lambda w: INPUTS.fit_params(w.dataset, w.method, w.block)[name]
 
 
+def of_cluster(**keys):
+    """Resources by the keys of a method's `jobs` that ask for them; other methods keep the user's default.
+
+    A rule that names a resource hides the default of the profile and the command line, so that a resource that no
+    method asks for is not named.
+    """
+    jobs = {name: method.jobs for name, method in CONFIG.methods.items()}
+    defaults = workflow.resource_settings.default_resources or {}
+
+    def asked(resource, key):
+        default = (
+            str(defaults[resource].raw).strip("'\"") if resource in defaults else None
+        )
+        return lambda w: getattr(jobs[w.method], key) or default
+
+    return {
+        resource: asked(resource, key)
+        for resource, key in keys.items()
+        if any(getattr(own, key) for own in jobs.values())
+    }
+
+
 rule fit:
     input:
         data=f"{RESULTS}/data/prepared/{{dataset}}",
@@ -14,14 +36,11 @@ rule fit:
         f"{RESULTS}/logs/fit/{{dataset}}/{{method}}/{{block}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/fit/{{dataset}}/{{method}}/{{block}}.tsv"
-    # Of a data set, so that no block waits for another data set; how many blocks share a job of a cluster says
-    # `group-components` in profiles/slurm.
-    group:
-        "fit_{dataset}"
     conda:
         "../envs/fairclust.yml"
     threads: of_method("threads", CONFIG.jobs.threads)
     resources:
+        **of_cluster(slurm_partition="partition", gres="gres"),
         mem_mb=lambda w, input, attempt: scaled(
             of_method("mem_mb", CONFIG.jobs.mem_mb)(w), per_input_mb=6
         )(w, input, attempt),
@@ -31,8 +50,6 @@ rule fit:
             + 3 * INPUTS.minutes(w.dataset, w.method, w.block)
         )(w, input, attempt),
         attempt=lambda w, attempt: attempt,
-        slurm_partition=of_method("partition"),
-        gres=of_method("gres"),
     params:
         cells=fit_param("cells"),
         class_path=fit_param("class_path"),

@@ -1,8 +1,8 @@
 """A process that has everything imported and forks a child for each job of one Snakemake run on this machine.
 
 Importing NumPy, SciPy, numba, scikit-learn and pandas takes seconds of processor time, and a run has hundreds of
-jobs. The server imports once; a job's script sends what it is to do and waits. The server never computes anything
-itself, so that its children are forked from a process without threads.
+jobs. The server imports once; a job's script sends what it is to do and waits. The server has one thread, also in
+BLAS and numba, so that it can be forked safely; jobs with more threads do not use it.
 
 - The server is a child of Snakemake's main process and dies with it; its children die with the server.
 - When a script is killed its connection closes, and the server kills the script's child with all of its processes.
@@ -137,6 +137,7 @@ class _Server:
         self._listener.listen(128)
         self._selector = selectors.DefaultSelector()
         self._children: dict[int, socket.socket] = {}
+        self._loaded: set[str] = set()
         # A pipe that wakes the loop when a child ends.
         self._wake, self._woken = os.pipe()
         os.set_blocking(self._woken, False)
@@ -165,8 +166,7 @@ class _Server:
         function = request["function"]
         with contextlib.suppress(Exception):  # the child says what is wrong
             importlib.import_module(function.partition(":")[0])
-            for name in request["job"].params.get("preload", ()):
-                importlib.import_module(name)
+            self._load_compiled(request["job"].params.get("class_path", ""))
         connection.setblocking(True)
         connection.sendall(b"+")
         server = os.getpid()
@@ -175,6 +175,16 @@ class _Server:
             self._child(connection, request, server)
         self._children[child] = connection
         self._selector.register(connection, selectors.EVENT_READ)
+
+    def _load_compiled(self, class_path: str) -> None:
+        """Fit a method of the package on a few rows once, so that its children have its compiled code loaded."""
+        from fairclust import methods
+        from fairclust.pipeline.compile_kernels import fit_in_all_variants
+
+        name = class_path.rpartition(".")[2]
+        if class_path.startswith("fairclust.methods.") and name in methods.__all__ and name not in self._loaded:
+            self._loaded.add(name)
+            fit_in_all_variants(name)
 
     def _child(self, connection: socket.socket, request: dict[str, Any], server: int) -> None:
         code = 1
@@ -193,8 +203,7 @@ class _Server:
             os.environ.update(request["environment"])
             os.environ.pop("FAIRCLUST_IMPORT_SERVER", None)
             for variable in _THREAD_VARIABLES:
-                os.environ[variable] = str(job.threads)
-            _set_threads(job.threads)
+                os.environ[variable] = "1"
             os.chdir(job.folder)
             message = run(job, request["function"])
             connection.sendall(message.encode() + b"\0")
@@ -239,18 +248,6 @@ def _kill_family(pid: int) -> None:
         for member in [*process.children(recursive=True), process]:
             with contextlib.suppress(psutil.Error):
                 member.kill()
-
-
-def _set_threads(threads: int) -> None:
-    """Give libraries that are loaded already the job's number of threads."""
-    if "numba" in sys.modules:
-        import numba.core.config
-
-        numba.core.config.reload_config()
-    if threads > 1:
-        import threadpoolctl
-
-        threadpoolctl.threadpool_limits(threads)
 
 
 def _main(address: str, parent: int) -> None:

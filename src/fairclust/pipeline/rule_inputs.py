@@ -34,7 +34,7 @@ from fairclust.pipeline.provenance import installed_version
 
 # How long a source that could not be downloaded is left alone.
 RETRY_SECONDS = 3600
-# Set for the second pass, which makes tables and page without the blocks whose job has failed.
+# Set for the second pass, which makes tables and page without the blocks whose job has failed: a file that names them.
 FINISHING = "FAIRCLUST_FINISHING"
 _CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "table" or name == "sse")
 _DEAR = tuple(name for name in METRICS if name not in _CHEAP)
@@ -83,12 +83,21 @@ def _fingerprint_or_reason(module: str) -> str:
 
 @cache
 def _reported_rows(path: str) -> list[dict[str, str]]:
-    """Rows of a CSV of reported values as text; what is wrong with them is said by the job that reads it."""
+    """Rows of a CSV of reported values as text; only what the plan needs is checked, the rest by the job."""
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
-            return [{k: v or "" for k, v in row.items() if k} for row in csv.DictReader(file)]
+            rows = [{k: v or "" for k, v in row.items() if k} for row in csv.DictReader(file)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"the reported values in {path} cannot be read: {error}") from None
+    for line, row in enumerate(rows, 2):
+        for name in ("table", "dataset", "method", "metric"):
+            if not row.get(name):
+                raise ConfigError(f"{path}: there is no {name!r} in line {line}")
+        try:
+            _ks(row.get("n_clusters", ""))
+        except (ValueError, OverflowError):
+            raise ConfigError(f"{path}: 'n_clusters' in line {line} is {row['n_clusters']!r}") from None
+    return rows
 
 
 @dataclass
@@ -346,7 +355,8 @@ class RuleInputs:
         code = ["fairclust.datasets.prepare"]
         if spec.generator is not None:
             code.append(spec.generator.replace(":", ".").rpartition(".")[0])
-        stated = spec.model_dump(mode="json", exclude_unset=True, exclude={"settings", "shown", "title"})
+        # Not as JSON: numbers of columns that are keys would become text.
+        stated = spec.model_dump(exclude_unset=True, exclude={"settings", "shown", "title"})
         return {
             "dataset": {"title": spec.title, **stated, **changes},
             "sources": {
@@ -453,17 +463,23 @@ class RuleInputs:
     def packs(self, needs: Iterable[At] | None = None) -> list[str]:
         """Outputs of the fit jobs of some blocks, or of all; in the second pass those that are there."""
         blocks = self._blocks.values() if needs is None else (b for at in needs for b in self._at[at])
-        return [path for path in map(self.pack, blocks) if not self._finishing or Path(path).is_file()]
+        if FINISHING not in os.environ:
+            return list(map(self.pack, blocks))
+        return [self.pack(block) for block in blocks if self._is_there(block)]
 
-    @property
-    def _finishing(self) -> bool:
-        return FINISHING in os.environ
+    @cached_property
+    def _failed(self) -> set[str]:
+        return set(json.loads(Path(os.environ[FINISHING]).read_text()))
+
+    def _is_there(self, block: Block) -> bool:
+        # The file of a block whose job has failed is that of an earlier run, perhaps of other code.
+        return block.stem not in self._failed and Path(self.pack(block)).is_file()
 
     def lost(self) -> list[str]:
         """Blocks whose job has failed for good; only in the second pass."""
-        if not self._finishing:
+        if FINISHING not in os.environ:
             return []
-        return [block.stem for block in self._blocks.values() if not Path(self.pack(block)).is_file()]
+        return [block.stem for block in self._blocks.values() if not self._is_there(block)]
 
     def settings(self) -> dict[str, Any]:
         """The part of the configuration that the run uses, in plain types."""

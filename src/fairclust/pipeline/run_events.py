@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +73,17 @@ class RunEvents:
         if FINISHING in os.environ:
             return
         inputs = self._inputs
-        lost = [b for b in inputs.packs() if not Path(b).is_file()]
-        if lost and not inputs.config.strict and len(lost) < len(inputs.packs()):
+        lost = [job for job in self._workflow.dag.needrun_jobs() if job.rule.name == "fit"]
+        if lost and not inputs.config.strict:
             print(f"{len(lost)} fit jobs have failed. Making tables and page without them.")
-            command = finishing_command(sys.argv)
-            subprocess.run(command, env={**os.environ, FINISHING: "1"}, check=False)
+            names = Path(inputs.results) / ".failed.json"
+            names.write_text(json.dumps([_stem_of(job, inputs.results) for job in lost]))
+            command = finishing_command(sys.argv, inputs.config.run.papers)
+            subprocess.run(command, env={**os.environ, FINISHING: str(names)}, check=False)
+            names.unlink(missing_ok=True)
             print("\n".join(inputs.closing_words(self._began)))
-            for path in lost:
-                print(f"failed: {path} (its log: {inputs.results}/logs/{_log_of(path, inputs.results)})")
+        for job in lost:
+            print(f"failed: {job.output[0]} (its log: {job.log[0]})")
         print("Some jobs failed; their messages are above and in", f"{inputs.results}/logs/.")
         print("What is finished is kept. To resume, run the same command again.")
 
@@ -90,8 +94,8 @@ class RunEvents:
             forget_failures(self._inputs.results)
 
 
-def _log_of(pack: str, results: str) -> str:
-    return str(Path(pack).relative_to(results).with_suffix(".log")).replace("fits/", "fit/", 1)
+def _stem_of(job: Any, results: str) -> str:
+    return str(Path(job.output[0]).relative_to(Path(results) / "fits").with_suffix(""))
 
 
 def forget_forced(dag: Any) -> None:
@@ -110,13 +114,15 @@ def forget_forced(dag: Any) -> None:
                 output.with_name(f".{output.name}.working").unlink(missing_ok=True)
 
 
-def finishing_command(arguments: Sequence[str]) -> list[str]:
+def finishing_command(arguments: Sequence[str], papers: Iterable[str] = ()) -> list[str]:
     """The command of a run again, for what can be made without the jobs that have failed.
 
     Parameters
     ----------
     arguments : sequence of str
         The command line of the run, program first.
+    papers : iterable of str
+        Papers of the run, each of which is a target.
 
     Returns
     -------
@@ -137,4 +143,4 @@ def finishing_command(arguments: Sequence[str]) -> list[str]:
     with contextlib.suppress(ValueError):
         # Everything after it is a target.
         kept.remove("--")
-    return [sys.executable, "-m", "snakemake", *kept, "--nolock", "--allowed-rules", *_REPORT_RULES]
+    return [sys.executable, "-m", "snakemake", *kept, "--nolock", "--allowed-rules", *_REPORT_RULES, *papers]

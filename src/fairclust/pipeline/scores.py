@@ -60,7 +60,7 @@ def load_cells(packs: Iterable[str | Path]) -> pd.DataFrame:
 
 def load_scores(scores: Path) -> pd.DataFrame:
     """The same for all cells of a run, from the gathered scores and what lies beside them; without `pack`."""
-    frame, runs = read_table(scores), read_table(scores.with_name("runs.parquet"))
+    frame, runs = _typed(read_table(scores)), _typed(read_table(scores.with_name("runs.parquet")))
     costs = runs.drop(columns=[name for name in _IDENTITY if name != "key"])
     if len(costs) == len(frame) and (costs.key.fillna("") == frame.key.fillna("")).all():
         return _with_more(pd.concat([frame, costs.drop(columns="key")], axis=1))
@@ -197,11 +197,14 @@ def _schema(columns: Iterable[str]) -> pa.Schema:
 
 
 def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows, columns=columns)
-    frame[_NUMBERS] = frame[_NUMBERS].astype(float)
-    frame[_COUNTS] = frame[_COUNTS].astype("Int64")
-    frame["converged"] = frame["converged"].astype("boolean")
-    return frame
+    return _typed(pd.DataFrame(rows, columns=columns))
+
+
+def _typed(frame: pd.DataFrame) -> pd.DataFrame:
+    """With types that do not depend on the values."""
+    types: dict[str, Any] = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(_COUNTS, "Int64")
+    types["converged"] = "boolean"
+    return frame.astype({name: kind for name, kind in types.items() if name in frame})
 
 
 def _with_more(frame: pd.DataFrame) -> pd.DataFrame:

@@ -118,7 +118,7 @@ def main(snakemake: Any, function: str) -> None:
         raise JobFailed(1)
     job = Job.of(snakemake)
     address = os.environ.get("FAIRCLUST_IMPORT_SERVER")
-    if address:
+    if address and job.threads == 1:
         from fairclust.pipeline.import_server import ServerGone, ask
 
         with suppress(ServerGone):

@@ -1,0 +1,43 @@
+"""Jobs for the tests of the import server, and a script that asks for them."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from fairclust.pipeline.import_server import ServerGone, ask
+from fairclust.pipeline.script import Job
+
+
+def job_in(folder, **params):
+    return Job("rule", {}, [], params, {}, {}, 2, str(folder / "job.log"), str(folder), {})
+
+
+def write(job):
+    found = {"pid": os.getpid(), "parent": os.getppid(), "threads": os.environ["OMP_NUM_THREADS"], "cwd": os.getcwd()}
+    print("in the log")
+    Path("written").write_text(repr(found))
+
+
+def fail(job):
+    raise ValueError("no idea")
+
+
+def die(job):
+    os._exit(3)
+
+
+def wait(job):
+    """With a process of its own, which leads a session."""
+    child = subprocess.Popen(["sleep", "97.5"], start_new_session=True)
+    Path("waiting").write_text(f"{os.getpid()} {child.pid}")
+    time.sleep(97)
+
+
+if __name__ == "__main__":
+    address, folder, function = sys.argv[1:]
+    try:
+        print(ask(address, job_in(Path(folder)), f"server_jobs:{function}"), end="")
+    except ServerGone:
+        print("gone", end="")

@@ -1,0 +1,167 @@
+"""The import server: jobs run in its children, and none of them outlives script, server or Snakemake."""
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from fairclust.pipeline import import_server, script
+from fairclust.pipeline.import_server import ServerGone, ask
+from server_jobs import job_in
+
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the server is for Linux")
+
+
+def until(what, seconds=60):
+    for _ in range(int(seconds * 20)):
+        found = what()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it never came")
+
+
+def lives(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+@pytest.fixture(scope="module")
+def server():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(import_server, "_PRELOADED", ())
+        patch.setenv("PYTHONPATH", str(HERE))
+        found = import_server.start()
+        yield SimpleNamespace(process=found, address=os.environ["FAIRCLUST_IMPORT_SERVER"])
+        import_server.stop(found)
+        assert found.poll() is not None
+        assert "FAIRCLUST_IMPORT_SERVER" not in os.environ
+
+
+def start_script(server, folder, function):
+    command = [sys.executable, str(HERE / "server_jobs.py"), server.address, str(folder), function]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_job_runs_in_a_child_under_its_own_threads_folder_and_log(tmp_path, server):
+    assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
+    found = ast.literal_eval((tmp_path / "written").read_text())
+    assert found["parent"] == server.process.pid
+    assert found["threads"] == "2"
+    assert found["cwd"] == str(tmp_path)
+    assert (tmp_path / "job.log").read_text() == "in the log\n"
+
+
+def test_an_error_is_told_with_the_log_and_the_server_goes_on(tmp_path, server):
+    message = ask(server.address, job_in(tmp_path), "server_jobs:fail")
+    assert message.startswith("rule: ValueError: no idea")
+    assert "Traceback" in (tmp_path / "job.log").read_text()
+    assert "no_such_module" in ask(server.address, job_in(tmp_path), "no_such_module:write")
+    assert "died without an answer" in ask(server.address, job_in(tmp_path), "server_jobs:die")
+    assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
+
+
+def test_noise_does_not_stop_the_server(tmp_path, server):
+    import socket
+
+    for noise in (b"", b"\x05\0\0\0\0\0\0\0ab", b"x"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(server.address)
+            connection.sendall(noise)
+    assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
+
+
+def test_a_killed_script_takes_its_job_and_all_its_processes_along(tmp_path, server):
+    asking = start_script(server, tmp_path, "wait")
+    pids = [int(text) for text in until(lambda: (tmp_path / "waiting").is_file() and (tmp_path / "waiting").read_text()).split()]
+    assert all(map(lives, pids))
+    asking.kill()
+    asking.wait()
+    until(lambda: not any(map(lives, pids)), 10)
+    assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
+
+
+STARTER = """
+import sys, time
+from fairclust.pipeline import import_server
+server = import_server.start()
+import os
+print(os.environ["FAIRCLUST_IMPORT_SERVER"], server.pid, flush=True)
+time.sleep(90)
+"""
+
+
+def test_when_snakemake_is_killed_server_and_jobs_die(tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    parent = subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True, env=environment)
+    address, server = parent.stdout.readline().split()
+    asking = start_script(SimpleNamespace(address=address), tmp_path, "wait")
+    job = int(until(lambda: (tmp_path / "waiting").is_file() and (tmp_path / "waiting").read_text()).split()[0])
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    until(lambda: not lives(int(server)) and not lives(job), 5)
+    output, _ = asking.communicate(timeout=20)
+    assert "died without an answer" in output
+    for process in psutil.process_iter(["cmdline"]):
+        if process.info["cmdline"] == ["sleep", "97.5"]:
+            process.kill()  # of the job alone: it asked for a session of its own
+
+
+def snakemake_of(folder):
+    class Named(list):
+        def items(self):
+            return []
+
+    return SimpleNamespace(
+        rule="rule", input=Named(), output=[], params={}, wildcards={}, resources={}, threads=1,
+        log=[str(folder / "job.log")], config={},
+    )  # fmt: skip
+
+
+def test_without_a_server_a_script_does_its_work_itself(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(script, "die_with", lambda parent: None)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    for variable in script._THREAD_VARIABLES:
+        monkeypatch.setenv(variable, "7")
+    for address in (None, str(tmp_path / "nobody")):
+        if address is None:
+            monkeypatch.delenv("FAIRCLUST_IMPORT_SERVER", raising=False)
+        else:
+            monkeypatch.setenv("FAIRCLUST_IMPORT_SERVER", address)
+        script.main(snakemake_of(tmp_path), "server_jobs:write")
+        assert ast.literal_eval((tmp_path / "written").read_text())["pid"] == os.getpid()
+        (tmp_path / "written").unlink()
+    with pytest.raises(ServerGone):
+        ask(str(tmp_path / "nobody"), job_in(tmp_path), "server_jobs:write")
+    with pytest.raises(script.JobFailed, match=r"ValueError: no idea\n\(full trace: "):
+        script.main(snakemake_of(tmp_path), "server_jobs:fail")
+
+
+def test_a_script_of_a_run_that_was_killed_does_nothing(tmp_path, monkeypatch):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    monkeypatch.setattr(script, "die_with", lambda parent: None)
+    monkeypatch.setenv("FAIRCLUST_MAIN_PROCESS", str(gone.pid))
+    with pytest.raises(script.JobFailed):
+        script.main(snakemake_of(tmp_path), "server_jobs:write")
+    assert not (tmp_path / "written").exists()
+
+
+def test_a_full_disk_is_told_as_such(tmp_path, monkeypatch):
+    def full(job):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("server_jobs.write", full)
+    message = script.run(job_in(tmp_path), "server_jobs:write")
+    assert "The disk is full. Finished fits are kept: make room, then run the same command again." in message

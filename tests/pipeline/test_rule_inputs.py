@@ -1,0 +1,293 @@
+"""The plan in this process: what single tables, figures and papers need, and what changes the parameters of whom."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fairclust.metrics.table import METRICS
+from fairclust.pipeline import rule_inputs
+from fairclust.pipeline.blocks import Block
+from fairclust.pipeline.config import ConfigError, load_config, read_yaml
+from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs, lost_records, used_settings
+from small import GENERATED, small_config, small_paper
+
+ROOT = Path(__file__).parents[2]
+KMEANS = {"class": "fairclust.methods.kmeans.KMeans"}
+VFC = {"class": "fairclust.methods.variational_kmeans.VariationalFairKMeans", "grid": {"lam": [1, 10]}}
+DEAR = {"kmedians_cost", "dunn_index", "ncut"}
+
+
+@cache
+def shipped():
+    raw = read_yaml(ROOT / "config/config.yaml")
+    places = [str(ROOT / place) for place in raw["catalogues"]]
+    return RuleInputs(load_config({**raw, "catalogues": places}))
+
+
+def blocks_of(packs):
+    return [tuple(Path(pack).parts[-3:-1]) for pack in packs]
+
+
+# The default configuration
+
+
+def test_a_table_of_the_default_configuration_needs_its_own_blocks_and_no_others():
+    inputs = shipped()
+    needed = inputs.packs(inputs.tables["vfc", "table3"].needs)
+    rows = rule_inputs._reported_rows(inputs.config.papers["vfc"].reported)
+    spec = inputs.config.papers["vfc"].tables["table3"]
+    mine = [row for row in rows if row["table"] == spec.number]
+    datasets = {row["dataset"] for row in mine} | {"census_like"}
+    methods = {row["method"] for row in mine} | set(spec.ours)
+    assert {at[0] for at in blocks_of(needed)} == datasets
+    assert {at[1] for at in blocks_of(needed)} == methods == {"vfc_kmeans", "bera", "vfc_kmeans_accelerated", "price_kmeans"}
+    # Six data sets x four methods: one K for each, whole or in a job for each seed.
+    at = {(d, m, path.stem.partition("-")[0]) for path in map(Path, needed) for d, m in [path.parts[-3:-1]]}
+    assert len(at) == 6 * 4
+    assert len(set(needed)) == len(needed)
+
+
+def test_every_product_needs_less_than_the_run():
+    inputs = shipped()
+    everything = len(inputs.packs())
+    for product in (*inputs.tables.values(), *inputs.figures.values(), *inputs.claims.values()):
+        assert 0 < len(inputs.packs(product.needs)) < everything
+
+
+def test_papers_have_targets_of_their_own():
+    inputs = shipped()
+    for paper in inputs.config.run.papers:
+        files = inputs.table_files(paper) + inputs.figure_files(paper)
+        assert files
+        assert all(Path(file).parent.name == paper for file in files)
+        assert set(files) < set(inputs.targets())
+
+
+def test_parameters_of_fit_jobs_are_short():
+    inputs = shipped()
+    longest = max(
+        len(json.dumps(inputs.fit_params(block.dataset, block.method, block.name)))
+        for block in inputs._blocks.values()
+    )
+    assert longest < 2500
+
+
+# Small configurations
+
+
+def paper(**changes):
+    experiment = {"datasets": ["a", "b"], "methods": ["vfc", "kmeans"], "n_clusters": [2, 5], "seeds": 2}
+    return small_paper(experiments=[experiment], **changes)
+
+
+def config(folder, *, reported="", more=None, **changes):
+    """Two data sets, three methods, a paper with a table, two figures and a claim."""
+    (folder / "doe.csv").write_text("table,dataset,n_clusters,method,metric,value\n" + reported)
+    products = {
+        "reported": str(folder / "doe.csv"),
+        "tables": {
+            "t": {"number": "1", "title": "T", "ours": ["kmeans"], "stand_ins": {"a": ["b"]}, "match": {
+                "fairness": "balance", "order": "lam"}}
+        },
+        "figures": {
+            "front": {"plot": "front", "title": "F", "datasets": ["a"], "n_clusters": [5], "x": "dunn_index", "y": ["delta"]},
+            "points": {"plot": "clusters", "title": "P", "datasets": ["b"], "methods": ["vfc"], "points": True},
+        },
+    }  # fmt: skip
+    raw = {
+        "run": {"papers": ["doe"]},
+        "datasets": {"a": GENERATED, "b": GENERATED},
+        "methods": {"vfc": VFC, "kmeans": KMEANS},
+        "papers": {"doe": paper(**{**products, **(more or {})})},
+        "report": {"fronts": []},
+        **changes,
+    }
+    rule_inputs._reported_rows.cache_clear()
+    return load_config(raw)
+
+
+ONE_ROW = "1,a,2,vfc,kmedians_cost,5.0\n"
+
+
+def test_rows_of_a_table_decide_what_it_needs(tmp_path):
+    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW))
+    product = inputs.tables["doe", "t"]
+    # Its row, that of our method, and both on the data set that stands in; only with its K.
+    assert set(product.needs) == {(d, m, 2) for d in "ab" for m in ("vfc", "kmeans")}
+    assert product.metrics >= {"kmedians_cost", "balance"}
+    any_k = RuleInputs(config(tmp_path, reported="1,a,,vfc,sse,5.0\n"))
+    assert {at[2] for at in any_k.tables["doe", "t"].needs} == {2, 5}
+
+
+def test_a_table_without_any_planned_row_is_none(tmp_path):
+    inputs = RuleInputs(config(tmp_path, reported="1,far,2,vfc,sse,5.0\n"))
+    assert inputs.tables == {}
+    assert not [file for file in inputs.targets() if "/doe/t" in file]
+
+
+def test_what_is_said_of_the_data_itself_needs_one_block_of_it(tmp_path):
+    inputs = RuleInputs(config(tmp_path, reported="1,a,,data,n_nodes,400\n"))
+    found = inputs.tables["doe", "t"].needs
+    assert ("a", "vfc", 2) in found
+
+
+def metrics(inputs, dataset, method, k):
+    return set(inputs.metrics_of(inputs.block(dataset, method, f"k{k}")))
+
+
+def test_dear_metrics_only_where_something_shows_them(tmp_path):
+    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, score={"dear_max_rows": 0}))
+    for dataset in "ab":
+        for method in ("vfc", "kmeans"):
+            table, figure = metrics(inputs, dataset, method, 2), metrics(inputs, dataset, method, 5)
+            assert table & DEAR == {"kmedians_cost"}
+            assert figure & DEAR == ({"dunn_index"} if dataset == "a" else set())
+    cheap = {name for name, metric in METRICS.items() if metric.needs == "table"}
+    assert all(cheap | {"sse"} <= metrics(inputs, d, "vfc", k) for d in "ab" for k in (2, 5))
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({"score": {"metrics": ["ncut"], "dear_max_rows": 0}}, {"kmedians_cost", "ncut"}),
+        ({"datasets": {"a": GENERATED, "b": {**GENERATED, "rows": 400}}}, DEAR),
+        ({"score": {"dear_max_rows": 100}, "datasets": {"a": GENERATED, "b": {**GENERATED, "rows": 400}}}, {"kmedians_cost"}),
+    ],
+)  # fmt: skip
+def test_dear_metrics_where_the_configuration_or_small_data_asks_for_them(tmp_path, changes, expected):
+    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, **changes))
+    assert metrics(inputs, "b", "vfc", 2) & DEAR == expected
+
+
+def test_claims_score_what_they_look_at(tmp_path):
+    claim = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["dunn_index"]}
+    inputs = RuleInputs(config(tmp_path, more={"claims": {"c": claim}}, score={"dear_max_rows": 0}))
+    assert "dunn_index" in metrics(inputs, "b", "vfc", 5)
+    assert "dunn_index" not in metrics(inputs, "b", "kmeans", 5)
+    assert inputs.claim_files("doe") == ["results/tables/doe/claims.csv"]
+
+
+def all_params(inputs):
+    """What every job of a run is told."""
+    found = {}
+    for block in inputs._blocks.values():
+        found["fit", block.stem] = inputs.fit_params(block.dataset, block.method, block.name)
+        found["data", block.dataset] = inputs.dataset_params(block.dataset)
+    for at in inputs.tables:
+        found["table", *at] = inputs.table_params(*at)
+    for at in inputs.figures:
+        found["figure", *at] = inputs.figure_params(*at)
+    found["page"] = inputs.page_params()
+    found["scores"] = inputs.configuration_digest()
+    found["inputs"] = [inputs.targets(), inputs.packs()]
+    return json.loads(json.dumps({str(key): value for key, value in found.items()}))
+
+
+def test_what_a_run_does_not_use_changes_the_parameters_of_no_job(tmp_path):
+    before = config(tmp_path, reported=ONE_ROW)
+    methods = {"unused": {**VFC, "label": "Another"}, **{"vfc": VFC, "kmeans": KMEANS}}
+    datasets = {"far": GENERATED, "a": GENERATED, "b": GENERATED}
+    after = config(tmp_path, reported=ONE_ROW, methods=methods, datasets=datasets, jobs={"threads": 2})
+    assert all_params(RuleInputs(after)) == all_params(RuleInputs(before))
+
+
+def test_a_wider_grid_is_told_to_its_own_jobs(tmp_path):
+    before = all_params(RuleInputs(config(tmp_path, reported=ONE_ROW)))
+    wide = {"vfc": {**VFC, "grid": {"lam": [1, 10, 100]}}, "kmeans": KMEANS}
+    after = all_params(RuleInputs(config(tmp_path, reported=ONE_ROW, methods=wide)))
+    different = {key for key in before if before[key] != after[key]}
+    assert different == {"scores", *(f"('fit', '{d}/vfc/k{k}')" for d in "ab" for k in (2, 5))}
+
+
+def test_a_figure_of_points_needs_them_unscaled(tmp_path):
+    inputs = RuleInputs(config(tmp_path))
+    assert inputs.planes("doe", "points") == ["results/data/plane/b"]
+    assert inputs.planes("doe", "front") == []
+
+
+def test_fronts_are_a_figure_for_each_data_set(tmp_path):
+    inputs = RuleInputs(config(tmp_path, report={"fronts": ["balance"], "formats": ["png"]}))
+    assert "results/figures/fronts/a.png" in inputs.targets()
+    assert {at[0] for at in inputs.figures["fronts", "a"].needs} == {"a"}
+    assert inputs.figure_params("fronts", "b")["spec"]["datasets"] == ["b"]
+
+
+def test_targets_without_a_page_or_overview(tmp_path):
+    quiet = {"overview": False, "fronts": [], "html": False}
+    found = RuleInputs(load_config(small_config(report=quiet))).targets()
+    assert found == ["results/scores/scores.parquet", "results/scores/leaderboard.csv"]
+
+
+@pytest.mark.parametrize(
+    "methods, message",
+    [
+        ({"m": {"class": "fairclust.methods.kmeans.KMean"}}, r"methods.m.class: .*does not define 'KMean'; it defines"),
+        ({"m": {"class": "nowhere.KMeans"}}, r"methods.m.class: .*no Python module 'nowhere'"),
+        ({"m": {**VFC, "params": {"lamm": 1}}}, r"methods.m: .* takes no parameter 'lamm'; .*'lam'"),
+        ({"m": {**KMEANS, "grid": {"n_clusters": [2]}}}, r"methods.m: the parameter 'n_clusters' is set for you"),
+    ],
+)
+def test_a_class_that_cannot_be_stops_the_plan(methods, message):
+    with pytest.raises(ConfigError, match=message):
+        RuleInputs(load_config(small_config(methods=methods)))
+
+
+@pytest.mark.parametrize(
+    "reported, message",
+    [
+        ("1,a,two,vfc,sse,5\n", r"doe\.csv.*'n_clusters'.*line 2.*'two'"),
+        ("1,a\n", r"doe\.csv.*line 2"),
+    ],
+)
+def test_reported_values_that_cannot_be_planned_name_the_line(tmp_path, reported, message):
+    with pytest.raises(ConfigError, match=message):
+        _ = RuleInputs(config(tmp_path, reported=reported)).tables
+
+
+def test_a_file_of_reported_values_that_is_not_there_is_named(tmp_path):
+    inputs = RuleInputs(config(tmp_path, more={"reported": str(tmp_path / "none.csv")}))
+    with pytest.raises(ConfigError, match=r"the reported values in .*none\.csv cannot be read"):
+        _ = inputs.tables
+
+
+def test_a_plan_of_hundred_thousand_cells_makes_no_cell(monkeypatch, tmp_path):
+    def no_cells(*_):
+        raise AssertionError("the plan makes cells")
+
+    monkeypatch.setattr(Block, "cells", no_cells)
+    many = {"vfc": {**VFC, "grid": {"lam": list(range(12_500))}}, "kmeans": KMEANS}
+    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, methods=many))
+    assert inputs.targets() and inputs.configuration_digest()
+    for block in inputs._blocks.values():
+        inputs.minutes(block.dataset, block.method, block.name)
+        inputs.fit_params(block.dataset, block.method, block.name)
+
+
+# The second pass, without the blocks whose job has failed
+
+
+def test_failed_blocks_and_old_files_of_them_are_left_out(tmp_path, monkeypatch):
+    inputs = RuleInputs(config(tmp_path, results=str(tmp_path / "results")))
+    for pack in inputs.packs()[:3]:
+        Path(pack).parent.mkdir(parents=True, exist_ok=True)
+        Path(pack).write_text("")
+    assert inputs.lost() == []
+    stale = list(inputs._blocks)[0]
+    (tmp_path / "failed").write_text(json.dumps([stale]))
+    monkeypatch.setenv(FINISHING, str(tmp_path / "failed"))
+    again = RuleInputs(inputs.config)
+    assert again.packs() == inputs.packs([]) + [again.pack(b) for b in list(again._blocks.values())[1:3]]
+    assert again.lost() == [stale, *list(inputs._blocks)[3:]]
+    rows = list(lost_records(inputs.config, [stale]))
+    assert len(rows) == len(inputs._blocks[stale].cells())
+    assert all(row["status"] == "error" and row["key"] is None and "see " in row["reason"] for row in rows)
+
+
+def test_provenance_keeps_what_the_run_uses_and_no_places(tmp_path):
+    extra = config(tmp_path, reported=ONE_ROW, mirror="/secret/place", methods={"vfc": VFC, "kmeans": KMEANS, "x": VFC})
+    kept = used_settings(extra, RuleInputs(extra)._blocks.values())
+    assert set(kept["methods"]) == {"vfc", "kmeans"}
+    assert "secret" not in json.dumps(kept)
+    assert str(tmp_path) not in json.dumps(kept)

@@ -1,0 +1,46 @@
+"""What a run does at its beginning and when jobs have failed; Snakemake's side by stand-ins."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from fairclust.pipeline.run_events import finishing_command, forget_forced
+
+
+@pytest.mark.parametrize(
+    "given, kept",
+    [
+        (["--cores", "2"], ["--cores", "2"]),
+        (["-f", "--cores", "2", "all"], ["--cores", "2", "all"]),
+        (["--forceall", "-c2"], ["-c2"]),
+        (["-R", "fit", "table", "--cores", "2"], ["--cores", "2"]),
+        (["--cores", "2", "--forcerun", "fit"], ["--cores", "2"]),
+        (["--forcerun=fit", "--cores", "2"], ["--cores", "2"]),
+        (["--cores", "2", "--", "results/x.md"], ["--cores", "2", "results/x.md"]),
+        (["--cores", "2", "--config", "also=more", "-F"], ["--cores", "2", "--config", "also=more"]),
+    ],
+)
+def test_the_second_pass_forces_nothing_and_fits_nothing(given, kept):
+    command = finishing_command(["/usr/bin/snakemake", *given], ["doe"])
+    assert command[1:3] == ["-m", "snakemake"]
+    tail = command.index("--nolock")
+    assert command[3:tail] == kept
+    allowed = command[command.index("--allowed-rules") + 1 :]
+    assert {"all", "table", "page", "scores", "doe"} <= set(allowed)
+    assert not {"fit", "prepare_dataset", "check_strict", "download_source"} & set(allowed)
+
+
+def test_only_fit_jobs_that_are_forced_forget_their_cells(tmp_path):
+    def job(rule, name, forced):
+        path = tmp_path / name
+        for file in (path, path.with_name(f"{name}.damaged"), path.with_name(f".{name}.working")):
+            file.write_text("")
+        return SimpleNamespace(rule=SimpleNamespace(name=rule), output=[str(path)], forced=forced)
+
+    jobs = [job("fit", "a.cells", True), job("fit", "b.cells", False), job("table", "t.md", True)]
+    dag = SimpleNamespace(needrun_jobs=lambda: jobs, reason=lambda job: SimpleNamespace(forced=job.forced))
+    forget_forced(dag)
+    left = {path.name for path in tmp_path.iterdir()}
+    assert not [name for name in left if "a.cells" in name]
+    assert {"b.cells", ".b.cells.working", "b.cells.damaged", "t.md"} <= left
+    forget_forced(dag)  # nothing is there: no error

@@ -1,0 +1,116 @@
+"""What Snakemake's own options do to the fits, pruning, and results out of other results."""
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from working_folder import QUIET, Project, jobs_of
+
+
+def files(folder):
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def fairclust(project, *arguments):
+    command = [Path(sys.executable).with_name("fairclust"), *arguments]
+    done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def forced(tmp_path_factory):
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.config["report"] = QUIET
+    seen = SimpleNamespace(project=project)
+    project.run()
+    seen.first = project.cells()
+    seen.scores = [project.scores()]
+    project.run("-f", "results/fits/blobs/stripes/k3.cells")
+    project.run()
+    seen.one = project.cells()
+    project.run("-R", "fit")
+    seen.rule = project.cells()
+    seen.scores.append(project.scores())
+
+    # Narrower: what is not asked for lies there until it is pruned.
+    project.config["methods"]["stripes"]["grid"]["lam"] = [0]
+    project.config["run"]["methods"] = ["stripes"]
+    project.run()
+    seen.fits = files(project.results / "fits")
+    seen.would = fairclust(project, "prune", "--dry-run")
+    seen.untouched = files(project.results / "fits")
+    seen.pruned = fairclust(project, "prune")
+    seen.left = files(project.results / "fits")
+    seen.dry = project.run("-n")
+    project.config["methods"]["stripes"]["grid"]["lam"] = [0, 1]
+    project.run()
+    seen.wider = project.cells()
+
+    project.run("--delete-all-output")
+    seen.deleted = files(project.results)
+    return seen
+
+
+def changed(now, before):
+    return now[~now.finished.isin(before.finished)]
+
+
+def test_a_forced_block_is_fitted_again_and_no_other(forced):
+    new = changed(forced.one, forced.first)
+    assert set(new.method) == {"stripes"}
+    assert len(new) == 4
+
+
+def test_a_forced_rule_fits_all_again_with_the_same_scores(forced):
+    assert len(changed(forced.rule, forced.one)) == 6
+    assert forced.scores[0] == forced.scores[1]
+
+
+def test_prune_removes_what_nobody_asks_for_and_nothing_is_to_do_after_it(forced):
+    assert forced.fits == forced.untouched == {"blobs/random/k3.cells", "blobs/stripes/k3.cells"}
+    assert forced.left == {"blobs/stripes/k3.cells"}
+    assert forced.would[:-1] == forced.pruned[:-1] == [
+        "results/fits/blobs/random/k3.cells: no block of the configuration",
+        "results/fits/blobs/stripes/k3.cells: 2 cells that are not asked for",
+    ]
+    assert forced.pruned[-1].endswith(" MB removed")
+    assert "Nothing to be done" in forced.dry
+
+
+def test_after_it_they_are_fitted_again(forced):
+    new = changed(forced.wider, forced.rule)
+    assert new[["lam", "seed"]].values.tolist() == [[1, 0], [1, 1]]
+
+
+def test_deleting_all_output_leaves_no_results(forced):
+    assert {name for name in forced.deleted if not name.startswith(("logs/", "benchmarks/"))} == set()
+
+
+@pytest.fixture(scope="module")
+def merged(tmp_path_factory):
+    """Two results folders of two machines, and a third that asks for all and fits nothing."""
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.config["report"] = QUIET
+    seen = SimpleNamespace(project=project)
+    for name, lams in (("a", [0, 1]), ("b", [1, 2])):
+        project.config["results"] = name
+        project.config["methods"]["stripes"]["grid"]["lam"] = lams
+        project.run()
+        setattr(seen, name, project.cells())
+    project.config |= {"results": "c", "reuse": ["a", "b"]}
+    project.config["methods"]["stripes"]["grid"]["lam"] = [0, 1, 2]
+    seen.output = project.run()
+    seen.c = project.cells()
+    return seen
+
+
+def test_results_of_others_are_merged_without_a_fit(merged):
+    assert jobs_of(merged.output)["fit"] == 2
+    assert "0 cells fitted in this run, 8 taken as they were" in merged.output
+    assert len(merged.c) == 2 + 3 * 2
+    assert merged.c.finished.isin([*merged.a.finished, *merged.b.finished]).all()
+    assert set(merged.c.status) == {"ok"}

@@ -1,0 +1,181 @@
+"""The life of one project: runs one after the other, and what each of them left behind."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from working_folder import METHOD, Project, jobs_of
+
+PEOPLE = dedent(
+    """
+    people:
+      title: People
+      source: {path: people.csv}
+      sensitive: {column: sex}
+      n_clusters: 4
+    """
+).strip()
+MINE = dedent(
+    """
+    mine:
+      class: my_methods.mine.Mine
+      grid:
+        lam: [2]
+    """
+).strip()
+
+
+def write_people(project, seed=0):
+    rng = np.random.default_rng(seed)
+    people = pd.DataFrame({"age": rng.normal(40, 10, 90), "income": rng.normal(3, 1, 90)})
+    people["sex"] = np.where(np.arange(90) % 3, "f", "m")
+    people.to_csv(project.folder / "people.csv", index=False)
+
+
+def snapshot(project):
+    return {
+        str(path.relative_to(project.results)): path.read_bytes()
+        for folder in ("scores", "tables", "figures", "report")
+        for path in (project.results / folder).rglob("*")
+        if path.is_file()
+    }
+
+
+def look(project, output):
+    """What a run left behind."""
+    return SimpleNamespace(output=output, cells=project.cells(), files=snapshot(project), jobs=jobs_of(output))
+
+
+def command_of_status(project):
+    over = project.write("over.yaml", "run: {seeds: 3, methods: [random, stripes, other]}")
+    found = []
+    for options in ([], ["--configfile", over]):
+        command = [Path(sys.executable).with_name("fairclust"), "status", *options]
+        done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        found.append(done.stdout.splitlines())
+    return found
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory):
+    """All runs of the project, by name."""
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.config["report"]["html"] = True
+    seen = SimpleNamespace(project=project)
+    seen.first = look(project, project.run())
+    seen.card = json.loads((project.results / "data/prepared/blobs/card.json").read_text())
+    seen.status = command_of_status(project)
+
+    # A comment is no reason to fit, nor is a method in the catalogue that nobody uses.
+    text = (project.folder / "my_methods/stripes.py").read_text()
+    project.write("my_methods/stripes.py", text.replace("# A comment.", "# Another, and a longer one."))
+    project.config["methods"]["unused"] = {"class": "my_methods.other.Other", "params": {"lam": 3}}
+    seen.second = project.run()
+
+    # Everything wider at once.
+    write_people(project)
+    project.write("my_methods/mine.py", METHOD.format(name="Mine", factor=2))
+    project.config["datasets"].update(yaml.safe_load(PEOPLE))
+    project.config["methods"].update(yaml.safe_load(MINE))
+    project.config["methods"]["stripes"]["grid"]["lam"] = [0, 0.5, 1]
+    project.config["run"] = {
+        "datasets": ["blobs", "people"],
+        "methods": ["random", "stripes", "mine"],
+        "seeds": 3,
+    }
+    seen.wide = look(project, project.run())
+
+    # Another method, and another file under the name of the old one, which is older.
+    project.write("my_methods/mine.py", METHOD.format(name="Mine", factor=3))
+    write_people(project, seed=1)
+    os.utime(project.folder / "people.csv", (1e9, 1e9))
+    seen.edited = look(project, project.run())
+
+    # What was made of the fits is made again without them, byte by byte.
+    for folder in ("tables", "figures", "report"):
+        shutil.rmtree(project.results / folder)
+    seen.again = look(project, project.run())
+    return seen
+
+
+def test_a_run_leaves_scores_tables_figures_and_a_page_and_says_where(life):
+    scores = pd.read_csv(life.project.folder / "results/scores/scores.csv")
+    first = life.first
+    assert len(first.cells) == 6
+    assert set(first.cells.status) == {"ok"}
+    assert set(first.cells[first.cells.method == "stripes"].lam) == {0, 1}
+    for name in ("tables/overview.md", "tables/overview.tex", "figures/fronts/blobs.png", "report/index.html",
+                 "scores/leaderboard.csv"):  # fmt: skip
+        assert len(first.files[name]) > 0
+    assert life.card["data_hash"] == scores[scores.dataset == "blobs"].data_hash.iloc[0]
+    for words in ("6 cells: 6 ok", "results/scores/scores.csv", "report:  results/report/index.html", "fitting"):
+        assert words in first.output
+    assert (life.project.results / "report.zip").is_file()
+    assert (life.project.results / "provenance.json").is_file()
+    assert {path.parent.name for path in life.project.results.glob("benchmarks/fit/*/*/*.tsv")} >= {"random", "stripes"}
+
+
+def test_status_counts_what_is_done_and_what_is_not(life):
+    now, wider = life.status
+    assert now == ["all: 6 of 6 cells done"]
+    assert wider[:4] == [
+        "blobs, random: 2 of 3 cells done, 1 to go",
+        "blobs, stripes: 4 of 6 cells done, 2 to go",
+        "blobs, other: 0 of 3 cells done, 3 to go",
+        "all: 6 of 12 cells done, 6 to go",
+    ]
+    assert wider[4].startswith("time left on 1 cores: about 0 seconds")
+
+
+def test_nothing_to_do_the_second_time_nor_for_a_comment_or_an_unused_method(life):
+    assert "Nothing to be done" in life.second
+
+
+def new(life, name, before):
+    """Cells of a run whose fit is not one of an earlier run."""
+    now = getattr(life, name).cells
+    return now[~now.finished.isin(getattr(life, before).cells.finished)]
+
+
+def test_wider_grid_seeds_data_and_methods_fit_the_new_cells_and_no_others(life):
+    assert len(PEOPLE.splitlines()) <= 8 and len(MINE.splitlines()) <= 4
+    fitted = new(life, "wide", "first")
+    keys = ["dataset", "method", "lam", "seed"]
+    asked = {
+        ("blobs", "random", None, 2),
+        *(("blobs", "stripes", 0.5, seed) for seed in range(3)),
+        *(("blobs", "stripes", lam, 2) for lam in (0.0, 1.0)),
+        *((data, "mine", 2.0, seed) for data in ("blobs", "people") for seed in range(3)),
+        *(("people", "stripes", lam, seed) for lam in (0.0, 0.5, 1.0) for seed in range(3)),
+        *(("people", "random", None, seed) for seed in range(3)),
+    }
+    found = fitted[keys].astype(object).where(fitted[keys].notna(), None)
+    assert set(found.itertuples(index=False, name=None)) == asked
+    assert len(fitted) == len(asked)
+    assert set(fitted.status) == {"ok"}
+    assert life.wide.jobs["prepare_dataset"] == 1
+
+
+def test_an_edited_method_and_another_file_fit_only_their_own_cells(life):
+    fitted = new(life, "edited", "wide")
+    mine, people = fitted.method == "mine", fitted.dataset == "people"
+    assert (mine | people).all()
+    assert len(fitted) == 3 + 3 * 5
+    assert life.edited.jobs["prepare_dataset"] == 1
+
+
+def test_tables_figures_and_page_are_made_again_without_a_fit(life):
+    assert not {"fit", "prepare_dataset", "scores", "leaderboard"} & set(life.again.jobs)
+    assert life.again.jobs == {"figure": 2, "overview": 1, "page": 1}
+    assert life.again.files == life.edited.files

@@ -1,0 +1,171 @@
+"""What goes wrong becomes rows, and the same command tries it again."""
+
+import hashlib
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from working_folder import METHOD, QUIET, Project, jobs_of
+
+TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
+FIT_A_GRAPH = """
+    def fit(self, X, y=None, *, sensitive_features=None):
+        assert X.shape[0] == X.shape[1]
+        self._fit(X, None)
+        return self
+"""
+DEADLY = "        import os\n        if len(X) == 600:\n            os.kill(os.getppid(), 9)\n"
+
+
+def table_of(source, **more):
+    return {"title": str(source), "source": source, "sensitive": {"column": "sex"}, "n_clusters": 2, **more}
+
+
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory):
+    """A run in which much is missing, one more at once, and one when it has come."""
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.config["report"] = {**QUIET, "overview": True}
+    far = {"file": "far.csv", "urls": ["https://127.0.0.1:9/far.csv"], "licence": "none"}
+    project.config["sources"] = {"far": {**far, "sha256": hashlib.sha256(TABLE.encode()).hexdigest()}}
+    project.write("own.csv", TABLE)
+    project.config["datasets"] |= {
+        "far": table_of("far"),
+        "bad": table_of({"path": "own.csv"}, features=["a", "bb"]),
+        "late": table_of({"path": "late.csv"}),
+    }
+    needy = METHOD.format(name="Needy", factor=1).replace("import numpy", "import not_there_yet, numpy")
+    project.write("my_methods/needy.py", needy)
+    cutter = METHOD.format(name="Cutter", factor=1).replace("X[:, 0]", "X.sum(axis=0)")
+    cutter = cutter.replace("\n    def _fit(", FIT_A_GRAPH + "\n    def _fit(").replace("len(X)", "X.shape[0]")
+    project.write("my_methods/cutter.py", cutter)
+    project.config["methods"] = {
+        "random": project.config["methods"]["random"],
+        "needy": {"class": "my_methods.needy.Needy"},
+        "cutter": {"class": "my_methods.cutter.Cutter", "input": "graph"},
+    }
+    project.config["graph"] = {"n_neighbors": 5}
+    project.config["run"] = {
+        "datasets": ["blobs", "far", "bad", "late"],
+        "methods": ["random", "needy", "cutter"],
+        "seeds": 1,
+    }
+    seen = SimpleNamespace(project=project)
+
+    def look(output):
+        rows = pd.read_parquet(project.results / "scores/scores.parquet")
+        overview = (project.results / "tables/overview.md").read_text()
+        return SimpleNamespace(
+            output=output, rows=rows.set_index(["dataset", "method"]), cells=project.cells(), overview=overview
+        )
+
+    seen.first = look(project.run())
+    seen.second = look(project.run())
+    project.write("mirror/far.csv", TABLE)
+    project.write("late.csv", TABLE)
+    project.write("not_there_yet.py", "")
+    seen.third = look(project.run("--config", "mirror=mirror"))
+    return seen
+
+
+def test_what_is_not_to_be_had_becomes_rows_and_never_stops_the_rest(troubled):
+    rows = troubled.first.rows
+    assert rows.loc[("blobs", "random")].status == "ok"
+    for name, reason in (("far", "is not to be had"), ("bad", "nearest: 'b'"), ("late", "no such file")):
+        assert set(rows.loc[name].status) == {"skipped"}
+        assert reason in rows.loc[name].reason.iloc[0]
+        assert f"skipped: {name}" in troubled.first.output
+        assert name in troubled.first.overview
+
+
+def test_an_error_is_a_row_and_is_tried_again_by_the_same_command(troubled):
+    first, second = troubled.first, troubled.second
+    assert first.rows.loc[("blobs", "needy")].status == "error"
+    assert "not_there_yet" in first.rows.loc[("blobs", "needy")].reason
+    # Nothing else is: what was not to be had an hour ago neither.
+    assert jobs_of(second.output)["fit"] == 1
+    assert "prepare_dataset" not in jobs_of(second.output)
+    again = second.cells[~second.cells.finished.isin(first.cells.finished) & second.cells.finished.notna()]
+    assert again[["dataset", "method"]].values.tolist() == [["blobs", "needy"]]
+
+
+def test_when_it_is_there_the_same_command_takes_it(troubled):
+    rows = troubled.third.rows
+    for at in (("far", "random"), ("late", "random"), ("blobs", "needy"), ("late", "needy"), ("far", "cutter")):
+        assert rows.loc[at].status == "ok", at
+    assert set(rows.loc["bad"].status) == {"skipped"}
+
+
+def test_a_method_that_asks_for_the_graph_gets_it(troubled):
+    rows = troubled.third.rows
+    assert pd.notna(rows.loc[("blobs", "cutter")].ncut)
+    assert pd.isna(rows.loc[("blobs", "random")].ncut)
+    assert rows.loc[("bad", "cutter")].status == "skipped"
+
+
+@pytest.fixture(scope="module")
+def deadly(tmp_path_factory):
+    """A block that finished before and whose job now dies, beside one that is well."""
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.config["report"]["html"] = True
+    project.config["run"]["seeds"] = 1
+    project.run("results/fits/blobs/stripes/k3.cells")
+    text = METHOD.format(name="Stripes", factor=1).replace("        # A comment.\n", DEADLY)
+    project.write("my_methods/stripes.py", text)
+    seen = SimpleNamespace(project=project)
+    seen.output = project.run(code=1)
+    seen.rows = pd.read_parquet(project.results / "scores/scores.parquet")
+    seen.page = (project.results / "report/index.html").read_text()
+    seen.overview = (project.results / "tables/overview.md").read_text()
+    project.config["strict"] = True
+    seen.strict = project.run("--retries", "0", code=1)
+    return seen
+
+
+def test_a_block_whose_job_always_dies_is_rows_and_the_rest_is_made(deadly):
+    by_method = deadly.rows.groupby("method").status.agg(list).to_dict()
+    assert by_method == {"random": ["ok"], "stripes": ["error", "error"]}
+    reasons = deadly.rows[deadly.rows.method == "stripes"].reason
+    assert reasons.str.contains("ended without a result in every attempt").all()
+    assert "random" in deadly.overview
+    assert "stripes" in deadly.page
+    assert (deadly.project.results / "figures/fronts/blobs.png").is_file()
+
+
+def test_the_last_lines_say_what_is_missing(deadly):
+    end = deadly.output[deadly.output.index("1 fit jobs have failed") :]
+    assert "3 cells: 2 error, 1 ok" in end
+    assert "failed: results/fits/blobs/stripes/k3.cells (its log: results/logs/fit/blobs/stripes/k3.log)" in end
+    assert "To resume, run the same command again" in end
+    assert not (deadly.project.results / ".failed.json").exists()
+
+
+def test_strict_makes_nothing_of_a_run_with_a_failed_job(deadly):
+    assert "Making tables and page without them" not in deadly.strict
+    assert "failed: results/fits/blobs/stripes/k3.cells" in deadly.strict
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory):
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.config["report"] = QUIET
+    project.config["strict"] = True
+    project.config["datasets"]["late"] = table_of({"path": "late.csv"})
+    project.config["run"] |= {"datasets": ["blobs", "late"], "methods": ["random"], "seeds": 1}
+    return project.run(code=1), project
+
+
+def test_strict_says_so_with_the_exit_status(strict):
+    output, project = strict
+    assert "strict: true, and not every cell is ok" in output
+    assert set(project.cells().status) == {"ok", "skipped"}
+
+
+def test_a_wrong_configuration_stops_before_any_job(tmp_path):
+    project = Project(tmp_path)
+    project.config["methods"]["stripes"]["params"] = {"lamm": 3}
+    output = project.run(code=1)
+    assert "my_methods.stripes.Stripes takes no parameter 'lamm'" in output
+    assert "Traceback" not in output
+    assert not project.results.exists()
