@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from fairclust import cli
-from fairclust.cli.status import _laid_over
+from fairclust.pipeline.config import laid_over
 from working_folder import Project
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +27,7 @@ PAGES = [
     if page.name != "CHANGELOG.md"  # which speaks of the past
 ]
 BLOCK = re.compile(r"^ *```(.*?)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
-PROGRAMS = ("make", "snakemake", "fairclust", "python", "conda", "pip")
+PROGRAMS = ("make", "snakemake", "fairclust", "python", "conda", "pip", "docker", "apptainer")
 
 # What is not run, though its options are parsed. Everything else is, or the test fails.
 NOT_RUN = {
@@ -106,6 +106,18 @@ def test_environments_and_packages_are_there(root):
         assert set(words[1:]) <= listed
 
 
+def test_images_are_built_of_files_that_are_there_and_saved_before_they_are_converted(root):
+    saved = set()
+    for _, action, *words in of("docker"):
+        if action == "build":
+            assert (root / words[words.index("--file") + 1]).is_file()
+        elif action == "save":
+            saved.add(words[words.index("--output") + 1])
+    for _, action, *words in of("apptainer"):
+        if action == "build":
+            assert words[1].removeprefix("docker-archive:") in saved
+
+
 def test_scripts_have_these_options(root):
     for _, script, *words in of("python"):
         text = (root / script).read_text()
@@ -127,7 +139,7 @@ def folder(tmp_path_factory):
     mine = {}
     for language, text in BLOCK.findall((ROOT / "README.md").read_text()):
         if language == "yaml":
-            mine = _laid_over(mine, yaml.safe_load(text))
+            mine = laid_over(mine, yaml.safe_load(text))
     project.write("my.yaml", yaml.safe_dump(mine))
     project.config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     project.config["run"] = {"datasets": ["toy_blobs"], "methods": ["kmeans"], "seeds": 2}

@@ -62,6 +62,7 @@ AccountingStoragePort={ports[1]}
 AccountingStoragePass={folder}/munge.socket
 AccountingStorageEnforce=associations
 AccountingStorageTRES=gres/lab
+AccountingStoreFlags=job_comment
 GresTypes=lab
 {nodes}
 PartitionName={partition} Nodes=ALL Default=YES MaxTime=UNLIMITED DefMemPerCPU=200 State=UP

@@ -11,7 +11,7 @@ from fairclust.pipeline.script import Job
 
 
 def job_in(folder, **params):
-    return Job("rule", {}, [], params, {}, {}, 2, str(folder / "job.log"), str(folder), {})
+    return Job("rule", {}, [], params, {}, {}, 1, str(folder / "job.log"), str(folder), {})
 
 
 def write(job):

@@ -44,7 +44,7 @@ def changed(path, value):
         (("run", "methods"), ["m", "m"], r"run.methods: 'm' stands there more than once"),
         (("methods", "m", "seeds"), 2, r"methods.m.seeds: no such key"),
         (("methods", "m", "grid"), {"lam": []}, r"methods.m.grid.lam: .*at least 1 item"),
-        (("methods", "m", "grid"), {"lam": [1, 1.0]}, r"methods.m.grid.lam: 1 stands there more than once"),
+        (("methods", "m", "grid"), {"lam": [1, 1.0]}, r"methods.m.grid.lam: 1.0 stands there more than once"),
         (
             ("methods", "m", "params"),
             {"when": date(2020, 1, 1)},

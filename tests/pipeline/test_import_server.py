@@ -53,11 +53,11 @@ def start_script(server, folder, function):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def test_a_job_runs_in_a_child_under_its_own_threads_folder_and_log(tmp_path, server):
+def test_a_job_runs_in_a_child_with_one_thread_in_its_folder_and_log(tmp_path, server):
     assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
     found = ast.literal_eval((tmp_path / "written").read_text())
     assert found["parent"] == server.process.pid
-    assert found["threads"] == "2"
+    assert found["threads"] == "1"
     assert found["cwd"] == str(tmp_path)
     assert (tmp_path / "job.log").read_text() == "in the log\n"
 

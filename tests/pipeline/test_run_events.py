@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairclust.pipeline.run_events import finishing_command, forget_forced
+from fairclust.pipeline.run_events import finishing_command, set_outputs_aside
 
 
 @pytest.mark.parametrize(
@@ -30,17 +30,19 @@ def test_the_second_pass_forces_nothing_and_fits_nothing(given, kept):
     assert not {"fit", "prepare_dataset", "check_strict", "download_source"} & set(allowed)
 
 
-def test_only_fit_jobs_that_are_forced_forget_their_cells(tmp_path):
+def test_old_outputs_are_set_aside_and_those_of_forced_jobs_forgotten(tmp_path):
     def job(rule, name, forced):
         path = tmp_path / name
         for file in (path, path.with_name(f"{name}.damaged"), path.with_name(f".{name}.working")):
-            file.write_text("")
+            file.write_text(file.name)
         return SimpleNamespace(rule=SimpleNamespace(name=rule), output=[str(path)], forced=forced)
 
     jobs = [job("fit", "a.cells", True), job("fit", "b.cells", False), job("table", "t.md", True)]
     dag = SimpleNamespace(needrun_jobs=lambda: jobs, reason=lambda job: SimpleNamespace(forced=job.forced))
-    forget_forced(dag)
-    left = {path.name for path in tmp_path.iterdir()}
-    assert not [name for name in left if "a.cells" in name]
-    assert {"b.cells", ".b.cells.working", "b.cells.damaged", "t.md"} <= left
-    forget_forced(dag)  # nothing is there: no error
+    for _ in range(2):  # the second time nothing is there
+        set_outputs_aside(dag)
+        left = {path.name: path.read_text() for path in tmp_path.iterdir()}
+        assert not [name for name in left if "a.cells" in name]
+        assert {name for name in left if "b.cells" in name} == {"b.cells.earlier", ".b.cells.working", "b.cells.damaged"}
+        assert left["b.cells.earlier"] == "b.cells"
+        assert "t.md" in left

@@ -1,21 +1,6 @@
-import os
-
-import psutil
 import pytest
 
-
-def workers_in(folder):
-    """Processes that run in a folder, or name it in their command; none of this process' own line."""
-    mine = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    for process in psutil.process_iter():
-        if process.pid in mine:
-            continue
-        try:
-            place = f"{process.cwd()}\0{chr(0).join(process.cmdline())}"
-        except psutil.Error:
-            continue
-        if str(folder) in place and process.status() != psutil.STATUS_ZOMBIE:
-            yield process
+from working_folder import workers_in
 
 
 @pytest.fixture(scope="session", autouse=True)

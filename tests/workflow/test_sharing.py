@@ -5,9 +5,9 @@ import os
 
 import pandas as pd
 import pytest
-from fairclust.bench.sharing import forget_failures
 
-from working_folder import METHOD, Project
+from fairclust.pipeline.sharing import forget_failures
+from working_folder import METHOD, QUIET, Project
 
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
 
@@ -39,7 +39,7 @@ def reader_of(folder, file="far/data.csv"):
     project.write("my_methods/cutter.py", text)
     project.config["methods"]["cutter"] = {"class": "my_methods.cutter.Cutter", "input": "graph"}
     project.config["graph"] = {"n_neighbors": 5}
-    project.config["report"] = {}
+    project.config["report"] = QUIET
     return project
 
 

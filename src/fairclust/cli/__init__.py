@@ -60,7 +60,10 @@ def _parser() -> argparse.ArgumentParser:
     prune.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     explain = commands.add_parser("explain", help="where each value of the configuration comes from")
     explain.add_argument("key", nargs="?", default="", help="only keys that begin with it, such as run")
-    for command in (status, prune, explain):
+    publish = commands.add_parser("publish", help="copy tables, figures, page and scores of a finished run")
+    publish.add_argument("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
+    publish.add_argument("--wall-seconds", type=float, help="of the whole run, kept with its provenance")
+    for command in (status, prune, explain, publish):
         command.add_argument(
             "--configfile",
             type=Path,
@@ -73,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    from fairclust.cli import configuration, fit, scaffold, status
+    from fairclust.cli import configuration, fit, publish, scaffold, status
     from fairclust.pipeline.cell_store import DamagedFile
 
     args = _parser().parse_args(arguments)
@@ -84,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "status": status.run,
         "prune": status.prune,
         "explain": configuration.explain,
+        "publish": publish.run,
     }
     try:
         lines = commands[args.command](args)

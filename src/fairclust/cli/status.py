@@ -70,7 +70,7 @@ def prune(args: argparse.Namespace) -> list[str]:
     blocks = {results / "fits" / f"{block.stem}.cells" for block in plan_blocks(config)}
     lines, size = [], 0
     for path in sorted((results / "fits").glob("*/*/*")):
-        name = path.name.removeprefix(".").removesuffix(".damaged").removesuffix(".working")
+        name = path.name.removeprefix(".").partition(".cells")[0] + ".cells"
         if path.with_name(name) not in blocks:
             lines.append(f"{path}: no block of the configuration")
             size += path.stat().st_size

@@ -265,9 +265,19 @@ def count_errors(path: Path) -> int:
     return 0
 
 
-def set_aside(path: Path) -> Path:
-    """Rename a damaged file so that it is no output any more."""
-    aside = path.with_name(path.name + ".damaged")
+def files_beside(path: Path) -> list[Path]:
+    """Where cells of a block may lie that are not in its output: set aside, and in the working file."""
+    return [path.with_name(f"{path.name}.earlier"), path.with_name(f"{path.name}.damaged"), working_file(path)]
+
+
+def working_file(path: Path) -> Path:
+    """The file to which a job appends its cells until it writes its output `path`."""
+    return path.with_name(f".{path.name}.working")
+
+
+def set_aside(path: Path, why: str = "damaged") -> Path:
+    """Rename a damaged or earlier file so that it is no output any more; a job still takes cells from it."""
+    aside = path.with_name(f"{path.name}.{why}")
     with suppress(FileNotFoundError):  # another job has done so meanwhile
         path.replace(aside)
     return aside

@@ -237,7 +237,7 @@ class Config(Catalogue):
         spec = self.methods[method]
         stated = self.datasets[dataset].settings
         found = stated.get(method, GridSpec()).over(stated.get(spec.settings_of or "", GridSpec()))
-        below = found.over(GridSpec(params=spec.params, grid=spec.grid))
+        below = found.over(spec)
         return below if own is None else own.over(below)
 
 

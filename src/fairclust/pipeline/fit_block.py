@@ -14,7 +14,15 @@ import numpy as np
 
 from fairclust.datasets.store import read_card
 from fairclust.pipeline.blocks import Block, Cell, block_of
-from fairclust.pipeline.cell_store import DamagedFile, Entry, WorkingFile, salvage, write_pack
+from fairclust.pipeline.cell_store import (
+    DamagedFile,
+    Entry,
+    WorkingFile,
+    files_beside,
+    salvage,
+    working_file,
+    write_pack,
+)
 from fairclust.pipeline.fit_process import FitProcess, Task
 from fairclust.pipeline.provenance import git_commit, package_versions
 from fairclust.pipeline.script import Job
@@ -131,7 +139,7 @@ def run_block(
             n_clusters=block.n_clusters,
         )
 
-    working = output.with_name(f".{output.name}.working")
+    working = working_file(output)
     known = find_cells(output, elsewhere)
     task = Task(
         str(data),
@@ -193,8 +201,8 @@ def run_block(
         and _is_whole(entry)
     ]
     write_pack(output, [*asked, *kept], len(asked))
-    working.unlink()
-    output.with_name(output.name + ".damaged").unlink(missing_ok=True)
+    for path in files_beside(output):
+        path.unlink(missing_ok=True)
     print(f"{n_fitted} cells fitted, {len(cells) - n_fitted} taken from earlier runs", file=sys.stderr)
 
 
@@ -210,9 +218,8 @@ def find_cells(output: Path, elsewhere: Iterable[Path] = ()) -> dict[str, Entry]
         Folders with files of cells of other runs.
     """
     found: dict[str, Entry] = {}
-    own = [output, output.with_name(output.name + ".damaged"), output.with_name(f".{output.name}.working")]
     others = [path for folder in (*elsewhere, output.parent) for path in sorted(folder.glob("*.cells"))]
-    for path in [*(path for path in others if path != output), *own]:
+    for path in [*(path for path in others if path != output), output, *files_beside(output)]:
         found.update((key, entry) for key, entry in salvage(path).items() if key is not None)
     return found
 

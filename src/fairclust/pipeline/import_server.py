@@ -251,18 +251,26 @@ def _kill_family(pid: int) -> None:
 
 
 def _main(address: str, parent: int) -> None:
+    def leave(*_: object) -> None:
+        # Not by sys.exit: to take all that is loaded down in order takes seconds, and nothing is to be kept.
+        with contextlib.suppress(OSError):
+            Path(address).unlink()
+            Path(address).parent.rmdir()
+        os._exit(0)
+
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, leave)
     server = _Server(address)
     try:
         for module in _PRELOADED:
             importlib.import_module(module)
         server.serve()
-    finally:
-        with contextlib.suppress(OSError):
-            Path(address).unlink()
-            Path(address).parent.rmdir()
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        leave()
 
 
 if __name__ == "__main__":

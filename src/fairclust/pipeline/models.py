@@ -44,10 +44,12 @@ def _check_seeds(value: int | list[int]) -> int | list[int]:
 
 
 def _check_unique(values: list[Any]) -> list[Any]:
-    texts = [canonical_json(value) for value in values]
-    double = [value for value, text in zip(values, texts, strict=True) if texts.count(text) > 1]
-    if double:
-        raise ValueError(f"{double[0]!r} stands there more than once")
+    seen = set()
+    for value in values:
+        text = canonical_json(value)
+        if text in seen:
+            raise ValueError(f"{value!r} stands there more than once")
+        seen.add(text)
     return values
 
 
@@ -94,4 +96,5 @@ class GridSpec(Strict):
         """This grid laid over another one: a parameter fixed in one and an axis in the other is as it is here."""
         grid = {k: v for k, v in {**below.grid, **self.grid}.items() if k not in self.params}
         params = {k: v for k, v in {**below.params, **self.params}.items() if k not in self.grid}
-        return GridSpec(params=params, grid=grid)
+        # Both are checked already; to check thousands of values again for every block takes seconds.
+        return GridSpec.model_construct(params=params, grid=grid)

@@ -34,7 +34,7 @@ from fairclust.pipeline.provenance import installed_version
 
 # How long a source that could not be downloaded is left alone.
 RETRY_SECONDS = 3600
-# Set for the second pass, which makes tables and page without the blocks whose job has failed: a file that names them.
+# Set for the second pass, which makes tables and page without the blocks whose job has failed.
 FINISHING = "FAIRCLUST_FINISHING"
 _CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "table" or name == "sse")
 _DEAR = tuple(name for name in METRICS if name not in _CHEAP)
@@ -87,7 +87,7 @@ def _reported_rows(path: str) -> list[dict[str, str]]:
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
             rows = [{k: v or "" for k, v in row.items() if k} for row in csv.DictReader(file)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, ValueError, csv.Error) as error:
         raise ConfigError(f"the reported values in {path} cannot be read: {error}") from None
     for line, row in enumerate(rows, 2):
         for name in ("table", "dataset", "method", "metric"):
@@ -463,23 +463,17 @@ class RuleInputs:
     def packs(self, needs: Iterable[At] | None = None) -> list[str]:
         """Outputs of the fit jobs of some blocks, or of all; in the second pass those that are there."""
         blocks = self._blocks.values() if needs is None else (b for at in needs for b in self._at[at])
-        if FINISHING not in os.environ:
-            return list(map(self.pack, blocks))
-        return [self.pack(block) for block in blocks if self._is_there(block)]
+        return [path for path in map(self.pack, blocks) if not self._finishing or Path(path).is_file()]
 
-    @cached_property
-    def _failed(self) -> set[str]:
-        return set(json.loads(Path(os.environ[FINISHING]).read_text()))
-
-    def _is_there(self, block: Block) -> bool:
-        # The file of a block whose job has failed is that of an earlier run, perhaps of other code.
-        return block.stem not in self._failed and Path(self.pack(block)).is_file()
+    @property
+    def _finishing(self) -> bool:
+        return FINISHING in os.environ
 
     def lost(self) -> list[str]:
         """Blocks whose job has failed for good; only in the second pass."""
-        if FINISHING not in os.environ:
+        if not self._finishing:
             return []
-        return [block.stem for block in self._blocks.values() if not self._is_there(block)]
+        return [block.stem for block in self._blocks.values() if not Path(self.pack(block)).is_file()]
 
     def settings(self) -> dict[str, Any]:
         """The part of the configuration that the run uses, in plain types."""
@@ -521,8 +515,19 @@ class RuleInputs:
         return [name for name in self.config.methods if name in run]
 
     def all_names(self) -> dict[str, Any]:
-        """The same for everything in the run."""
-        return self.names(self._at)
+        """The same for everything in the run, and for what its papers report values of."""
+        return self._names_with(self._at, dict.fromkeys(paper for paper, _ in self.tables))
+
+    def _names_with(self, needs: Iterable[At], papers: Iterable[str]) -> dict[str, Any]:
+        needs = list(needs)
+        datasets, methods = dict.fromkeys(at[0] for at in needs), dict.fromkeys(at[1] for at in needs)
+        for paper in papers:
+            for row in self._reported(paper):
+                datasets[row["dataset"]] = methods[row["method"]] = None
+            for claim in self.config.papers[paper].claims.values():
+                datasets |= dict.fromkeys(claim.datasets)
+                methods |= dict.fromkeys(claim.methods)
+        return self._names(datasets, methods)
 
     def table_params(self, paper: str, name: str) -> dict[str, Any]:
         """What a table's job is told."""
@@ -572,7 +577,7 @@ class RuleInputs:
             "claims": {name: as_plain(claim) for name, claim in spec.claims.items()},
             "tables": {name: as_plain(table) for name, table in spec.tables.items()},
             "short_name": spec.short_name,
-            "names": self.names(self.claims[paper].needs),
+            "names": self._names_with(self.claims[paper].needs, [paper]),
             "code": module_fingerprint("fairclust.report.claims"),
         }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairclust.pipeline import import_server
-from fairclust.pipeline.cell_store import remove_leftovers
+from fairclust.pipeline.cell_store import files_beside, remove_leftovers, set_aside
 from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs
 from fairclust.pipeline.sharing import forget_failures
 
@@ -50,9 +49,10 @@ class RunEvents:
             forget_failures(inputs.results)
 
     def on_start(self) -> None:
-        """Forget the cells of jobs that are forced to run, tidy up, and start the import server."""
+        """Set the old outputs of fit jobs aside, tidy up, and start the import server."""
         os.environ["FAIRCLUST_RETRIES"] = str(self._workflow.execution_settings.retries or 0)
-        forget_forced(self._workflow.dag)
+        if not self._workflow.touch and FINISHING not in os.environ:
+            set_outputs_aside(self._workflow.dag)
         results = Path(self._inputs.results)
         if results.is_dir():
             remove_leftovers(results)
@@ -72,19 +72,18 @@ class RunEvents:
         self._tidy_up()
         if FINISHING in os.environ:
             return
-        inputs = self._inputs
+        inputs, scheduler = self._inputs, self._workflow.scheduler
         lost = [job for job in self._workflow.dag.needrun_jobs() if job.rule.name == "fit"]
-        if lost and not inputs.config.strict:
-            print(f"{len(lost)} fit jobs have failed. Making tables and page without them.")
-            names = Path(inputs.results) / ".failed.json"
-            names.write_text(json.dumps([_stem_of(job, inputs.results) for job in lost]))
-            command = finishing_command(sys.argv, inputs.config.run.papers)
-            subprocess.run(command, env={**os.environ, FINISHING: str(names)}, check=False)
-            names.unlink(missing_ok=True)
-            print("\n".join(inputs.closing_words(self._began)))
-        for job in lost:
-            print(f"failed: {job.output[0]} (its log: {job.log[0]})")
-        print("Some jobs failed; their messages are above and in", f"{inputs.results}/logs/.")
+        stopped = scheduler._user_kill or scheduler.running or list(scheduler.open_jobs)
+        if not stopped:
+            if lost and not inputs.config.strict:
+                print(f"{len(lost)} fit jobs have failed. Making tables and page without them.", flush=True)
+                command = finishing_command(sys.argv, inputs.config.run.papers)
+                subprocess.run(command, env={**os.environ, FINISHING: "1"}, check=False)
+                print("\n".join(inputs.closing_words(self._began)))
+            for job in lost:
+                print(f"failed: {job.output[0]} (its log: {job.log[0]})")
+            print("Some jobs failed; their messages are above and in", f"{inputs.results}/logs/.")
         print("What is finished is kept. To resume, run the same command again.")
 
     def _tidy_up(self) -> None:
@@ -94,12 +93,11 @@ class RunEvents:
             forget_failures(self._inputs.results)
 
 
-def _stem_of(job: Any, results: str) -> str:
-    return str(Path(job.output[0]).relative_to(Path(results) / "fits").with_suffix(""))
+def set_outputs_aside(dag: Any) -> None:
+    """Rename the old outputs of fit jobs that are to run: they take the cells that are still asked for from there.
 
-
-def forget_forced(dag: Any) -> None:
-    """Remove the cells of fit jobs that the user forces to run (`-f`, `-R fit`, `--forceall`): they fit again.
+    Were they left, Snakemake would put them back when a job fails, and later take them for up to date. Of jobs that
+    the user forces to run (`-f`, `-R fit`, `--forceall`) all is removed: they fit again.
 
     Parameters
     ----------
@@ -107,11 +105,13 @@ def forget_forced(dag: Any) -> None:
         Snakemake's graph of jobs.
     """
     for job in dag.needrun_jobs():
-        if job.rule.name == "fit" and dag.reason(job).forced:
-            for output in map(Path, map(str, job.output)):
-                for path in (output, *output.parent.glob(f"{output.name}.damaged")):
-                    path.unlink(missing_ok=True)
-                output.with_name(f".{output.name}.working").unlink(missing_ok=True)
+        if job.rule.name == "fit":
+            path = Path(job.output[0])
+            if path.is_file():
+                set_aside(path, "earlier")
+            if dag.reason(job).forced:
+                for old in files_beside(path):
+                    old.unlink(missing_ok=True)
 
 
 def finishing_command(arguments: Sequence[str], papers: Iterable[str] = ()) -> list[str]:

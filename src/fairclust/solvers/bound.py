@@ -6,6 +6,7 @@ import numpy as np
 
 from fairclust.base import Diverged
 from fairclust.kernels.assignment import Potentials
+from fairclust.kernels.bound import SMALL_ENTRIES, bound_loop
 
 # The published program keeps every s_pk at 1e-20 or above; a group's mass in a cluster is kept so here.
 _LEAST_SHARE = 1e-20
@@ -65,6 +66,23 @@ def bound_iteration(
     n_iter : int
     """
     n_clusters = potentials.a.shape[1]
+    if isinstance(potentials, Potentials) and potentials.entries <= SMALL_ENTRIES:
+        layout = potentials.layout
+        *found, t, bound = bound_loop(
+            potentials.a,
+            layout.group,
+            layout.count,
+            potentials.row_min_sum,
+            np.asarray(target, dtype=float),
+            float(lam),
+            float(lipschitz),
+            max_iter,
+            float(tol),
+            _LEAST_SHARE,
+        )
+        if t and not np.isfinite(bound):
+            raise _diverged(bound, t, lam)
+        return *found, t
     offset = np.zeros((len(target), n_clusters))
     scale = 1.0
     mass, clustering, logsum = potentials.soft(scale, offset)
@@ -83,9 +101,13 @@ def bound_iteration(
         linear = clustering + lam * float((mass * b).sum())
         new_bound = (1.0 - 1.0 / lipschitz) * linear - (new_logsum - logsum)
         if not np.isfinite(new_bound):
-            raise Diverged(f"the bound is {new_bound} after {t} inner updates (lam={lam:g})")
+            raise _diverged(new_bound, t, lam)
         logsum = new_logsum
         if t > 2 and abs(new_bound - bound) <= tol * abs(bound):
             break
         bound = new_bound
     return scale, offset, mass, clustering, t
+
+
+def _diverged(bound: float, t: int, lam: float) -> Diverged:
+    return Diverged(f"the bound is {bound} after {t} inner updates (lam={lam:g})")

@@ -1,0 +1,164 @@
+"""`fairclust publish`: the results of a finished run as a small folder that can be handed on or committed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from fairclust.cli import CommandError
+from fairclust.cli.configuration import load
+from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.pipeline.summary import describe, job_seconds
+from fairclust.report.redaction import redact_config, redact_csv, redact_text
+
+# A repository should stay small.
+_MOST_BYTES = 8_000_000
+# Where this repository keeps its published results, and the page that shows their numbers between two marks.
+_HOME, _FRONT_PAGE = Path("docs/results"), Path("README.md")
+_BEGIN, _END = "<!-- results: begin -->\n", "<!-- results: end -->"
+
+
+def _chosen(results: Path) -> Iterator[Path]:
+    """What is published: tables, claims, scoreboard, fronts, the page, scores as Parquet."""
+    yield from sorted((results / "tables").rglob("*.md"))
+    yield from sorted((results / "tables").rglob("*.csv"))
+    yield from sorted((results / "figures").rglob("*.png"))
+    yield results / "report" / "index.html"
+    yield results / "scores" / "scores.parquet"
+    yield results / "scores" / "runs.parquet"
+    yield results / "scores" / "leaderboard.csv"
+
+
+def run(args: argparse.Namespace) -> list[str]:
+    """Copy the results of a finished run.
+
+    Parameters
+    ----------
+    args : Namespace
+        configfile, out.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    CommandError
+        The run has not ended, its results are of another configuration, or the folder holds something else.
+    """
+    inputs = RuleInputs(load(args.configfile))
+    results, out = Path(inputs.results), args.out
+    files = [path for path in _chosen(results) if path.is_file()]
+    try:
+        origin = json.loads((results / "provenance.json").read_text())
+    except (OSError, ValueError):
+        raise CommandError(f"{results} has no readable provenance.json: let the run end first") from None
+    if origin["config"]["digest"] != inputs.configuration_digest():
+        raise CommandError(
+            f"the results in {results} are of another configuration: run snakemake again, then publish"
+        )
+    if out.exists():
+        if any(out.iterdir()) and not (out / "provenance.json").is_file():
+            raise CommandError(
+                f"--out: {out} holds something else than published results; name another folder"
+            )
+        shutil.rmtree(out)
+    for path in files:
+        to = out / path.relative_to(results)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix in (".md", ".csv"):
+            text = path.read_text(encoding="utf-8")
+            to.write_text(redact_csv(text) if path.suffix == ".csv" else redact_text(text), encoding="utf-8")
+        else:
+            shutil.copyfile(path, to)
+    seconds = job_seconds(results.glob("benchmarks/**/*.tsv"))
+    origin["config"] = {"digest": origin["config"]["digest"], "run": redact_config(origin["config"]["run"])}
+    origin["summary"] = describe(results / "summary.json")
+    origin["job_seconds"] = {rule: round(value, 1) for rule, value in seconds.items()}
+    if args.wall_seconds:
+        origin["wall_seconds"] = args.wall_seconds
+    (out / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
+    size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    lines = [f"{len(files) + 1} files, {size / 1e6:.1f} MB in {out}"]
+    if size > _MOST_BYTES:
+        lines.append(f"that is more than {_MOST_BYTES / 1e6:.0f} MB: too much for a repository")
+    if out == _HOME and _FRONT_PAGE.is_file():
+        titles = {name: spec.short_name for name, spec in inputs.config.papers.items()}
+        text = _FRONT_PAGE.read_text(encoding="utf-8")
+        _FRONT_PAGE.write_text(with_results(text, results_block(out, titles)), encoding="utf-8")
+        lines.append(f"{_FRONT_PAGE}: the numbers of this run stand in it now")
+    return lines
+
+
+def with_results(text: str, block: str) -> str:
+    """A page with other numbers between its two marks; a page without the marks stays as it is."""
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    return f"{before}{begin}{block}{end}{after}" if end else text
+
+
+def results_block(folder: Path, titles: Mapping[str, str]) -> str:
+    """The numbers of a published run for the front page: rows of the papers' tables, and claims, by verdict.
+
+    Parameters
+    ----------
+    folder : Path
+        What `run` has written.
+    titles : mapping of str to str
+        Paper to its short name.
+
+    Returns
+    -------
+    str
+        Markdown, with links to the tables in the folder.
+    """
+    # Imported here: pandas takes a second, and no other command needs it.
+    from fairclust.report.checks import CLAIM_VERDICTS
+    from fairclust.report.claims import load_claims
+    from fairclust.report.scoreboard import count_rows, row_verdicts
+    from fairclust.report.verdicts import REASON_UNKNOWN, VERDICTS, load_verdicts
+
+    at = folder.as_posix()
+    board = load_verdicts([folder / "tables" / "scoreboard.csv"])
+    counts = count_rows(board)
+    lines = ["| paper | compared | number | verdicts |", "| --- | --- | --- | --- |"]
+    for paper in dict.fromkeys(board.paper):
+        title = titles.get(paper, paper)
+        for row in counts[counts.paper == paper].to_dict("records"):
+            kind = f"at {row['kind']}" if row["kind"] == "matched fairness" else row["kind"]
+            verdicts = ", ".join(f"{row[name]} {name}" for name in VERDICTS if row[name])
+            lines.append(f"| {title} | rows {kind} | {row['rows']} | {verdicts} |")
+        path = folder / "tables" / paper / "claims.csv"
+        if path.is_file():
+            claims = load_claims(path)
+            found = claims.verdict[claims.dataset == ""].value_counts()
+            verdicts = ", ".join(f"{found[name]} {name}" for name in CLAIM_VERDICTS if name in found)
+            link = f"[claims]({at}/tables/{paper}/claims.md)"
+            lines.append(f"| {title} | {link} | {found.sum()} | {verdicts} |")
+    rows = row_verdicts(board)
+    asked = rows[rows.reason.ne("") & ~rows.verdict.isin(("impossible", "unpublished", "not run"))]
+    unknown = asked.reason.str.contains(REASON_UNKNOWN, regex=False)
+    conjecture = asked.reason.str.contains("conjecture: ", regex=False) & ~unknown
+    sentences = (
+        f"Of the {len(asked)} rows that differ from the paper, {(~unknown & ~conjecture).sum()} have a reason with a "
+        f"command that prints its evidence, {conjecture.sum()} have a conjecture, and for {unknown.sum()} the reason "
+        f"is not known: see the [scoreboard]({at}/tables/scoreboard.md), the [tables]({at}/tables) and the page "
+        f"`{at}/report/index.html`. {_origin_words(folder)}"
+    )
+    wrapped = textwrap.wrap(sentences, width=120, break_long_words=False, break_on_hyphens=False)
+    return "\n".join([*lines, "", *wrapped]) + "\n"
+
+
+def _origin_words(folder: Path) -> str:
+    """How large the run was, what it took and what made it, in a sentence."""
+    origin = json.loads((folder / "provenance.json").read_text())
+    cells, _, statuses = origin["summary"][0].partition(" cells: ")
+    took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"
+    return (
+        f"The run ({cells} fits: {statuses}){took} on {origin['cpu_count']} processors, with commit "
+        f"`{origin['git_commit'][:10]}`."
+    )

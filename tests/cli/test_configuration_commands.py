@@ -1,0 +1,165 @@
+"""`fairclust status`, `prune` and `explain` in the folder of a run."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from fairclust.cli import main
+from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
+from fairclust.pipeline.blocks import plan_blocks
+from fairclust.pipeline.cell_store import Entry, read_pack, salvage
+from fairclust.pipeline.config import load_config
+from fairclust.pipeline.fingerprint import class_fingerprint
+from fairclust.pipeline.fit_block import run_block
+
+CLASS = "fairclust.methods.random_labels.RandomLabels"
+
+
+def config(seeds=2, methods=("one",)):
+    generated = {"title": "A", "generator": "fairclust.datasets.synthetic:make_synthetic", "n_clusters": 2}
+    return {
+        "run": {"datasets": ["a"], "methods": list(methods), "seeds": seeds},
+        "datasets": {"a": generated},
+        "methods": {"one": {"class": CLASS}, "two": {"class": CLASS}},
+    }
+
+
+def write(name, raw):
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text(yaml.safe_dump(raw))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Three seeds of two methods are fitted; two of one are asked for."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(60, 2)), np.tile(np.array([0, 1], np.int32), 30)
+    names = ("x", "y"), ("f", "m")
+    card = {"status": "ok", "name": "a", "rows": 60, "columns": ["x", "y"], "data_hash": data_hash(X, groups, *names)}
+    card["groups"] = [{"name": name, "size": 30} for name in names[1]]
+    save_prepared(PreparedDataset(X, groups, *names, card), tmp_path / "results/data/prepared/a")
+    for seeds in (3, 2):
+        for block in plan_blocks(load_config(config(seeds, ("one", "two")))):
+            run_block(
+                block,
+                class_path=CLASS,
+                fingerprint=class_fingerprint(CLASS),
+                data=tmp_path / "results/data/prepared/a",
+                graph=None,
+                output=tmp_path / f"results/fits/{block.stem}.cells",
+                elsewhere=[],
+                limits={"cell_seconds": 30, "cell_memory_mb": 4000},
+                metrics=["sse"],
+                score_options={},
+                scorer="s",
+                threads=1,
+            )
+    write("config/config.yaml", config())
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    status = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return status, out.splitlines(), err
+
+
+def test_status_reads_no_labels(folder, capsys, monkeypatch):
+    def no_labels(self):
+        raise AssertionError("status reads labels")
+
+    monkeypatch.setattr(Entry, "labels", no_labels)
+    assert run(capsys, "status")[1] == ["all: 2 of 2 cells done"]
+    write("more.yaml", {"run": {"seeds": 5, "methods": ["one", "two"]}})
+    lines = run(capsys, "status", "--configfile", "more.yaml", "--cores", 2)[1]
+    assert lines[:3] == [
+        "a, one: 3 of 5 cells done, 2 to go",
+        "a, two: 3 of 5 cells done, 2 to go",
+        "all: 6 of 10 cells done, 4 to go",
+    ]
+    assert lines[3].startswith("time left on 2 cores: about ")
+
+
+def test_status_before_anything_is_there(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("config/config.yaml", config())
+    assert run(capsys, "status")[1] == [
+        "a, one: 0 of 2 cells done, 2 to go",
+        "all: 0 of 2 cells done, 2 to go",
+        "time left on 1 cores: no fit has ended yet: no estimate",
+    ]
+
+
+def test_prune_removes_what_is_not_asked_for_and_keeps_the_rest_as_it_is(folder, capsys):
+    fits = folder / "results/fits/a"
+    kept = fits / "one/k2.cells"
+    for name in ("one/k2.cells.damaged", "one/.k2.cells.working", "two/.k9.cells.working", "one/k7-s1.cells.earlier"):
+        (fits / name).write_bytes(b"x")
+    before = kept.stat().st_mtime_ns, [entry.record for entry in read_pack(kept)]
+    would = run(capsys, "prune", "--dry-run")[1]
+    assert len(salvage(kept)) == 3 and (fits / "two/k2.cells").is_file()
+    assert would[-1].endswith(" MB would be removed")
+    lines = run(capsys, "prune")[1]
+    assert lines[:-1] == would[:-1]
+    assert sorted(lines[:-1]) == [
+        "results/fits/a/one/k2.cells: 1 cells that are not asked for",
+        "results/fits/a/one/k7-s1.cells.earlier: no block of the configuration",
+        "results/fits/a/two/.k9.cells.working: no block of the configuration",
+        "results/fits/a/two/k2.cells: no block of the configuration",
+    ]
+    assert (kept.stat().st_mtime_ns, [entry.record for entry in read_pack(kept)]) == before
+    assert read_pack(kept)[1].labels() is not None
+    assert {path.name for path in fits.rglob("*") if path.is_file()} == {"k2.cells", "k2.cells.damaged", ".k2.cells.working"}
+    assert not (fits / "two").exists()
+    assert run(capsys, "prune")[1] == ["0.0 MB removed"]
+
+
+def test_prune_of_a_damaged_file_says_so(folder, capsys):
+    path = folder / "results/fits/a/one/k2.cells"
+    path.write_bytes(path.read_bytes()[:-3])
+    status, _, err = run(capsys, "prune")
+    assert status == 2
+    assert "k2.cells is damaged" in err and "Traceback" not in err
+
+
+def test_explain_names_the_file_of_every_value(folder, capsys):
+    write("catalogue/methods.yaml", {"methods": {"three": {"class": CLASS, "label": "Three"}}})
+    write("config/config.yaml", {**config(), "catalogues": ["catalogue"]})
+    write("my.yaml", {"run": {"seeds": 7}, "methods": {"three": {"label": "Mine"}}})
+    lines = run(capsys, "explain", "--configfile", "my.yaml")[1]
+    assert "run.seeds: 7  [my.yaml]" in lines
+    assert "run.datasets: ['a']  [config/config.yaml]" in lines
+    assert "methods.three.label: Mine  [my.yaml]" in lines
+    assert f"methods.three.class: {CLASS}  [catalogue/methods.yaml]" in lines
+    assert run(capsys, "explain", "methods.three", "--configfile", "my.yaml")[1] == [
+        line for line in lines if line.startswith("methods.three")
+    ]
+    assert run(capsys, "explain", "nothing")[1] == ["no file states a key that begins with 'nothing'"]
+
+
+def test_explain_says_what_of_the_shipped_selection_is_not_used(folder, capsys):
+    paper = {
+        "short_name": "Doe",
+        "citation": "Doe",
+        "year": 2030,
+        "experiments": [{"datasets": ["a"], "methods": ["two"]}],
+    }
+    write("config/config.yaml", {**config(), "run": {"papers": ["doe"]}, "papers": {"doe": paper}})
+    write("my.yaml", {"run": {"datasets": ["a"], "methods": ["one"]}})
+    lines = run(capsys, "explain", "run", "--configfile", "my.yaml")[1]
+    assert "run.papers: ['doe']  [config/config.yaml] (not used: your file names run.datasets)" in lines
+
+
+@pytest.mark.parametrize("command", ["status", "prune", "explain"])
+def test_a_wrong_configuration_is_told_without_a_traceback(tmp_path, capsys, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    status, _, err = run(capsys, command)
+    assert status == 2
+    assert "there is no config/config.yaml: run this in the folder of the Snakefile" in err
+    write("config/config.yaml", config(methods=["three"]))
+    status, _, err = run(capsys, command)
+    assert status == 2
+    assert "run.methods: there is no 'three'" in err

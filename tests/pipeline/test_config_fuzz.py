@@ -1,0 +1,173 @@
+"""Any YAML gives a plan or an error that names keys; never anything else."""
+
+import copy
+from datetime import date, datetime
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from fairclust.pipeline.config import ConfigError, load_config, read_catalogues, read_yaml
+from fairclust.pipeline.rule_inputs import RuleInputs
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+
+@cache
+def shipped():
+    """The shipped configuration, cut down to what a plan needs a moment for."""
+    raw = read_yaml(ROOT / "config/config.yaml")
+    del raw["catalogues"]
+    sections, _ = read_catalogues(sorted((ROOT / "config").glob("*s/*.yaml")))
+    methods, datasets = sections["methods"], sections["datasets"]
+    raw["methods"] = {name: methods[name] for name in ("kmeans", "vfc_kmeans")}
+    raw["datasets"] = {name: {**datasets[name], "settings": {}} for name in ("synthetic", "adult", "bank_3")}
+    raw["datasets"]["adult"]["settings"] = {"vfc_kmeans": {"grid": {"lam": [1, 2]}}}
+    raw["sources"] = {name: sections["sources"][name] for name in ("adult", "bank_marketing")}
+    run = {"papers": ["doe"], "datasets": ["synthetic"], "methods": ["kmeans", "vfc_kmeans"], "seeds": 2}
+    raw["run"] = {**run, "only": {"datasets": ["adult"]}, "n_clusters": {"adult": [5, 10]}}
+    raw["papers"] = {
+        "doe": {
+            "short_name": "Doe",
+            "citation": "Doe, 2030",
+            "year": 2030,
+            "reported": str(ROOT / "config/papers/vfc.csv"),
+            "experiments": [
+                {
+                    "datasets": ["adult", "synthetic"],
+                    "methods": ["vfc_kmeans"],
+                    "n_clusters": [5],
+                    "settings": {"vfc_kmeans": {"params": {"lam": 3}}},
+                }
+            ],
+            "tables": {
+                "table3": {
+                    "number": "3",
+                    "title": "Table 3",
+                    "match": {"fairness": "balance", "order": "lam"},
+                    "ours": ["kmeans"],
+                    "reasons": [{"dataset": "adult", "reason": "so", "kind": "deviation"}],
+                }
+            },
+            "figures": {"fig1": {"plot": "front", "title": "F", "datasets": ["adult"], "x": "sse", "y": ["balance"]}},
+            "claims": {"one": {"text": "x", "check": "reaches", "datasets": ["adult"], "options": {"level": 1}}},
+        }
+    }
+    return raw
+
+
+def places(raw, at=()):
+    """Every place of the configuration, as a tuple of keys and positions."""
+    pairs = raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
+    for key, value in pairs:
+        yield (*at, key)
+        yield from places(value, (*at, key))
+
+
+PLACES = sorted(places(shipped()), key=str)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(
+        ["", "x", "..", "/", "../x", "a.b.c", "yes", "1e3", date(2020, 1, 1), b"x", datetime.max]
+    )
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(scalars, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def changed(place, how, value):
+    raw = copy.deepcopy(shipped())
+    inside = raw
+    for key in place[:-1]:
+        inside = inside[key]
+    if how == "replace":
+        inside[place[-1]] = value
+    elif how == "remove":
+        del inside[place[-1]]
+    elif isinstance(inside, dict):
+        inside[value if isinstance(value, str) else f"{place[-1]}x"] = inside.pop(place[-1])
+    return raw
+
+
+def plan_or_error(raw):
+    """The message of the ConfigError, or '' if there is none."""
+    try:
+        inputs = RuleInputs(load_config(raw))
+        inputs.targets()
+        for block in inputs._blocks.values():
+            inputs.metrics_of(block)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def test_the_shipped_part_is_a_plan():
+    assert plan_or_error(shipped()) == ""
+
+
+@SETTINGS
+@given(st.sampled_from(PLACES), st.sampled_from(["replace", "remove", "rename"]), values)
+@example(("methods", "kmeans", "class"), "replace", "os.path")
+@example(("methods", "kmeans", "class"), "replace", "this.that")
+@example(("methods", "kmeans", "class"), "replace", "os.nope.Class")
+@example(("datasets", "synthetic", "generator"), "replace", "os:nope")
+@example(("results",), "replace", "\0")
+@example(("papers", "doe", "reported"), "replace", "\0")
+@example(("papers", "doe", "reported"), "replace", "/")
+@example(("papers", "doe", "reported"), "replace", str(ROOT / "config/config.yaml"))
+def test_one_change_anywhere(place, how, value):
+    message = plan_or_error(changed(place, how, value))
+    assert "Traceback" not in message
+    assert "pydantic" not in message.lower()
+
+
+def is_checked(place):
+    """Whether a key is one of several; columns, groups and entries that are not in use have any name."""
+    sections = {"sources", "datasets", "methods", "papers"}
+    entry = len(place) == 2 and place[0] in sections
+    named = len(place) == 4 and place[2] in {"tables", "figures", "claims"}
+    free = {"drop_rows", "groups", "settings", "mirror", "options", "only"} & set(place[:-1])
+    return isinstance(place[-1], str) and len(place[-1]) > 3 and not (entry or named or free)
+
+
+CHECKED = list(filter(is_checked, PLACES))
+
+
+@pytest.mark.parametrize("place", CHECKED, ids=str)
+def test_a_mistyped_key_is_named_with_the_nearest_valid_one(place):
+    wrong = place[-1][:-1] + place[-1][-1] * 2
+    message = plan_or_error(changed(place, "rename", wrong))
+    assert (
+        f"{wrong!r}; nearest: {place[-1]!r}" in message
+        or f"did you mean {place[-1]!r}?" in message
+        or f"did you mean {wrong!r}?" in message
+    )
+
+
+@SETTINGS
+@given(values)
+@example([])
+@example("text")
+@example(None)
+@example({1: 2})
+@example({None: {}})
+def test_any_document(raw):
+    assert plan_or_error(raw)
+
+
+def test_a_package_that_cannot_be_imported_is_found_by_the_fit_and_does_not_stop_the_plan(tmp_path, monkeypatch):
+    (tmp_path / "broken_package").mkdir()
+    (tmp_path / "broken_package/__init__.py").write_text("1 / 0\n")
+    (tmp_path / "broken_package/module.py").write_text("class Method: pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert plan_or_error(changed(("methods", "kmeans", "class"), "replace", "broken_package.module.Method")) == ""

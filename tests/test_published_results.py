@@ -1,0 +1,54 @@
+"""The results in docs/results belong to the configuration as it is now."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from fairclust.pipeline.config import shipped_config
+from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.report.redaction import redact_text
+
+PUBLISHED_MB = 8
+
+
+@pytest.fixture(scope="module")
+def folder(root):
+    return root / "docs" / "results"
+
+
+@pytest.fixture(scope="module")
+def inputs(root):
+    return RuleInputs(shipped_config(root))
+
+
+def test_the_published_results_are_of_this_configuration(folder, inputs):
+    origin = json.loads((folder / "provenance.json").read_text())
+    assert origin["config"]["digest"] == inputs.configuration_digest(), (
+        "the configuration has changed since the results were published: run snakemake, then fairclust publish"
+    )
+
+
+def test_every_table_of_every_paper_is_published(folder, inputs):
+    for paper, name in inputs.tables:
+        text = (folder / "tables" / paper / f"{name}.md").read_text()
+        assert "| " in text, (paper, name)
+    for paper in inputs.claims:
+        assert (folder / "tables" / paper / "claims.md").is_file(), paper
+    assert (folder / "tables" / "scoreboard.md").is_file()
+    assert (folder / "report" / "index.html").is_file()
+
+
+def test_every_cell_of_the_plan_has_a_row(folder, inputs):
+    scores = pd.read_parquet(folder / "scores" / "scores.parquet")
+    rows = set(zip(scores.dataset, scores.method, scores.n_clusters, strict=True))
+    assert {(block.dataset, block.method, block.n_clusters) for block in inputs._blocks.values()} == rows
+
+
+def test_the_published_files_are_small_and_name_no_folder_of_a_machine(folder):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < PUBLISHED_MB * 1e6
+    for path in files:
+        if path.suffix in (".md", ".json"):
+            text = path.read_text()
+            assert redact_text(text) == text, path

@@ -1,0 +1,49 @@
+"""The conda environment and the container have the versions of requirements.lock."""
+
+import re
+import tomllib
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+
+def locked(root, python):
+    """Package to version, for a version of Python."""
+    found = {}
+    for line in (root / "requirements.lock").read_text().splitlines():
+        if "==" in line and not line.startswith("#"):
+            requirement = Requirement(line)
+            marker = {"python_version": python, "python_full_version": f"{python}.0"}
+            if requirement.marker is None or requirement.marker.evaluate(marker):
+                found[canonicalize_name(requirement.name)] = str(requirement.specifier).removeprefix("==")
+    return found
+
+
+def test_the_conda_environment_pins_what_the_lock_pins(root):
+    listed = yaml.safe_load((root / "workflow/envs/fairclust.yml").read_text())["dependencies"]
+    pins = dict(line.split("=") for line in listed)
+    python = pins.pop("python")
+    versions = locked(root, python)
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    named = {canonicalize_name(re.split(r"[<>=\[ ]", line)[0]) for line in project["dependencies"]}
+    # Conda has no post-releases of its own for most packages.
+    wanted = {name: re.sub(r"\.post\d+$", "", versions[name]) for name in named}
+    assert pins == wanted, "workflow/envs/fairclust.yml and requirements.lock differ"
+
+
+def test_the_container_installs_the_lock_and_finds_what_it_copies(root):
+    folder = root / "workflow" / "container"
+    lines = (folder / "Dockerfile").read_text().splitlines()
+    copied = [word for line in lines if line.startswith("COPY") for word in line.split()[1:-1]]
+    let_in = (folder / "Dockerfile.dockerignore").read_text().splitlines()
+    for name in copied:
+        assert (root / name).exists(), name
+        assert f"!{name}" in let_in, f"{name} is not in the context of the build"
+    assert "requirements.lock" in copied
+
+
+def test_no_rule_is_in_a_group(root):
+    """When one job of a group fails on a cluster, Snakemake removes the outputs of the whole group."""
+    for file in (root / "workflow" / "rules").glob("*.smk"):
+        assert "group:" not in file.read_text(), file.name
