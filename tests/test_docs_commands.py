@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from fairclust import cli
-from fairclust.pipeline.config import laid_over
-from working_folder import Project
+from fairclust.pipeline.config import laid_over, shipped_config
+from fairclust.pipeline.rule_inputs import RuleInputs
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -31,8 +31,8 @@ PROGRAMS = ("make", "snakemake", "fairclust", "python", "conda", "pip", "docker"
 
 # What is not run, though its options are parsed. Everything else is, or the test fails.
 NOT_RUN = {
-    "fairclust merge": "needs two runs: tests/workflow/test_workflow.py merges them",
-    "snakemake --report": "needs a run: tests/workflow/test_workflow.py makes one of it",
+    "fairclust publish": "needs a finished run",
+    "snakemake --report": "needs a finished run",
 }
 
 
@@ -61,13 +61,15 @@ def inline(page):
 EVERY = [(page, words) for page in PAGES for words in (*commands(page), *inline(page))]
 
 
-def of(program, found=EVERY):
-    return [words for _, words in found if words[0] == program]
+def of(program):
+    """The commands of a program, each once."""
+    return [list(words) for words in dict.fromkeys(tuple(words) for _, words in EVERY) if words[0] == program]
 
 
 def test_blocks_are_in_languages_that_are_tested():
     for page in PAGES:
-        assert {language for language, _ in BLOCK.findall(page.read_text())} <= {"sh", "python", "yaml"}, page
+        languages = {language for language, _ in BLOCK.findall(page.read_text())}
+        assert languages <= {"sh", "python", "yaml", "csv"}, page
 
 
 def test_every_command_is_of_a_known_kind():
@@ -118,41 +120,60 @@ def test_images_are_built_of_files_that_are_there_and_saved_before_they_are_conv
             assert words[1].removeprefix("docker-archive:") in saved
 
 
-def test_scripts_have_these_options(root):
-    for _, script, *words in of("python"):
-        text = (root / script).read_text()
-        for option in (word for word in words if word.startswith("-")):
-            assert f'"{option}"' in text, f"{script} {option}"
+def test_scripts_have_these_options():
+    for _, *words in of("python"):
+        assert_options_exist(words)
+
+
+def assert_options_exist(words):
+    """A script, given with its arguments, has all of its options."""
+    text = (ROOT / words[0]).read_text()
+    for option in (word for word in words if word.startswith("-")):
+        assert f'"{option}"' in text, words
+
+
+def of_page(page, language):
+    return [text for found, text in BLOCK.findall((ROOT / page).read_text()) if found == language]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder as after a clone, but with little to run, and with the files that the pages speak of."""
     folder = tmp_path_factory.mktemp("clone")
-    project = Project(folder)
-    for name in ("Snakefile", "workflow", "profiles"):
+    for name in ("Snakefile", "workflow", "profiles", "benchmarks"):
         (folder / name).symlink_to(ROOT / name)
+    for name in ("config", "my_methods", "my_papers"):
+        (folder / name).mkdir()
+    for name in ("datasets", "methods", "papers"):
+        (folder / "config" / name).symlink_to(ROOT / "config" / name)
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    little = {"datasets": ["synthetic", "synthetic_unequal"], "methods": ["kmeans", "vfc_kmeans"]}
+    config["run"] = {"papers": ["vfc"], "only": little}
+    (folder / "config/config.yaml").write_text(yaml.safe_dump(config))
     rng = np.random.default_rng(0)
     people = pd.DataFrame(rng.normal(size=(200, 2)), columns=["age", "income"])
     people.assign(sex=rng.choice(["f", "m"], 200)).to_csv(folder / "people.csv", index=False)
-    # The README's data set and method, laid over.
-    mine = {}
-    for language, text in BLOCK.findall((ROOT / "README.md").read_text()):
-        if language == "yaml":
-            mine = laid_over(mine, yaml.safe_load(text))
-    project.write("my.yaml", yaml.safe_dump(mine))
-    project.config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-    project.config["run"] = {"datasets": ["toy_blobs"], "methods": ["kmeans"], "seeds": 2}
-    project.write("config/config.yaml", yaml.safe_dump(project.config))
+    # The README's data set and method.
+    dataset, method = map(yaml.safe_load, of_page("README.md", "yaml"))
+    mine = laid_over(dataset, method)
+    mine["run"]["methods"].append("stripes")
+    (folder / "my.yaml").write_text(yaml.safe_dump(mine))
+    shown = next(text for text in of_page("CONTRIBUTING.md", "python") if "class Stripes" in text)
+    (folder / "my_methods/stripes.py").write_text(shown)
+    # The paper of config/README.md.
+    paper = next(text for text in of_page("config/README.md", "yaml") if text.startswith("papers:"))
+    (folder / "my_papers/doe.yaml").write_text(paper)
+    (folder / "my_papers/doe.csv").write_text(*of_page("config/README.md", "csv"))
     return folder
 
 
-def test_fairclust_runs(folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
+def test_fairclust_runs(folder, tmp_path, monkeypatch, capsys):
     ran = of("fairclust")
     assert len(ran) > 5
     for words in ran:
         arguments = words[1:]
+        # A skeleton is written where there is none yet.
+        monkeypatch.chdir(tmp_path if words[1] == "new-method" else folder)
         if not_run(words):
             cli._parser().parse_args(arguments)
         else:
@@ -162,7 +183,7 @@ def test_fairclust_runs(folder, monkeypatch, capsys):
                 code = end.code
             assert not code, f"{shlex.join(words)}: {capsys.readouterr().err}"
     assert (folder / "labels.csv").is_file()
-    assert (folder / "my_methods/name.py").is_file()
+    assert {"name.py", "stripes.py"} <= {path.name for path in (tmp_path / "my_methods").iterdir()}
 
 
 DRY_RUNS = """
@@ -198,8 +219,11 @@ def test_snakemake_accepts_these(folder):
     ends = [json.loads(line) for line in done.stdout.splitlines()]
     for words, (code, said) in zip(asked, ends, strict=True):
         assert not code, f"{shlex.join(words)}\n{said}"
-    of_my_yaml = next(said for words, (_, said) in zip(asked, ends, strict=True) if "my.yaml" in words)
-    assert "people" in of_my_yaml and "toy_blobs" not in of_my_yaml
+    said_of = {shlex.join(words): said for words, (_, said) in zip(asked, ends, strict=True)}
+    of_people = next(said for command, said in said_of.items() if "my.yaml" in command)
+    assert "people" in of_people and "stripes" in of_people and "synthetic" not in of_people
+    of_doe = next(said for command, said in said_of.items() if " doe " in command)
+    assert "results/tables/doe/table1.md" in of_doe and "results/tables/vfc/table2.md" not in of_doe
 
 
 def shared_options():
@@ -226,3 +250,29 @@ def test_options_named_alone_are_somewhere():
         for span in spans(page):
             if span.startswith("--") and " " not in span:
                 assert span in known, f"{page.name}: {span}"
+
+
+def evidence():
+    """The commands that papers name as evidence of reasons."""
+    for file in sorted((ROOT / "config/papers").glob("*.yaml")):
+        for paper in yaml.safe_load(file.read_text())["papers"].values():
+            for table in paper.get("tables", {}).values():
+                for reason in table.get("reasons", ()):
+                    if reason.get("evidence"):
+                        yield shlex.split(reason["evidence"])
+
+
+def test_the_evidence_of_reasons_can_be_asked_for(capsys):
+    """A line of Python is run; scripts, their options and the targets of Snakemake are looked up."""
+    targets = set(RuleInputs(shipped_config(ROOT)).targets())
+    asked = list(map(list, dict.fromkeys(map(tuple, evidence()))))
+    assert asked
+    for words in asked:
+        assert words[0] in ("python", "snakemake"), words
+        if words[0] == "snakemake":
+            assert words[-1] in targets, words
+        elif words[1] == "-c":
+            exec(words[2], {})
+            assert capsys.readouterr().out.strip(), words
+        else:
+            assert_options_exist(words[1:])

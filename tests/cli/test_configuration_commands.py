@@ -38,7 +38,13 @@ def folder(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(60, 2)), np.tile(np.array([0, 1], np.int32), 30)
     names = ("x", "y"), ("f", "m")
-    card = {"status": "ok", "name": "a", "rows": 60, "columns": ["x", "y"], "data_hash": data_hash(X, groups, *names)}
+    card = {
+        "status": "ok",
+        "name": "a",
+        "rows": 60,
+        "columns": ["x", "y"],
+        "data_hash": data_hash(X, groups, *names),
+    }
     card["groups"] = [{"name": name, "size": 30} for name in names[1]]
     save_prepared(PreparedDataset(X, groups, *names, card), tmp_path / "results/data/prepared/a")
     for seeds in (3, 2):
@@ -96,7 +102,12 @@ def test_status_before_anything_is_there(tmp_path, capsys, monkeypatch):
 def test_prune_removes_what_is_not_asked_for_and_keeps_the_rest_as_it_is(folder, capsys):
     fits = folder / "results/fits/a"
     kept = fits / "one/k2.cells"
-    for name in ("one/k2.cells.damaged", "one/.k2.cells.working", "two/.k9.cells.working", "one/k7-s1.cells.earlier"):
+    for name in (
+        "one/k2.cells.damaged",
+        "one/.k2.cells.working",
+        "two/.k9.cells.working",
+        "one/k7-s1.cells.earlier",
+    ):
         (fits / name).write_bytes(b"x")
     before = kept.stat().st_mtime_ns, [entry.record for entry in read_pack(kept)]
     would = run(capsys, "prune", "--dry-run")[1]
@@ -112,7 +123,11 @@ def test_prune_removes_what_is_not_asked_for_and_keeps_the_rest_as_it_is(folder,
     ]
     assert (kept.stat().st_mtime_ns, [entry.record for entry in read_pack(kept)]) == before
     assert read_pack(kept)[1].labels() is not None
-    assert {path.name for path in fits.rglob("*") if path.is_file()} == {"k2.cells", "k2.cells.damaged", ".k2.cells.working"}
+    assert {path.name for path in fits.rglob("*") if path.is_file()} == {
+        "k2.cells",
+        "k2.cells.damaged",
+        ".k2.cells.working",
+    }
     assert not (fits / "two").exists()
     assert run(capsys, "prune")[1] == ["0.0 MB removed"]
 

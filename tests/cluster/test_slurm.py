@@ -197,7 +197,7 @@ def test_arrays_and_chosen_partitions_have_the_scores_of_a_local_run(cluster, tm
         one.config["catalogues"] = [str(root / folder) for folder in one.config["catalogues"]]
         one.config["run"] = {
             "datasets": ["synthetic", "toy_blobs"],
-            "methods": ["kmeans", "random_labels", "vfc_kmeans", "vfc_ncut", "bera"],
+            "methods": ["kmeans", "vfc_kmeans", "bera"],
             "seeds": 1,
         }
         one.config["report"] |= {"fronts": [], "html": False}
@@ -217,10 +217,10 @@ def test_arrays_and_chosen_partitions_have_the_scores_of_a_local_run(cluster, tm
     assert (project.folder / "results/tables/overview.md").is_file()
     jobs = submissions(cluster, project)
     fits = of_fit(jobs, "")
-    assert len(fits) == len(list((project.folder / "results/fits").rglob("*.cells"))) == 10
+    assert len(fits) == len(list((project.folder / "results/fits").rglob("*.cells"))) == 6
     assert set(fits.Partition) == {SHORT_PARTITION} and PARTITION in set(jobs.Partition)
     tasks = fits.JobID[fits.JobID.str.contains("_")]
-    assert len(tasks) >= 8 and tasks.str.partition("_")[0].nunique() <= 3, jobs
+    assert len(tasks) >= 4 and tasks.str.partition("_")[0].nunique() <= 3, jobs
 
 
 def test_the_plugin_gives_all_tasks_of_an_array_the_request_of_one(cluster, tmp_path):

@@ -15,7 +15,12 @@ def job_in(folder, **params):
 
 
 def write(job):
-    found = {"pid": os.getpid(), "parent": os.getppid(), "threads": os.environ["OMP_NUM_THREADS"], "cwd": os.getcwd()}
+    found = {
+        "pid": os.getpid(),
+        "parent": os.getppid(),
+        "threads": os.environ["OMP_NUM_THREADS"],
+        "cwd": os.getcwd(),
+    }
     print("in the log")
     Path("written").write_text(repr(found))
 

@@ -83,14 +83,20 @@ def test_entries_of_a_data_set_win_over_general_ones_and_those_of_an_experiment_
 
 
 def test_settings_of_another_method_hold_for_this_one_too():
-    b = {**GENERATED, "n_clusters": 3, "settings": {"vfc": {"grid": {"lam": [7]}}, "mine": {"params": {"tol": 2}}}}
+    b = {
+        **GENERATED,
+        "n_clusters": 3,
+        "settings": {"vfc": {"grid": {"lam": [7]}}, "mine": {"params": {"tol": 2}}},
+    }
     mine = {"class": CLASS, "settings_of": "vfc"}
     changed = config(datasets={"b": b}, methods={"mine": mine}, run={"methods": ["mine"], "seeds": 1})
     assert [c.params for c in one(changed, "b", "mine").cells()] == [{"tol": 2, "lam": 7}]
 
 
 def test_every_method_gets_the_same_number_of_starts_and_a_deterministic_one_gets_one():
-    starts = {b.method: {c.seed for c in b.cells()} for b in plan_blocks(config(run={"methods": ["vfc", "plain"]}))}
+    starts = {
+        b.method: {c.seed for c in b.cells()} for b in plan_blocks(config(run={"methods": ["vfc", "plain"]}))
+    }
     assert starts == {"vfc": {0, 1}, "plain": {0}}
     default = plan_blocks(config(run={"methods": ["vfc", "plain"], "seeds": None}))
     assert {b.method: len({c.seed for c in b.cells()}) for b in default} == {"vfc": 5, "plain": 1}
@@ -98,7 +104,10 @@ def test_every_method_gets_the_same_number_of_starts_and_a_deterministic_one_get
 
 def test_seeds_and_n_clusters_of_the_run_win():
     experiment = {"datasets": ["a"], "methods": ["vfc"], "n_clusters": [4, 5], "seeds": 7}
-    assert [(b.n_clusters, count_cells(b)) for b in plan_blocks(config(**paper(experiment)))] == [(4, 14), (5, 14)]
+    assert [(b.n_clusters, count_cells(b)) for b in plan_blocks(config(**paper(experiment)))] == [
+        (4, 14),
+        (5, 14),
+    ]
     given = paper(experiment)
     given["run"] |= {"seeds": 1, "n_clusters": {"a": [2]}}
     assert [(b.n_clusters, count_cells(b)) for b in plan_blocks(config(**given))] == [(2, 2)]
@@ -113,7 +122,12 @@ def test_only_narrows_papers_down_and_not_what_is_run_beside_them():
 
 def test_what_two_experiments_ask_for_is_fitted_once():
     first = {"datasets": ["a"], "methods": ["vfc"], "seeds": 3}
-    second = {"datasets": ["a"], "methods": ["vfc"], "seeds": 1, "settings": {"vfc": {"grid": {"lam": [10.0, 20]}}}}
+    second = {
+        "datasets": ["a"],
+        "methods": ["vfc"],
+        "seeds": 1,
+        "settings": {"vfc": {"grid": {"lam": [10.0, 20]}}},
+    }
     (block,) = plan_blocks(config(**paper(first, second)))
     assert [(c.params["lam"], c.seed) for c in block.cells()] == [
         (1, 0), (1, 1), (1, 2), (10, 0), (10, 1), (10, 2), (20, 0)
@@ -155,7 +169,9 @@ def test_canonical_json_tells_true_from_one():
 
 def test_a_block_is_told_only_of_itself_and_made_again_of_it():
     before = one(config())
-    after = one(config(methods={"other": {"class": CLASS}}, run={"datasets": ["a"], "methods": ["vfc", "other"]}))
+    after = one(
+        config(methods={"other": {"class": CLASS}}, run={"datasets": ["a"], "methods": ["vfc", "other"]})
+    )
     assert block_params(before) == block_params(after)
     again = block_of("a", "vfc", 3, block_params(before))
     assert (again, again.grids, again.cells()) == (before, before.grids, before.cells())

@@ -114,6 +114,9 @@ def test_no_truncated_file_is_an_output(pack):
     pack.write_bytes(whole + b"x")
     with pytest.raises(DamagedFile, match="is damaged and now lies in"):
         read_pack(pack)
+    # The next one who looks is told the same.
+    with pytest.raises(DamagedFile, match="is damaged and now lies in"):
+        read_pack(pack)
     pack.write_bytes(whole + whole[len(b"fairclust cells 1\n") :])
     with pytest.raises(DamagedFile):
         read_pack(pack)
@@ -126,7 +129,9 @@ def test_a_working_file_with_a_torn_end_goes_on(tmp_path):
     file.add(*CELLS[2])
     file.close()
     whole = path.read_bytes()
-    first = len(whole) - len(cell_store._entry_bytes(b"CELL", CELLS[2][0], cell_store._pack_labels(CELLS[2][1])))
+    first = len(whole) - len(
+        cell_store._entry_bytes(b"CELL", CELLS[2][0], cell_store._pack_labels(CELLS[2][1]))
+    )
     for length in (0, 5, first, first + 1, first + 30, len(whole) - 1):
         path.write_bytes(whole[:length])
         again = WorkingFile(path)

@@ -52,9 +52,17 @@ def changed(path, value):
         ),
         (("methods", "m", "params"), {"x": float("nan")}, r"methods.m.params.x: nan is not a finite number"),
         (("methods", "m", "jobs"), {"mem": 1}, r"methods.m.jobs.mem: no such key; did you mean 'mem_mb'\?"),
-        (("methods", "m", "settings_of"), "mm", r"methods.m.settings_of: there is no 'mm'; did you mean 'm'\?"),
+        (
+            ("methods", "m", "settings_of"),
+            "mm",
+            r"methods.m.settings_of: there is no 'mm'; did you mean 'm'\?",
+        ),
         (("datasets", "a", "settings"), {"z": {}}, r"datasets.a.settings: there is no 'z'"),
-        (("score", "metrics"), ["dun_index"], r"score.metrics: there is no metric 'dun_index'; did you mean 'dunn_"),
+        (
+            ("score", "metrics"),
+            ["dun_index"],
+            r"score.metrics: there is no metric 'dun_index'; did you mean 'dunn_",
+        ),
         (("report", "formats"), ["pgn"], r"report.formats.0: .*'png'.*found 'pgn'"),
         (("run", "dataset"), ["a"], r"run.dataset: no such key; did you mean 'datasets'\?"),
         (("run", "seeds"), 0, r"run.seeds: give a number of seeds"),
@@ -114,7 +122,10 @@ SHIPPED = {"papers": ["vfc"], "only": {}, "seeds": 3}
         ({"seeds": 1}, {**SHIPPED, "seeds": 1}),
         ({"datasets": ["a"]}, {"datasets": ["a"], "only": {}, "seeds": 3}),
         ({"papers": ["fmc"]}, {"papers": ["fmc"], "only": {}, "seeds": 3}),
-        ({"papers": ["fmc"], "datasets": ["a"]}, {"papers": ["fmc"], "datasets": ["a"], "only": {}, "seeds": 3}),
+        (
+            {"papers": ["fmc"], "datasets": ["a"]},
+            {"papers": ["fmc"], "datasets": ["a"], "only": {}, "seeds": 3},
+        ),
     ],
 )
 def test_what_a_users_file_selects_stands_alone(mine, expected):
@@ -129,7 +140,9 @@ def write(folder, name, content):
 
 
 def test_catalogues_are_merged_and_a_users_keys_are_laid_over_them(tmp_path):
-    methods = write(tmp_path, "methods/one.yaml", {"x-shared": 1, "methods": {"m": small_config()["methods"]["m"]}})
+    methods = write(
+        tmp_path, "methods/one.yaml", {"x-shared": 1, "methods": {"m": small_config()["methods"]["m"]}}
+    )
     write(tmp_path, "methods/two.yaml", {"methods": {"n": {"class": "p.N", "grid": {"lam": [1, 2]}}}})
     datasets = write(tmp_path, "datasets/a.yaml", {"datasets": {"a": GENERATED}})
     raw = {
@@ -146,7 +159,9 @@ def test_catalogues_are_merged_and_a_users_keys_are_laid_over_them(tmp_path):
 def test_an_entry_that_is_defined_twice_names_both_files(tmp_path):
     folder = write(tmp_path, "one.yaml", {"datasets": {"a": GENERATED}})
     write(tmp_path, "two.yaml", {"datasets": {"a": GENERATED}})
-    with pytest.raises(ConfigError, match=r"datasets\.a is defined in .*one\.yaml and in .*two\.yaml; rename one"):
+    with pytest.raises(
+        ConfigError, match=r"datasets\.a is defined in .*one\.yaml and in .*two\.yaml; rename one"
+    ):
         load_config(small_config(catalogues=[folder]))
     # The same folder named twice is one folder.
     (tmp_path / "two.yaml").unlink()
@@ -171,7 +186,11 @@ def test_a_broken_catalogue_is_named(tmp_path, text, message):
 
 
 def test_papers_of_a_further_folder_are_run_with_the_values_beside_them(tmp_path):
-    folder = write(tmp_path / "more", "doe.yaml", {"papers": {"doe": small_paper(), "roe": small_paper(reported="x.csv")}})
+    folder = write(
+        tmp_path / "more",
+        "doe.yaml",
+        {"papers": {"doe": small_paper(), "roe": small_paper(reported="x.csv")}},
+    )
     raw = small_config(run={"papers": ["old"]}, papers={"old": small_paper()})
     config = load_config({**raw, "also": folder})
     assert config.run.papers == ["old", "doe", "roe"]

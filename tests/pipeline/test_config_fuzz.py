@@ -52,8 +52,12 @@ def shipped():
                     "reasons": [{"dataset": "adult", "reason": "so", "kind": "deviation"}],
                 }
             },
-            "figures": {"fig1": {"plot": "front", "title": "F", "datasets": ["adult"], "x": "sse", "y": ["balance"]}},
-            "claims": {"one": {"text": "x", "check": "reaches", "datasets": ["adult"], "options": {"level": 1}}},
+            "figures": {
+                "fig1": {"plot": "front", "title": "F", "datasets": ["adult"], "x": "sse", "y": ["balance"]}
+            },
+            "claims": {
+                "one": {"text": "x", "check": "reaches", "datasets": ["adult"], "options": {"level": 1}}
+            },
         }
     }
     return raw
@@ -165,9 +169,14 @@ def test_any_document(raw):
     assert plan_or_error(raw)
 
 
-def test_a_package_that_cannot_be_imported_is_found_by_the_fit_and_does_not_stop_the_plan(tmp_path, monkeypatch):
+def test_a_package_that_cannot_be_imported_is_found_by_the_fit_and_does_not_stop_the_plan(
+    tmp_path, monkeypatch
+):
     (tmp_path / "broken_package").mkdir()
     (tmp_path / "broken_package/__init__.py").write_text("1 / 0\n")
     (tmp_path / "broken_package/module.py").write_text("class Method: pass\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert plan_or_error(changed(("methods", "kmeans", "class"), "replace", "broken_package.module.Method")) == ""
+    assert (
+        plan_or_error(changed(("methods", "kmeans", "class"), "replace", "broken_package.module.Method"))
+        == ""
+    )

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import psutil
 import pytest
-
 from blocks_of_odd import LIMITS, block, path_of, run
+
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import write_skipped
 from fairclust.pipeline.cell_store import WorkingFile, read_pack, salvage
@@ -257,5 +257,3 @@ def test_a_fit_that_timed_out_leaves_no_process_behind(tmp_path, data):
     run(tmp_path, data, block("child"), limits={**LIMITS, "cell_seconds": 1.0})
     left = [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["sleep", "77.25"]]
     assert not left
-
-

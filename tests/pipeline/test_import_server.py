@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
+from server_jobs import job_in
 
 from fairclust.pipeline import import_server, script
 from fairclust.pipeline.import_server import ServerGone, ask
-from server_jobs import job_in
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the server is for Linux")
@@ -83,7 +83,12 @@ def test_noise_does_not_stop_the_server(tmp_path, server):
 
 def test_a_killed_script_takes_its_job_and_all_its_processes_along(tmp_path, server):
     asking = start_script(server, tmp_path, "wait")
-    pids = [int(text) for text in until(lambda: (tmp_path / "waiting").is_file() and (tmp_path / "waiting").read_text()).split()]
+    pids = [
+        int(text)
+        for text in until(
+            lambda: (tmp_path / "waiting").is_file() and (tmp_path / "waiting").read_text()
+        ).split()
+    ]
     assert all(map(lives, pids))
     asking.kill()
     asking.wait()
@@ -103,10 +108,14 @@ time.sleep(90)
 
 def test_when_snakemake_is_killed_server_and_jobs_die(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(HERE)}
-    parent = subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True, env=environment)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True, env=environment
+    )
     address, server = parent.stdout.readline().split()
     asking = start_script(SimpleNamespace(address=address), tmp_path, "wait")
-    job = int(until(lambda: (tmp_path / "waiting").is_file() and (tmp_path / "waiting").read_text()).split()[0])
+    job = int(
+        until(lambda: (tmp_path / "waiting").is_file() and (tmp_path / "waiting").read_text()).split()[0]
+    )
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     until(lambda: not lives(int(server)) and not lives(job), 5)

@@ -36,7 +36,10 @@ def with_paper(**changes):
             {"experiments": [{"datasets": ["a"], "methods": ["m"], "settings": {"q": {}}}]},
             r"papers.doe.experiments.0.settings: there is no 'q'",
         ),
-        ({"tables": {"t": {"number": "1", "title": "T", "ours": ["q"]}}}, r"papers.doe.tables.t.ours: there is no 'q'"),
+        (
+            {"tables": {"t": {"number": "1", "title": "T", "ours": ["q"]}}},
+            r"papers.doe.tables.t.ours: there is no 'q'",
+        ),
         (
             {"tables": {"t": {"number": "1", "title": "T", "stand_ins": {"far": ["q"]}}}},
             r"papers.doe.tables.t.stand_ins: there is no 'q'",
@@ -110,7 +113,10 @@ def test_types_and_what_may_be_left_out(tmp_path):
         ("", "cannot be read"),
         ("table,dataset\n1,a\n", r"lacks the columns \['n_clusters', 'method', 'metric', 'value'\]"),
         (f"{HEAD},colour\n", r"unknown columns \['colour'\]"),
-        (f"{HEAD}\n1,a,3,m,sse,cheap\n", r"column 'value' holds something that is no number, in line\(s\) \[2\]"),
+        (
+            f"{HEAD}\n1,a,3,m,sse,cheap\n",
+            r"column 'value' holds something that is no number, in line\(s\) \[2\]",
+        ),
         (f"{HEAD}\n1,a,3,m,sse,1\n1,a,2.5,m,sse,1\n", r"column 'n_clusters' .*no number"),
         (f"{HEAD}\n1,a,3,m,sse,inf\n", r"an infinite number in line\(s\) \[2\]"),
         (f"{HEAD}\n1,a,3,m,ssee,1\n", r"unknown metric .*in line\(s\) \[2\]"),

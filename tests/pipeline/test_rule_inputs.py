@@ -5,13 +5,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from small import GENERATED, small_config, small_paper
 
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import rule_inputs
 from fairclust.pipeline.blocks import Block
 from fairclust.pipeline.config import ConfigError, load_config, read_yaml
 from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs, lost_records, used_settings
-from small import GENERATED, small_config, small_paper
 
 ROOT = Path(__file__).parents[2]
 KMEANS = {"class": "fairclust.methods.kmeans.KMeans"}
@@ -42,7 +42,11 @@ def test_a_table_of_the_default_configuration_needs_its_own_blocks_and_no_others
     datasets = {row["dataset"] for row in mine} | {"census_like"}
     methods = {row["method"] for row in mine} | set(spec.ours)
     assert {at[0] for at in blocks_of(needed)} == datasets
-    assert {at[1] for at in blocks_of(needed)} == methods == {"vfc_kmeans", "bera", "vfc_kmeans_accelerated", "price_kmeans"}
+    assert (
+        {at[1] for at in blocks_of(needed)}
+        == methods
+        == {"vfc_kmeans", "bera", "vfc_kmeans_accelerated", "price_kmeans"}
+    )
     # Six data sets x four methods: one K for each, whole or in a job for each seed.
     at = {(d, m, path.stem.partition("-")[0]) for path in map(Path, needed) for d, m in [path.parts[-3:-1]]}
     assert len(at) == 6 * 4
@@ -162,7 +166,13 @@ def test_dear_metrics_where_the_configuration_or_small_data_asks_for_them(tmp_pa
 
 
 def test_claims_score_what_they_look_at(tmp_path):
-    claim = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["dunn_index"]}
+    claim = {
+        "text": "x",
+        "check": "reaches",
+        "datasets": ["b"],
+        "methods": ["vfc"],
+        "metrics": ["dunn_index"],
+    }
     inputs = RuleInputs(config(tmp_path, more={"claims": {"c": claim}}, score={"dear_max_rows": 0}))
     assert "dunn_index" in metrics(inputs, "b", "vfc", 5)
     assert "dunn_index" not in metrics(inputs, "b", "kmeans", 5)
@@ -223,10 +233,16 @@ def test_targets_without_a_page_or_overview(tmp_path):
 @pytest.mark.parametrize(
     "methods, message",
     [
-        ({"m": {"class": "fairclust.methods.kmeans.KMean"}}, r"methods.m.class: .*does not define 'KMean'; it defines"),
+        (
+            {"m": {"class": "fairclust.methods.kmeans.KMean"}},
+            r"methods.m.class: .*does not define 'KMean'; it defines",
+        ),
         ({"m": {"class": "nowhere.KMeans"}}, r"methods.m.class: .*no Python module 'nowhere'"),
         ({"m": {**VFC, "params": {"lamm": 1}}}, r"methods.m: .* takes no parameter 'lamm'; .*'lam'"),
-        ({"m": {**KMEANS, "grid": {"n_clusters": [2]}}}, r"methods.m: the parameter 'n_clusters' is set for you"),
+        (
+            {"m": {**KMEANS, "grid": {"n_clusters": [2]}}},
+            r"methods.m: the parameter 'n_clusters' is set for you",
+        ),
     ],
 )
 def test_a_class_that_cannot_be_stops_the_plan(methods, message):
@@ -284,7 +300,9 @@ def test_failed_blocks_are_left_out_and_their_cells_are_rows(tmp_path, monkeypat
 
 
 def test_provenance_keeps_what_the_run_uses_and_no_places(tmp_path):
-    extra = config(tmp_path, reported=ONE_ROW, mirror="/secret/place", methods={"vfc": VFC, "kmeans": KMEANS, "x": VFC})
+    extra = config(
+        tmp_path, reported=ONE_ROW, mirror="/secret/place", methods={"vfc": VFC, "kmeans": KMEANS, "x": VFC}
+    )
     kept = used_settings(extra, RuleInputs(extra)._blocks.values())
     assert set(kept["methods"]) == {"vfc", "kmeans"}
     assert "secret" not in json.dumps(kept)

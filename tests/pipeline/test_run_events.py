@@ -43,6 +43,10 @@ def test_old_outputs_are_set_aside_and_those_of_forced_jobs_forgotten(tmp_path):
         set_outputs_aside(dag)
         left = {path.name: path.read_text() for path in tmp_path.iterdir()}
         assert not [name for name in left if "a.cells" in name]
-        assert {name for name in left if "b.cells" in name} == {"b.cells.earlier", ".b.cells.working", "b.cells.damaged"}
+        assert {name for name in left if "b.cells" in name} == {
+            "b.cells.earlier",
+            ".b.cells.working",
+            "b.cells.damaged",
+        }
         assert left["b.cells.earlier"] == "b.cells"
         assert "t.md" in left

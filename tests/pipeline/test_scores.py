@@ -73,7 +73,10 @@ def packs(tmp_path):
 
 def test_a_row_for_every_cell_that_is_asked_for(packs):
     cells = load_cells(packs)
-    assert cells[["dataset", "status", "lam"]].values.tolist()[:2] == [["toy", "ok", 2.0], ["toy", "error", 3.0]]
+    assert cells[["dataset", "status", "lam"]].values.tolist()[:2] == [
+        ["toy", "ok", 2.0],
+        ["toy", "error", 3.0],
+    ]
     assert cells.status.tolist() == ["ok", "error", "skipped"]
     ok = cells.iloc[0]
     assert (ok.sse, ok.balance, ok.accuracy, ok.nll, ok.objective, ok.n_iter) == (2.5, 0.5, 0.75, 3.5, 8.0, 7)
@@ -164,7 +167,10 @@ def test_gathering_in_parts_gives_the_same_content(tmp_path, packs, monkeypatch)
 
 def test_the_same_cells_are_the_same_bytes_whatever_they_cost(tmp_path, packs):
     gather(tmp_path / "a", packs)
-    cells = [record("a", params={"lam": 2}, wall_seconds=99.0, finished=1e9), record("b", "error", params={"lam": 3})]
+    cells = [
+        record("a", params={"lam": 2}, wall_seconds=99.0, finished=1e9),
+        record("b", "error", params={"lam": 3}),
+    ]
     write_pack(packs[0], [(cell, None) for cell in cells], 2)
     gather(tmp_path / "b", packs)
     for name in ("scores.csv", "scores.parquet"):
@@ -179,9 +185,12 @@ def test_damage_is_no_content(tmp_path, packs):
     path.write_bytes(whole[:-30])
     with pytest.raises(ValueError, match=r"scores\.parquet is damaged .* Fix: delete it and run again"):
         read_table(path)
-    packs[0].write_bytes(packs[0].read_bytes()[:-3])
+    for pack in packs:
+        pack.write_bytes(pack.read_bytes()[:-3])
     before = (tmp_path / "g/runs.csv").read_bytes()
-    with pytest.raises(DamagedFile, match="run the same command again"):
+    with pytest.raises(
+        DamagedFile, match=r"one\.cells is damaged .*(?s:.*)two\.cells is damaged .*same command again"
+    ):
         gather(tmp_path / "g", packs)
     # What was there is still there, and nothing half is beside it.
     assert (tmp_path / "g/runs.csv").read_bytes() == before
@@ -192,7 +201,11 @@ def test_the_summary_says_what_is_missing_and_strict_raises(tmp_path, packs):
     found = gather(tmp_path / "g", packs)
     write_summary(found, {"digest": "x"}, tmp_path / "summary.json", tmp_path / "provenance.json")
     lines = describe(tmp_path / "summary.json")
-    assert lines == ["3 cells: 1 error, 1 ok, 1 skipped", "  error: toy, odd (1): because", "  skipped: far, odd (1): because"]
+    assert lines == [
+        "3 cells: 1 error, 1 ok, 1 skipped",
+        "  error: toy, odd (1): because",
+        "  skipped: far, odd (1): because",
+    ]
     with pytest.raises(RuntimeError, match=r"strict: true, and not every cell is ok\n3 cells"):
         require_complete(tmp_path / "summary.json")
     assert json.loads((tmp_path / "provenance.json").read_text())["config"] == {"digest": "x"}

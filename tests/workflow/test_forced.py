@@ -73,10 +73,14 @@ def test_a_forced_rule_fits_all_again_with_the_same_scores(forced):
 def test_prune_removes_what_nobody_asks_for_and_nothing_is_to_do_after_it(forced):
     assert forced.fits == forced.untouched == {"blobs/random/k3.cells", "blobs/stripes/k3.cells"}
     assert forced.left == {"blobs/stripes/k3.cells"}
-    assert forced.would[:-1] == forced.pruned[:-1] == [
-        "results/fits/blobs/random/k3.cells: no block of the configuration",
-        "results/fits/blobs/stripes/k3.cells: 2 cells that are not asked for",
-    ]
+    assert (
+        forced.would[:-1]
+        == forced.pruned[:-1]
+        == [
+            "results/fits/blobs/random/k3.cells: no block of the configuration",
+            "results/fits/blobs/stripes/k3.cells: 2 cells that are not asked for",
+        ]
+    )
     assert forced.pruned[-1].endswith(" MB removed")
     assert "Nothing to be done" in forced.dry
 

@@ -53,7 +53,9 @@ def snapshot(project):
 
 def look(project, output):
     """What a run left behind."""
-    return SimpleNamespace(output=output, cells=project.cells(), files=snapshot(project), jobs=jobs_of(output))
+    return SimpleNamespace(
+        output=output, cells=project.cells(), files=snapshot(project), jobs=jobs_of(output)
+    )
 
 
 def command_of_status(project):
@@ -119,11 +121,19 @@ def test_a_run_leaves_scores_tables_figures_and_a_page_and_says_where(life):
                  "scores/leaderboard.csv"):  # fmt: skip
         assert len(first.files[name]) > 0
     assert life.card["data_hash"] == scores[scores.dataset == "blobs"].data_hash.iloc[0]
-    for words in ("6 cells: 6 ok", "results/scores/scores.csv", "report:  results/report/index.html", "fitting"):
+    for words in (
+        "6 cells: 6 ok",
+        "results/scores/scores.csv",
+        "report:  results/report/index.html",
+        "fitting",
+    ):
         assert words in first.output
     assert (life.project.results / "report.zip").is_file()
     assert (life.project.results / "provenance.json").is_file()
-    assert {path.parent.name for path in life.project.results.glob("benchmarks/fit/*/*/*.tsv")} >= {"random", "stripes"}
+    assert {path.parent.name for path in life.project.results.glob("benchmarks/fit/*/*/*.tsv")} >= {
+        "random",
+        "stripes",
+    }
 
 
 def test_status_counts_what_is_done_and_what_is_not(life):

@@ -38,7 +38,9 @@ def troubled(tmp_path_factory):
     needy = METHOD.format(name="Needy", factor=1).replace("import numpy", "import not_there_yet, numpy")
     project.write("my_methods/needy.py", needy)
     cutter = METHOD.format(name="Cutter", factor=1).replace("X[:, 0]", "X.sum(axis=0)")
-    cutter = cutter.replace("\n    def _fit(", FIT_A_GRAPH + "\n    def _fit(").replace("len(X)", "X.shape[0]")
+    cutter = cutter.replace("\n    def _fit(", FIT_A_GRAPH + "\n    def _fit(").replace(
+        "len(X)", "X.shape[0]"
+    )
     project.write("my_methods/cutter.py", cutter)
     project.config["methods"] = {
         "random": project.config["methods"]["random"],
@@ -57,7 +59,10 @@ def troubled(tmp_path_factory):
         rows = pd.read_parquet(project.results / "scores/scores.parquet")
         overview = (project.results / "tables/overview.md").read_text()
         return SimpleNamespace(
-            output=output, rows=rows.set_index(["dataset", "method"]), cells=project.cells(), overview=overview
+            output=output,
+            rows=rows.set_index(["dataset", "method"]),
+            cells=project.cells(),
+            overview=overview,
         )
 
     seen.first = look(project.run())
@@ -92,7 +97,13 @@ def test_an_error_is_a_row_and_is_tried_again_by_the_same_command(troubled):
 
 def test_when_it_is_there_the_same_command_takes_it(troubled):
     rows = troubled.third.rows
-    for at in (("far", "random"), ("late", "random"), ("blobs", "needy"), ("late", "needy"), ("far", "cutter")):
+    for at in (
+        ("far", "random"),
+        ("late", "random"),
+        ("blobs", "needy"),
+        ("late", "needy"),
+        ("far", "cutter"),
+    ):
         assert rows.loc[at].status == "ok", at
     assert set(rows.loc["bad"].status) == {"skipped"}
 
@@ -136,7 +147,9 @@ def test_a_block_whose_job_always_dies_is_rows_and_the_rest_is_made(deadly):
 def test_the_last_lines_say_what_is_missing(deadly):
     end = deadly.output[deadly.output.index("1 fit jobs have failed") :]
     assert "3 cells: 2 error, 1 ok" in end
-    assert "failed: results/fits/blobs/stripes/k3.cells (its log: results/logs/fit/blobs/stripes/k3.log)" in end
+    assert (
+        "failed: results/fits/blobs/stripes/k3.cells (its log: results/logs/fit/blobs/stripes/k3.log)" in end
+    )
     assert "To resume, run the same command again" in end
     assert not (deadly.project.results / ".failed.json").exists()
 

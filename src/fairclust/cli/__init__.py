@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     publish = commands.add_parser("publish", help="copy tables, figures, page and scores of a finished run")
     publish.add_argument("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
     publish.add_argument("--wall-seconds", type=float, help="of the whole run, kept with its provenance")
+    publish.add_argument("--readme", type=Path, help="put the counts of the scoreboard into this file, too")
     for command in (status, prune, explain, publish):
         command.add_argument(
             "--configfile",

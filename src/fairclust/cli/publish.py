@@ -15,6 +15,8 @@ from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.summary import describe, job_seconds
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
 
+# The numbers of the run in a README stand between these lines.
+_BEGIN, _END = "<!-- results: begin -->", "<!-- results: end -->"
 # A repository should stay small.
 _MOST_BYTES = 8_000_000
 # Where this repository keeps its published results, and the page that shows their numbers between two marks.
@@ -82,6 +84,8 @@ def run(args: argparse.Namespace) -> list[str]:
     if args.wall_seconds:
         origin["wall_seconds"] = args.wall_seconds
     (out / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
+    if args.readme:
+        _write_numbers(args.readme, out)
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     lines = [f"{len(files) + 1} files, {size / 1e6:.1f} MB in {out}"]
     if size > _MOST_BYTES:
@@ -162,3 +166,21 @@ def _origin_words(folder: Path) -> str:
         f"The run ({cells} fits: {statuses}){took} on {origin['cpu_count']} processors, with commit "
         f"`{origin['git_commit'][:10]}`."
     )
+
+
+def _write_numbers(readme: Path, out: Path) -> None:
+    """Put the scoreboard's counts between the two marks of a README.
+
+    Raises
+    ------
+    CommandError
+        The README has no such marks.
+    """
+    text = readme.read_text(encoding="utf-8")
+    if _BEGIN not in text or _END not in text:
+        raise CommandError(f"{readme} has no lines {_BEGIN!r} and {_END!r} to put the numbers between")
+    board = (out / "tables" / "scoreboard.md").read_text(encoding="utf-8")
+    counts = [line for line in board.partition("\n| ")[0].splitlines() if line.startswith("- ")]
+    before, _, rest = text.partition(_BEGIN)
+    after = rest.partition(_END)[2]
+    readme.write_text(f"{before}{_BEGIN}\n" + "\n".join(counts) + f"\n{_END}{after}", encoding="utf-8")

@@ -236,13 +236,14 @@ def read_pack(path: Path) -> list[Entry]:
         The file does not verify. It is set aside first, so that the next run makes it anew and takes from it
         what is intact.
     """
-    entries = list(_walk(path))
-    size = path.stat().st_size
-    if entries and entries[-1][0] == b"DONE" and entries[-1][2] == size:
-        last = entries[-1][1].record
-        if last["cells"] == len(entries) - 1:
-            return [entry for _, entry, _ in entries[: last["asked"]]]
-    aside = set_aside(path)
+    aside = path.with_name(f"{path.name}.damaged")
+    if path.is_file() or not aside.is_file():  # else another job has found the damage before
+        entries = list(_walk(path))
+        if entries and entries[-1][0] == b"DONE" and entries[-1][2] == path.stat().st_size:
+            last = entries[-1][1].record
+            if last["cells"] == len(entries) - 1:
+                return [entry for _, entry, _ in entries[: last["asked"]]]
+        set_aside(path)
     raise DamagedFile(
         f"{path} is damaged and now lies in {aside}. Fix: run the same command again; cells that are intact are kept"
     )
@@ -267,7 +268,11 @@ def count_errors(path: Path) -> int:
 
 def files_beside(path: Path) -> list[Path]:
     """Where cells of a block may lie that are not in its output: set aside, and in the working file."""
-    return [path.with_name(f"{path.name}.earlier"), path.with_name(f"{path.name}.damaged"), working_file(path)]
+    return [
+        path.with_name(f"{path.name}.earlier"),
+        path.with_name(f"{path.name}.damaged"),
+        working_file(path),
+    ]
 
 
 def working_file(path: Path) -> Path:

@@ -182,7 +182,11 @@ class _Server:
         from fairclust.pipeline.compile_kernels import fit_in_all_variants
 
         name = class_path.rpartition(".")[2]
-        if class_path.startswith("fairclust.methods.") and name in methods.__all__ and name not in self._loaded:
+        if (
+            class_path.startswith("fairclust.methods.")
+            and name in methods.__all__
+            and name not in self._loaded
+        ):
             self._loaded.add(name)
             fit_in_all_variants(name)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.cell_store import atomic_write, read_pack, salvage
+from fairclust.pipeline.cell_store import DamagedFile, atomic_write, read_pack, salvage
 from fairclust.pipeline.columns import STATED
 from fairclust.pipeline.models import canonical_json
 
@@ -125,8 +125,14 @@ def gather_scores(
     missing: dict[tuple[str, str, str, str], int] = {}
 
     def rows() -> Iterable[dict[str, Any]]:
+        damaged = []
         for pack in packs:
-            yield from (entry.record for entry in read_pack(pack))
+            try:
+                yield from (entry.record for entry in read_pack(pack))
+            except DamagedFile as error:  # all at once, for each costs a run
+                damaged.append(str(error))
+        if damaged:
+            raise DamagedFile("\n".join(damaged))
         yield from lost  # type: ignore[misc]
 
     with (
