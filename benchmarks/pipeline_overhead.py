@@ -18,14 +18,18 @@ from measuring import write_csv
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--csv", type=Path, help="write the table here")
     args = parser.parse_args()
     runs = read_table(args.results / "scores" / "runs.parquet")
     jobs = job_seconds((args.results / "benchmarks").rglob("*.tsv"))
     fits, scoring = float(runs.wall_seconds.sum()), float(runs.score_seconds.sum())
-    rows = [{"rule": rule.removesuffix(".tsv"), "job seconds": round(value, 1)} for rule, value in jobs.items()]
+    rows = [
+        {"rule": rule.removesuffix(".tsv"), "job seconds": round(value, 1)} for rule, value in jobs.items()
+    ]
     print(f"{'rule':<14} {'seconds of jobs':>16}")
     for row in sorted(rows, key=lambda row: -float(row["job seconds"])):
         print(f"{row['rule']:<14} {row['job seconds']:>16,.1f}")
@@ -34,7 +38,9 @@ def main() -> None:
     print(f"all jobs {total:,.1f} s: {100 * (total / fits - 1):.0f} % over the fits")
     dear = runs.groupby(["dataset", "method"])[["wall_seconds", "score_seconds"]].sum()
     dear = dear[dear.score_seconds > dear.wall_seconds].sort_values("score_seconds", ascending=False)
-    print(f"\nscored longer than fitted: {len(dear)} of {runs.groupby(['dataset', 'method']).ngroups}; the longest:")
+    print(
+        f"\nscored longer than fitted: {len(dear)} of {runs.groupby(['dataset', 'method']).ngroups}; the longest:"
+    )
     for (dataset, method), row in dear.head(8).iterrows():
         print(f"  {dataset}, {method}: fits {row.wall_seconds:.1f} s, scoring {row.score_seconds:.1f} s")
     if args.csv:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from fairclust.cli import CommandError
 from fairclust.cli.publish import results_block, with_results
 from fairclust.pipeline import papers
 from fairclust.pipeline.config import Config, MethodSpec, RunnableDataset, laid_over, load_config, read_yaml
@@ -248,7 +249,8 @@ def test_the_numbers_stand_between_the_marks_of_the_readme_and_nothing_else_chan
     filled = with_results(text, "some numbers\n")
     assert "<!-- results: begin -->\nsome numbers\n<!-- results: end -->" in filled
     assert with_results(filled, "others\n") == with_results(text, "others\n")
-    assert with_results("a page without marks", "numbers") == "a page without marks"
+    with pytest.raises(CommandError, match=r"my\.md has no lines '<!-- results: begin -->' and"):
+        with_results("a page without marks", "numbers", "my.md")
 
 
 def test_the_numbers_in_the_readme_are_those_of_the_published_run(shipped, monkeypatch):

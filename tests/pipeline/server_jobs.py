@@ -19,7 +19,7 @@ def write(job):
         "pid": os.getpid(),
         "parent": os.getppid(),
         "threads": os.environ["OMP_NUM_THREADS"],
-        "cwd": os.getcwd(),
+        "cwd": str(Path.cwd()),
     }
     print("in the log")
     Path("written").write_text(repr(found))

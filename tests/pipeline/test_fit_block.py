@@ -247,7 +247,7 @@ def test_results_do_not_depend_on_the_order_of_cells(tmp_path, data):
 
 def test_a_damaged_data_folder_says_so(tmp_path, data):
     (data / "X.npy").write_bytes(b"")
-    with pytest.raises((DatasetError, RuntimeError), match="X.npy|died|damaged"):
+    with pytest.raises((DatasetError, RuntimeError), match=r"X\.npy|died|damaged"):
         rows = run(tmp_path, data, block("ok"))
         assert {row["status"] for row in rows} == {"error"}
         raise RuntimeError(rows[0]["reason"])

@@ -96,7 +96,8 @@ def config(folder, *, reported="", more=None, **changes):
                 "fairness": "balance", "order": "lam"}}
         },
         "figures": {
-            "front": {"plot": "front", "title": "F", "datasets": ["a"], "n_clusters": [5], "x": "dunn_index", "y": ["delta"]},
+            "front": {"plot": "front", "title": "F", "datasets": ["a"], "n_clusters": [5], "x": "dunn_index",
+                      "y": ["delta"]},
             "points": {"plot": "clusters", "title": "P", "datasets": ["b"], "methods": ["vfc"], "points": True},
         },
     }  # fmt: skip
@@ -157,7 +158,10 @@ def test_dear_metrics_only_where_something_shows_them(tmp_path):
     [
         ({"score": {"metrics": ["ncut"], "dear_max_rows": 0}}, {"kmedians_cost", "ncut"}),
         ({"datasets": {"a": GENERATED, "b": {**GENERATED, "rows": 400}}}, DEAR),
-        ({"score": {"dear_max_rows": 100}, "datasets": {"a": GENERATED, "b": {**GENERATED, "rows": 400}}}, {"kmedians_cost"}),
+        (
+            {"score": {"dear_max_rows": 100}, "datasets": {"a": GENERATED, "b": {**GENERATED, "rows": 400}}},
+            {"kmedians_cost"},
+        ),
     ],
 )  # fmt: skip
 def test_dear_metrics_where_the_configuration_or_small_data_asks_for_them(tmp_path, changes, expected):

@@ -74,7 +74,9 @@ rule build_graph:
         runtime=scaled(60, per_input_mb=0.5),
     params:
         graph=INPUTS.graph_params(),
-        versions=INPUTS.versions("numpy", "scipy", "scikit-learn", "numba", "pynndescent"),
+        versions=INPUTS.versions(
+            "numpy", "scipy", "scikit-learn", "numba", "pynndescent"
+        ),
     message:
         "Building the neighbour graph of {wildcards.dataset}"
     script:

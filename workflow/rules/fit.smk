@@ -1,30 +1,3 @@
-def fit_param(name):
-    """One of the parameters of a fit job, all of which are plain and short."""
-    return lambda w: INPUTS.fit_params(w.dataset, w.method, w.block)[name]
-
-
-def of_cluster(**keys):
-    """Resources by the keys of a method's `jobs` that ask for them; other methods keep the user's default.
-
-    A rule that names a resource hides the default of the profile and the command line, so that a resource that no
-    method asks for is not named.
-    """
-    jobs = {name: method.jobs for name, method in CONFIG.methods.items()}
-    defaults = workflow.resource_settings.default_resources or {}
-
-    def asked(resource, key):
-        default = (
-            str(defaults[resource].raw).strip("'\"") if resource in defaults else None
-        )
-        return lambda w: getattr(jobs[w.method], key) or default
-
-    return {
-        resource: asked(resource, key)
-        for resource, key in keys.items()
-        if any(getattr(own, key) for own in jobs.values())
-    }
-
-
 rule fit:
     input:
         data=f"{RESULTS}/data/prepared/{{dataset}}",

@@ -40,12 +40,12 @@ rule table:
             labels={"table": "{name}"},
         ),
         f"{RESULTS}/tables/{{paper}}/{{name}}.verdicts.csv",
-    wildcard_constraints:
-        name=r"(?!claims\.)[\w-]+",
     log:
         f"{RESULTS}/logs/table/{{paper}}/{{name}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/table/{{paper}}/{{name}}.tsv"
+    wildcard_constraints:
+        name=r"(?!claims\.)[\w-]+",
     group:
         "report"
     conda:
@@ -108,12 +108,12 @@ rule figure:
             subcategory="{paper}",
             labels={"figure": "{name}"},
         ),
-    wildcard_constraints:
-        name=r"[\w.-]+",
     log:
         f"{RESULTS}/logs/figure/{{paper}}/{{name}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/figure/{{paper}}/{{name}}.tsv"
+    wildcard_constraints:
+        name=r"[\w.-]+",
     group:
         "report"
     conda:

@@ -15,13 +15,10 @@ from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.summary import describe, job_seconds
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
 
-# The numbers of the run in a README stand between these lines.
-_BEGIN, _END = "<!-- results: begin -->", "<!-- results: end -->"
+# The numbers of the run in a README stand between these marks.
+_BEGIN, _END = "<!-- results: begin -->\n", "<!-- results: end -->"
 # A repository should stay small.
 _MOST_BYTES = 8_000_000
-# Where this repository keeps its published results, and the page that shows their numbers between two marks.
-_HOME, _FRONT_PAGE = Path("docs/results"), Path("README.md")
-_BEGIN, _END = "<!-- results: begin -->\n", "<!-- results: end -->"
 
 
 def _chosen(results: Path) -> Iterator[Path]:
@@ -41,7 +38,7 @@ def run(args: argparse.Namespace) -> list[str]:
     Parameters
     ----------
     args : Namespace
-        configfile, out.
+        configfile, out, readme, wall_seconds.
 
     Returns
     -------
@@ -85,24 +82,30 @@ def run(args: argparse.Namespace) -> list[str]:
         origin["wall_seconds"] = args.wall_seconds
     (out / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
     if args.readme:
-        _write_numbers(args.readme, out)
+        titles = {name: spec.short_name for name, spec in inputs.config.papers.items()}
+        text = args.readme.read_text(encoding="utf-8")
+        filled = with_results(text, results_block(out, titles), str(args.readme))
+        args.readme.write_text(filled, encoding="utf-8")
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     lines = [f"{len(files) + 1} files, {size / 1e6:.1f} MB in {out}"]
     if size > _MOST_BYTES:
         lines.append(f"that is more than {_MOST_BYTES / 1e6:.0f} MB: too much for a repository")
-    if out == _HOME and _FRONT_PAGE.is_file():
-        titles = {name: spec.short_name for name, spec in inputs.config.papers.items()}
-        text = _FRONT_PAGE.read_text(encoding="utf-8")
-        _FRONT_PAGE.write_text(with_results(text, results_block(out, titles)), encoding="utf-8")
-        lines.append(f"{_FRONT_PAGE}: the numbers of this run stand in it now")
     return lines
 
 
-def with_results(text: str, block: str) -> str:
-    """A page with other numbers between its two marks; a page without the marks stays as it is."""
+def with_results(text: str, block: str, name: str = "README.md") -> str:
+    """The text of a README, called `name`, with a new block between its two marks.
+
+    Raises
+    ------
+    CommandError
+        The text lacks the marks.
+    """
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
-    return f"{before}{begin}{block}{end}{after}" if end else text
+    if not end:
+        raise CommandError(f"{name} has no lines {_BEGIN.strip()!r} and {_END!r} to put the numbers between")
+    return f"{before}{begin}{block}{end}{after}"
 
 
 def results_block(folder: Path, titles: Mapping[str, str]) -> str:
@@ -166,21 +169,3 @@ def _origin_words(folder: Path) -> str:
         f"The run ({cells} fits: {statuses}){took} on {origin['cpu_count']} processors, with commit "
         f"`{origin['git_commit'][:10]}`."
     )
-
-
-def _write_numbers(readme: Path, out: Path) -> None:
-    """Put the scoreboard's counts between the two marks of a README.
-
-    Raises
-    ------
-    CommandError
-        The README has no such marks.
-    """
-    text = readme.read_text(encoding="utf-8")
-    if _BEGIN not in text or _END not in text:
-        raise CommandError(f"{readme} has no lines {_BEGIN!r} and {_END!r} to put the numbers between")
-    board = (out / "tables" / "scoreboard.md").read_text(encoding="utf-8")
-    counts = [line for line in board.partition("\n| ")[0].splitlines() if line.startswith("- ")]
-    before, _, rest = text.partition(_BEGIN)
-    after = rest.partition(_END)[2]
-    readme.write_text(f"{before}{_BEGIN}\n" + "\n".join(counts) + f"\n{_END}{after}", encoding="utf-8")

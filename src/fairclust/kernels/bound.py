@@ -1,4 +1,4 @@
-"""The paper's inner loop in one compiled function, for data so small that Python between two passes would take longest."""
+"""The inner loop of VFC in one compiled function, for data so small that Python between two passes takes longest."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def bound_loop(  # type: ignore[no-untyped-def]
             for i in range(n_tiles):
                 if group[i] == j:
                     taken_out += count[i] * base
-        _soft(0, n_tiles, a, a.dtype.type(scale), shifted, group, count, per_tile, potential, logsums, products)
+        _soft(
+            0, n_tiles, a, a.dtype.type(scale), shifted, group, count, per_tile, potential, logsums, products
+        )
         mass[:] = 0.0
         for i in range(n_tiles):
             for k in range(n_clusters):
