@@ -1,7 +1,6 @@
 """profiles/slurm on a real SLURM of three nodes: faults, requests, arrays, and the scores of a local run."""
 
 import threading
-import time
 from collections import Counter
 
 import pandas as pd
@@ -62,16 +61,26 @@ FAULTY_CLASS = "my_methods.faulty.Faulty"
 def on_the_cluster(cluster, project, *arguments):
     """Start Snakemake with the profile as it is; its jobs are looked at a little more often."""
     given = ("--latency-wait", "5", "--slurm-init-seconds-before-status-checks", "4")
-    project.began = time.time()
     return project.start(*given, *arguments, profile="slurm", env=cluster.env)
 
 
+def run_on_the_cluster(cluster, project, *arguments, code=0):
+    """Run Snakemake to its end; what it prints."""
+    process = on_the_cluster(cluster, project, *arguments)
+    try:
+        output, _ = process.communicate()
+    finally:
+        end(process)
+    assert process.returncode == code, output
+    return output
+
+
 def submissions(cluster, project):
-    """Allocations since the run began, a row each; of an array, one for each of its tasks."""
-    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(project.began))
-    columns = ["JobID", "State", "Partition", "ReqMem", "TimelimitRaw", "ReqCPUS", "ReqTRES", "Comment"]
-    lines = cluster.ask("sacct", "-X", "-n", "-P", "-S", since, "-o", ",".join(columns)).splitlines()
-    return pd.DataFrame([line.split("|") for line in lines], columns=columns)
+    """Allocations of a project, a row each; of an array, one for each of its tasks."""
+    columns = "JobID State Partition ReqMem TimelimitRaw ReqCPUS ReqTRES Comment WorkDir".split()
+    lines = cluster.ask("sacct", "-X", "-n", "-P", "-S", "now-2hours", "-o", ",".join(columns)).splitlines()
+    found = pd.DataFrame([line.split("|") for line in lines], columns=columns)
+    return found[found.WorkDir == str(project.folder)].reset_index(drop=True)
 
 
 def of_fit(jobs, method):
@@ -161,9 +170,7 @@ def test_jobs_of_the_cluster_do_not_ask_the_import_server_of_a_machine(faults):
 
 def test_a_block_that_always_dies_does_not_take_the_tables_with_it(cluster, tmp_path):
     project = toy_project(tmp_path, "random", "deadly")
-    process = on_the_cluster(cluster, project, "--retries", "1")
-    output, _ = process.communicate()
-    assert process.returncode == 1, output
+    output = run_on_the_cluster(cluster, project, "--retries", "1", code=1)
     status = project.cells().groupby("method").status.unique().map(list).to_dict()
     assert status == {"random": ["ok"], "deadly": ["error"]}, output
     assert (project.folder / "results/tables/overview.md").is_file()
@@ -179,9 +186,7 @@ def test_what_a_method_asks_for_is_what_its_job_gets(cluster, tmp_path):
     project = toy_project(tmp_path, "random", "stripes")
     asked = {"threads": 2, "mem_mb": 1700, "runtime": 7, "partition": SHORT_PARTITION, "gres": "lab:1"}
     project.config["methods"]["random"]["jobs"] = asked
-    process = on_the_cluster(cluster, project, "results/scores/scores.parquet")
-    output, _ = process.communicate()
-    assert process.returncode == 0, output
+    run_on_the_cluster(cluster, project, "results/scores/scores.parquet")
     jobs = submissions(cluster, project)
     columns = ["Partition", "ReqMem", "TimelimitRaw", "ReqCPUS"]
     assert of_fit(jobs, "random")[columns].to_numpy().tolist() == [[SHORT_PARTITION, "1700M", "7", "2"]]
@@ -203,15 +208,13 @@ def test_arrays_and_chosen_partitions_have_the_scores_of_a_local_run(cluster, tm
         one.config["report"] |= {"fronts": [], "html": False}
     limits = {PARTITION: {"max_runtime": 1000}, SHORT_PARTITION: {"max_runtime": 10}}
     project.write("partitions.yaml", yaml.safe_dump({"partitions": limits}))
-    process = on_the_cluster(
+    run_on_the_cluster(
         cluster,
         project,
         *("--slurm-array-jobs", "fit", "--jobs", "1000", "--max-jobs-per-timespan", "1000/1s"),
         *("--set-resources", "fit:mem_mb=1500", "fit:runtime=8"),
         *("--slurm-partition-config", "partitions.yaml"),
     )
-    output, _ = process.communicate()
-    assert process.returncode == 0, output
     local.run()
     assert project.scores() == local.scores()
     assert (project.folder / "results/tables/overview.md").is_file()
@@ -228,7 +231,5 @@ def test_the_plugin_gives_all_tasks_of_an_array_the_request_of_one(cluster, tmp_
     project = toy_project(tmp_path, "random", "stripes", "other")
     for minutes, method in enumerate(project.config["run"]["methods"], 5):
         project.config["methods"][method]["jobs"] = {"runtime": minutes}
-    process = on_the_cluster(cluster, project, "results/scores/scores.parquet", "--slurm-array-jobs", "fit")
-    output, _ = process.communicate()
-    assert process.returncode == 0, output
+    run_on_the_cluster(cluster, project, "results/scores/scores.parquet", "--slurm-array-jobs", "fit")
     assert of_fit(submissions(cluster, project), "").TimelimitRaw.nunique() == 1

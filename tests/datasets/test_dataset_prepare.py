@@ -344,7 +344,7 @@ def test_census_ii_shape(tmp_path: Path, catalogue: Catalogue) -> None:
     table[:, 112] = rng.random(3000) < 0.5153
     path = tmp_path / "census.txt"
     path.write_text("".join("\t".join(map(str, row)) + "\n" for row in table.tolist()))
-    spec = catalogue.datasets["census_ii"]
+    spec = catalogue.datasets["census_ii"].model_copy(update={"rows": 3000})
     ds = prepare_dataset("census_ii", spec, {"census1990_raw": path}, catalogue.sources_of("census_ii"))
     columns = [int(column) for column in spec.features]
     assert len(columns) == 25

@@ -31,22 +31,30 @@ def test_the_second_pass_forces_nothing_and_fits_nothing(given, kept):
 
 
 def test_old_outputs_are_set_aside_and_those_of_forced_jobs_forgotten(tmp_path):
+    fit, table = SimpleNamespace(name="fit"), SimpleNamespace(name="table")
+
     def job(rule, name, forced):
         path = tmp_path / name
         for file in (path, path.with_name(f"{name}.damaged"), path.with_name(f".{name}.working")):
             file.write_text(file.name)
-        return SimpleNamespace(rule=SimpleNamespace(name=rule), output=[str(path)], forced=forced)
+        return SimpleNamespace(rule=rule, output=[str(path)], forced=forced)
 
-    jobs = [job("fit", "a.cells", True), job("fit", "b.cells", False), job("table", "t.md", True)]
-    dag = SimpleNamespace(needrun_jobs=lambda: jobs, reason=lambda job: SimpleNamespace(forced=job.forced))
+    def left(name):
+        return {path.name for path in tmp_path.iterdir() if name in path.name}
+
+    jobs = [job(fit, "a.cells", True), job(fit, "b.cells", False), job(table, "t.md", True)]
+    # The run was killed when the file was there and Snakemake did not know yet: it forces the job by itself.
+    jobs.append(job(fit, "c.cells", True))
+    dag = SimpleNamespace(
+        needrun_jobs=lambda: jobs, reason=lambda job: SimpleNamespace(forced=job.forced), forcerules=set()
+    )
     for _ in range(2):  # the second time nothing is there
-        set_outputs_aside(dag)
-        left = {path.name: path.read_text() for path in tmp_path.iterdir()}
-        assert not [name for name in left if "a.cells" in name]
-        assert {name for name in left if "b.cells" in name} == {
-            "b.cells.earlier",
-            ".b.cells.working",
-            "b.cells.damaged",
-        }
-        assert left["b.cells.earlier"] == "b.cells"
-        assert "t.md" in left
+        set_outputs_aside(dag, lambda job: "c.cells" in job.output[0])
+        assert left("a.cells") == set()
+        for name in ("b.cells", "c.cells"):
+            assert left(name) == {f"{name}.earlier", f".{name}.working", f"{name}.damaged"}
+            assert (tmp_path / f"{name}.earlier").read_text() == name
+        assert "t.md" in left("t.md")
+    dag.forcerules = {fit}
+    set_outputs_aside(dag, lambda job: "c.cells" in job.output[0])
+    assert left("cells") == set()

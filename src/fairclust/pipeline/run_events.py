@@ -6,7 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ class RunEvents:
         """Set the old outputs of fit jobs aside, tidy up, and start the import server."""
         os.environ["FAIRCLUST_RETRIES"] = str(self._workflow.execution_settings.retries or 0)
         if not self._workflow.touch and FINISHING not in os.environ:
-            set_outputs_aside(self._workflow.dag)
+            set_outputs_aside(self._workflow.dag, self._is_incomplete)
         results = Path(self._inputs.results)
         if results.is_dir():
             remove_leftovers(results)
@@ -60,6 +60,9 @@ class RunEvents:
         if local and self._workflow.is_main_process and sys.platform == "linux":
             os.environ["FAIRCLUST_MAIN_PROCESS"] = str(os.getpid())
             self._server = import_server.start()
+
+    def _is_incomplete(self, job: Any) -> bool:
+        return bool(self._workflow.async_run(self._workflow.persistence.incomplete(job)))
 
     def on_success(self) -> None:
         """Say what was done and where the results are."""
@@ -93,7 +96,7 @@ class RunEvents:
             forget_failures(self._inputs.results)
 
 
-def set_outputs_aside(dag: Any) -> None:
+def set_outputs_aside(dag: Any, is_incomplete: Callable[[Any], bool]) -> None:
     """Rename the old outputs of fit jobs that are to run: they take the cells that are still asked for from there.
 
     Were they left, Snakemake would put them back when a job fails, and later take them for up to date. Of jobs that
@@ -103,15 +106,19 @@ def set_outputs_aside(dag: Any) -> None:
     ----------
     dag : object
         Snakemake's graph of jobs.
+    is_incomplete : callable
+        Whether a run was killed between a job's output and Snakemake's note of it; Snakemake forces such a job.
     """
     for job in dag.needrun_jobs():
-        if job.rule.name == "fit":
-            path = Path(job.output[0])
-            if path.is_file():
-                set_aside(path, "earlier")
-            if dag.reason(job).forced:
-                for old in files_beside(path):
-                    old.unlink(missing_ok=True)
+        if job.rule.name != "fit":
+            continue
+        path = Path(job.output[0])
+        by_user = job.rule in dag.forcerules or (dag.reason(job).forced and not is_incomplete(job))
+        if path.is_file():
+            set_aside(path, "earlier")
+        if by_user:
+            for old in files_beside(path):
+                old.unlink(missing_ok=True)
 
 
 def finishing_command(arguments: Sequence[str], papers: Iterable[str] = ()) -> list[str]:
