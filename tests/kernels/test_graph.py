@@ -167,6 +167,7 @@ def test_points_too_far_apart_for_distances(n_features):
             build(X)
 
 
+@pytest.mark.slow  # pynndescent compiles for a minute
 def test_approximate_graph_is_measured_and_repeats():
     X = np.random.default_rng(1).normal(size=(3000, 10))
     exact, _ = build_knn_graph(X, 15)

@@ -46,7 +46,7 @@ def test_old_outputs_are_set_aside_and_those_of_forced_jobs_forgotten(tmp_path):
     # The run was killed when the file was there and Snakemake did not know yet: it forces the job by itself.
     jobs.append(job(fit, "c.cells", True))
     dag = SimpleNamespace(
-        needrun_jobs=lambda: jobs, reason=lambda job: SimpleNamespace(forced=job.forced), forcerules=set()
+        needrun_jobs=lambda: jobs, reason=lambda job: SimpleNamespace(forced=job.forced), forcerules=[]
     )
     for _ in range(2):  # the second time nothing is there
         set_outputs_aside(dag, lambda job: "c.cells" in job.output[0])
@@ -55,6 +55,6 @@ def test_old_outputs_are_set_aside_and_those_of_forced_jobs_forgotten(tmp_path):
             assert left(name) == {f"{name}.earlier", f".{name}.working", f"{name}.damaged"}
             assert (tmp_path / f"{name}.earlier").read_text() == name
         assert "t.md" in left("t.md")
-    dag.forcerules = {fit}
+    dag.forcerules = [fit]
     set_outputs_aside(dag, lambda job: "c.cells" in job.output[0])
     assert left("cells") == set()

@@ -118,7 +118,7 @@ def _squared_distances(lo, hi, points, centers, root, a, row_min):  # type: igno
         for k in range(1, n_clusters):
             row = a[t, k]
             for i in range(TILE):
-                low[i] = np.minimum(low[i], row[i])
+                low[i] = min(low[i], row[i])
         for k in range(n_clusters):
             row = a[t, k]
             for i in range(TILE):
@@ -137,7 +137,7 @@ def _mean_gap(lo, hi, a, count, gaps):  # type: ignore[no-untyped-def]
             row = a[t, k]
             for i in range(TILE):
                 second[i] = min(second[i], max(low[i], row[i]))
-                low[i] = np.minimum(low[i], row[i])
+                low[i] = min(low[i], row[i])
         gaps[t] = 0.0
         for i in range(count[t]):
             gaps[t] += second[i] - low[i]
@@ -192,7 +192,7 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
             else:
                 for i in range(TILE):
                     z[i] = -(scale * row[i]) - off
-                    top[i] = np.maximum(top[i], z[i])
+                    top[i] = max(top[i], z[i])
         for i in range(TILE):
             total[i] = zero
             weighted[i] = zero
