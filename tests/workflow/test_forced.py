@@ -112,6 +112,7 @@ def merged(tmp_path_factory):
     return seen
 
 
+@pytest.mark.slow
 def test_results_of_others_are_merged_without_a_fit(merged):
     assert jobs_of(merged.output)["fit"] == 2
     assert "0 cells fitted in this run, 8 taken as they were" in merged.output

@@ -43,6 +43,7 @@ def reader_of(folder, file="far/data.csv"):
     return project
 
 
+@pytest.mark.slow
 def test_two_folders_share_download_preparation_and_graph(tmp_path, shared):
     first, second = reader_of(tmp_path / "first"), reader_of(tmp_path / "second")
     mirror = first.write("mirror/far/data.csv", TABLE).parents[1]
@@ -71,6 +72,7 @@ def test_a_job_that_runs_again_leaves_the_cache_alone(tmp_path, shared):
     assert "Nothing to be done" in second.run("--cache", "--config", f"mirror={mirror}")
 
 
+@pytest.mark.slow
 def test_a_failure_is_not_shared(tmp_path, shared):
     project = reader_of(tmp_path / "first")
     project.run("--cache")
