@@ -10,8 +10,6 @@ rule scores:
         f"{RESULTS}/logs/scores.log",
     benchmark:
         f"{RESULTS}/benchmarks/scores.tsv"
-    group:
-        "report"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -46,8 +44,6 @@ rule table:
         f"{RESULTS}/benchmarks/table/{{paper}}/{{name}}.tsv"
     wildcard_constraints:
         name=r"(?!claims\.)[\w-]+",
-    group:
-        "report"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -77,8 +73,6 @@ rule claims:
         f"{RESULTS}/logs/claims/{{paper}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/claims/{{paper}}.tsv"
-    group:
-        "report"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -114,8 +108,6 @@ rule figure:
         f"{RESULTS}/benchmarks/figure/{{paper}}/{{name}}.tsv"
     wildcard_constraints:
         name=r"[\w.-]+",
-    group:
-        "report"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -144,8 +136,6 @@ rule overview:
         f"{RESULTS}/logs/overview.log",
     benchmark:
         f"{RESULTS}/benchmarks/overview.tsv"
-    group:
-        "report"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -171,8 +161,6 @@ rule leaderboard:
         f"{RESULTS}/logs/leaderboard.log",
     benchmark:
         f"{RESULTS}/benchmarks/leaderboard.tsv"
-    group:
-        "report"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -208,8 +196,6 @@ rule scoreboard:
         f"{RESULTS}/logs/scoreboard.log",
     benchmark:
         f"{RESULTS}/benchmarks/scoreboard.tsv"
-    group:
-        "report"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -245,8 +231,6 @@ rule page:
         f"{RESULTS}/logs/page.log",
     benchmark:
         f"{RESULTS}/benchmarks/page.tsv"
-    group:
-        "report"
     conda:
         "../envs/fairclust.yml"
     resources:

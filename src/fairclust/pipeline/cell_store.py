@@ -26,6 +26,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+KEEP_COPY = "FAIRCLUST_KEEP_COPY"
+"""Set by the main process of a run on a cluster: fit jobs keep a second name of their output until it ends."""
+
 _HEADER = b"fairclust cells 1\n"
 _KINDS = (b"CELL", b"DONE")
 _FRONT = struct.Struct("<4sQQ")
@@ -297,6 +300,15 @@ def remove_leftovers(folder: Path) -> list[Path]:
             path.unlink(missing_ok=True)
             gone.append(path)
     return gone
+
+
+def remove_copies(results: Path) -> None:
+    """Remove the second names that fit jobs on a cluster gave their outputs."""
+    for copy in results.glob("fits/*/*/*.cells.earlier"):
+        output = copy.with_name(copy.name.removesuffix(".earlier"))
+        with suppress(OSError):
+            if output.samefile(copy):
+                copy.unlink()
 
 
 def _is_alive(pid: int) -> bool:

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from fairclust.datasets.store import read_card
 from fairclust.pipeline.blocks import Block, Cell, block_of
 from fairclust.pipeline.cell_store import (
+    KEEP_COPY,
     DamagedFile,
     Entry,
     WorkingFile,
@@ -203,6 +205,10 @@ def run_block(
     write_pack(output, [*asked, *kept], len(asked))
     for path in files_beside(output):
         path.unlink(missing_ok=True)
+    if KEEP_COPY in os.environ:
+        # A cluster may declare this job failed after it has ended, and Snakemake then deletes the output.
+        with suppress(OSError):
+            os.link(output, files_beside(output)[0])
     print(f"{n_fitted} cells fitted, {len(cells) - n_fitted} taken from earlier runs", file=sys.stderr)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairclust.pipeline import import_server
-from fairclust.pipeline.cell_store import files_beside, remove_leftovers, set_aside
+from fairclust.pipeline.cell_store import KEEP_COPY, files_beside, remove_copies, remove_leftovers, set_aside
 from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs
 from fairclust.pipeline.sharing import forget_failures
 
@@ -57,6 +57,8 @@ class RunEvents:
         if results.is_dir():
             remove_leftovers(results)
         local = getattr(self._workflow, "local_exec", False)
+        if not local:
+            os.environ[KEEP_COPY] = "1"
         if local and self._workflow.is_main_process and sys.platform == "linux":
             os.environ["FAIRCLUST_MAIN_PROCESS"] = str(os.getpid())
             self._server = import_server.start()
@@ -92,6 +94,7 @@ class RunEvents:
     def _tidy_up(self) -> None:
         import_server.stop(self._server)
         self._server = None
+        remove_copies(Path(self._inputs.results))
         if self._cache:
             forget_failures(self._inputs.results)
 
