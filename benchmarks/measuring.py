@@ -21,6 +21,7 @@ from fairclust.datasets.census_like import make_census_like
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.scaling import standardize, unit_rows
+from fairclust.datasets.store import PreparedDataset
 from fairclust.pipeline.config import shipped_config
 
 ROOT = Path(__file__).parents[1]
@@ -28,13 +29,19 @@ SEED = 0
 CENSUS_ROWS = 2_458_285
 
 
-def paper_data(name: str, mirror: str) -> tuple[np.ndarray, np.ndarray, int]:
-    """A data set of the configuration as the papers prepare it: points, groups, K."""
+def prepared(name: str, mirror: str | None) -> PreparedDataset:
+    """A data set of the configuration as the papers prepare it."""
     config = shipped_config(ROOT)
     sources = config.sources_of(name)
     with tempfile.TemporaryDirectory() as raw:
-        paths = {key: fetch_source(key, spec, raw, [mirror]) for key, spec in sources.items()}
-        data = prepare_dataset(name, config.datasets[name], paths, sources)
+        mirrors = [mirror] if mirror else []
+        paths = {key: fetch_source(key, spec, raw, mirrors) for key, spec in sources.items()}
+        return prepare_dataset(name, config.datasets[name], paths, sources)
+
+
+def paper_data(name: str, mirror: str) -> tuple[np.ndarray, np.ndarray, int]:
+    """Points, groups and K of a data set of the configuration."""
+    data = prepared(name, mirror)
     return data.X, data.groups, int(data.card["n_clusters"])
 
 

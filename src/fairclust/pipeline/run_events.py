@@ -59,6 +59,10 @@ class RunEvents:
         local = getattr(self._workflow, "local_exec", False)
         if not local:
             os.environ[KEEP_COPY] = "1"
+        if local:
+            # To keep a rate of submission, Snakemake looks at every waiting job once a second for each job that it has
+            # started. One machine needs no such rate, and with 600 jobs it took a quarter of a core.
+            self._workflow.scheduler.job_rate_limiter = None
         if local and self._workflow.is_main_process and sys.platform == "linux":
             os.environ["FAIRCLUST_MAIN_PROCESS"] = str(os.getpid())
             self._server = import_server.start()
