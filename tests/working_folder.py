@@ -1,14 +1,20 @@
 """A working folder with a configuration of its own, run by the repository's Snakefile."""
 
+import atexit
+import multiprocessing
 import os
 import re
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import psutil
 import yaml
+
+from fairclust.pipeline import import_server
 
 ROOT = Path(__file__).parents[1]
 METHOD = '''
@@ -39,6 +45,34 @@ class {name}(FairClusterer):
 
 QUIET = {"overview": False, "fronts": [], "formats": ["png"], "html": False}
 """A report of nothing, for runs that are about fits."""
+
+
+# Importing Snakemake takes seconds, and so does its import server: the runs of a test process share both.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    ["snakemake.cli", "fairclust.pipeline.run_events", "fairclust.pipeline.rule_inputs"]
+)
+
+
+@cache
+def _shared_server():
+    """Address of an import server that lives as long as this process."""
+    atexit.register(import_server.stop, import_server.start())
+    return os.environ.pop(import_server.ADDRESS)
+
+
+def _snakemake(words, folder, env, output):
+    """The command `snakemake`, in a process that has it imported already."""
+    file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = words
+    from snakemake.cli import main
+
+    main(words[1:])
 
 
 class Project:
@@ -94,9 +128,15 @@ class Project:
 
     def run(self, *arguments, code=0, env=None):
         """Run Snakemake on two cores; what it prints."""
-        process = self.start("--cores", "2", *arguments, env=env)
-        output, _ = process.communicate()
-        assert code is None or process.returncode == code, output
+        self.write("config/config.yaml", yaml.safe_dump(self.config))
+        words = self.command("--cores", "2", *arguments)
+        env = {**os.environ, "FORCE_COLOR": "", import_server.ADDRESS: _shared_server(), **(env or {})}
+        with tempfile.NamedTemporaryFile("r", suffix=".log") as file:
+            process = _FORKS.Process(target=_snakemake, args=(words, self.folder, env, file.name))
+            process.start()
+            process.join()
+            output = file.read()
+        assert code is None or process.exitcode == code, output
         return output
 
     @property

@@ -27,6 +27,9 @@ from typing import Any
 
 from fairclust.pipeline.script import _THREAD_VARIABLES, Job, die_with, run
 
+ADDRESS = "FAIRCLUST_IMPORT_SERVER"
+"""The variable that says where the server listens; a run with it set starts no server of its own."""
+
 _SIZE = struct.Struct("<Q")
 # What nearly every job needs.
 _PRELOADED = (
@@ -57,7 +60,7 @@ def start() -> subprocess.Popen[bytes]:
         env=environment,
         stdin=subprocess.DEVNULL,
     )
-    os.environ["FAIRCLUST_IMPORT_SERVER"] = address
+    os.environ[ADDRESS] = address
     return server
 
 
@@ -65,7 +68,7 @@ def stop(server: subprocess.Popen[bytes] | None) -> None:
     """End a server, if there is one."""
     if server is None:
         return
-    os.environ.pop("FAIRCLUST_IMPORT_SERVER", None)
+    os.environ.pop(ADDRESS, None)
     server.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         server.wait(timeout=5)
@@ -205,7 +208,7 @@ class _Server:
             job: Job = request["job"]
             os.environ.clear()
             os.environ.update(request["environment"])
-            os.environ.pop("FAIRCLUST_IMPORT_SERVER", None)
+            os.environ.pop(ADDRESS, None)
             for variable in _THREAD_VARIABLES:
                 os.environ[variable] = "1"
             os.chdir(job.folder)

@@ -65,7 +65,8 @@ class RunEvents:
             self._workflow.scheduler.job_rate_limiter = None
         if local and self._workflow.is_main_process and sys.platform == "linux":
             os.environ["FAIRCLUST_MAIN_PROCESS"] = str(os.getpid())
-            self._server = import_server.start()
+            if import_server.ADDRESS not in os.environ:
+                self._server = import_server.start()
 
     def _is_incomplete(self, job: Any) -> bool:
         return bool(self._workflow.async_run(self._workflow.persistence.incomplete(job)))
