@@ -32,7 +32,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -m "not slow and not slurm" --numprocesses $(CORES) --maxprocesses 8 --dist loadfile
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow --numprocesses $(CORES) --maxprocesses 8 --dist loadfile
 
 # SLURM's daemons on the loopback interface, out of Debian's packages (installed if missing), as root.
 test-slurm: $(STAMP)

@@ -49,6 +49,12 @@ def test_compare():
     assert verdict("compare", data, metrics=["ncut"])[0] == "not tested"
 
 
+def test_a_claim_is_about_the_values_of_k_with_most_of_its_methods():
+    data = material(starts("own", [90.0]), starts("own", [50.0], k=2), starts("rival", [100.0]))
+    found, numbers = verdict("compare", data)
+    assert found == "holds" and "K = 2" not in numbers
+
+
 def test_compare_what_should_be_high_and_what_is_negative():
     data = material(starts("own", [0.5, 0.5], "balance"), starts("rival", [0.4, 0.4], "balance"))
     assert verdict("compare", data, metrics=["balance"])[0] == "holds"

@@ -162,8 +162,9 @@ def _places(claim: ClaimSpec, check: Check, material: Material) -> Iterable[Plac
         if claim.check == "same_order" and not claim.n_clusters:
             yield Place(dataset, None, at)
             continue
-        ran = [int(k) for k in mine.n_clusters[mine.dataset == dataset].dropna().unique()]
-        for k in claim.n_clusters or sorted(ran) or (None,):
+        # A method may be run with more values of K than those that it is compared with: only where most ran counts.
+        ran = mine[mine.dataset == dataset].groupby("n_clusters").method.nunique()
+        for k in claim.n_clusters or [int(k) for k in ran.index[ran == ran.max()]] or (None,):
             yield Place(dataset, k, cells_at(cells, dataset, k))
 
 

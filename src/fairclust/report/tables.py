@@ -205,7 +205,8 @@ def _starts(n_ok: int, n_all: int) -> str:
 
 def _titled(row: Row, names: Names) -> str:
     title = names.dataset(row.dataset)
-    return f"{title} (stands in for {names.dataset(row.original)})" if row.original else title
+    said = not row.original or names.dataset(row.original) in title
+    return title if said else f"{title} (stands in for {names.dataset(row.original)})"
 
 
 def _labelled(method: str, names: Names, row: Row | None = None) -> str:
