@@ -271,23 +271,40 @@ def test_every_method_has_the_same_number_of_starts(config, blocks):
                 starts.add(n_init * len(grid.seeds))
         if block.dataset in spectral:
             # As in the published program; the embedding in which k-means starts is deterministic.
-            assert starts <= {50, 5}, block.stem
+            assert starts <= {50, 30, 20, 2}, block.stem
         elif config.methods[block.method].input == "graph":
-            # One start on the census, and beside five on Bank three of the sweep over K.
+            # One start on the census, and in the sweep over K beside those of Table 4.
             assert starts <= {5, 3, 1}, block.stem
+        elif block.dataset == "census_like_full" or block.method == "fmc_gd_diag":
+            assert starts == {1}, block.stem
         elif block.method in ("vfc_kmeans", "vfc_kmedians") and block.dataset.startswith("census"):
             # The paper's own iteration takes minutes for each fit there.
             assert starts <= {2, 1}, block.stem
-        elif (block.dataset, block.method) == ("bank_3", "vfc_kmedians"):
+        elif (block.dataset, block.method) in (("bank_3", "vfc_kmeans"), ("bank_3", "vfc_kmedians")):
             # So it does in the sweep over K.
-            assert starts <= {5, 1}, block.stem
-        elif block.dataset == "census_like_full":
-            assert starts == {2}, block.stem
+            assert starts <= {5, 3, 2, 1}, block.stem
         else:
-            assert starts == {5}, block.stem
+            assert starts <= {5, 3}, block.stem
 
 
-# The seven points of issue 14
+def test_rows_with_a_printed_setting_have_five_starts(config, blocks):
+    seeds = {}
+    for block in blocks:
+        for cell in block.cells():
+            seeds.setdefault(
+                (block.dataset, block.method, block.n_clusters, cell.params.get("lam")), set()
+            ).add(cell.seed)
+    for name, paper in config.papers.items():
+        reported = load_reported(ROOT / f"config/papers/{name}.csv")
+        numbers = {table.number: table for table in paper.tables.values()}
+        rows = reported[reported.lam.notna() & reported.table.isin(numbers) & reported.value.notna()]
+        for row in rows.drop_duplicates(["dataset", "method", "n_clusters", "lam"]).itertuples():
+            if row.dataset != "census_ii" and config.methods[row.method].input != "graph":
+                found = seeds.get((row.dataset, row.method, row.n_clusters, row.lam), set())
+                assert len(found) >= 5, (name, row.dataset, row.method, row.lam)
+
+
+# What the papers' tables and figures need
 
 
 def test_point_1_the_census_tables_have_the_papers_ten_clusters(planned):
