@@ -77,7 +77,7 @@ def _draw_on(axes: Axes, cells: pd.DataFrame, metric: str, number: int) -> None:
 
 
 def plot_cost_by_k(material: Material) -> Sheet:
-    """Each of `y` against K, a line for every lambda, a panel for each data set and method."""
+    """Each of `y` against K, a line for every lambda of the whole sweep, a panel for each data set and method."""
     panels = [
         (dataset, method, y, cells[cells.method == method])
         for dataset, cells in material.of_datasets()
@@ -93,6 +93,8 @@ def plot_cost_by_k(material: Material) -> Sheet:
         if ok.empty:
             sheet.say(axes, why_empty(cells, (y,)))
             continue
+        ks = ok.groupby("lam").n_clusters.transform("nunique")
+        ok = ok[ks == ks.max()]
         for number, (lam, at) in enumerate(ok.groupby("lam")):
             colour, shape = look(number)
             line = draw_band(axes, mean_and_spread(at, "n_clusters", y), COLOURS[colour], MARKS[shape])
