@@ -29,7 +29,8 @@ reproduce: $(STAMP)
 	@echo "Now open results/quickstart/report/index.html in a browser."
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not slurm" --numprocesses $(CORES) --maxprocesses 8 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not slurm" --numprocesses $(CORES) --maxprocesses 8 --dist loadfile \
+	  --no-loadscope-reorder
 
 test-slow: $(STAMP)
 	$(BIN)/python -m pytest -m slow --numprocesses $(CORES) --maxprocesses 8 --dist loadfile

@@ -18,6 +18,12 @@ sys.path.insert(0, str(ROOT / "tests"))
 from toys import make_grouped_blobs
 
 
+def pytest_collection_modifyitems(items):
+    """Files that run Snakemake come first: they take minutes, and at the end one core would wait for them."""
+    long = ("tests/workflow/", "tests/test_docs_commands.py", "tests/pipeline/test_fit_block.py")
+    items.sort(key=lambda item: not item.nodeid.startswith(long))
+
+
 @pytest.fixture(scope="session")
 def root():
     return ROOT

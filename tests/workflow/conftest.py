@@ -1,4 +1,4 @@
-from multiprocessing import resource_tracker
+from multiprocessing import forkserver, resource_tracker
 
 import psutil
 import pytest
@@ -9,9 +9,11 @@ from working_folder import workers_in
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_is_left_behind(tmp_path_factory):
     yield
-    # Python's own tracker of shared memory lives as long as this process, in the folder where it was first needed.
-    tracker = resource_tracker._resource_tracker._pid
-    running = [process for process in workers_in(tmp_path_factory.getbasetemp()) if process.pid != tracker]
+    # Python's own helpers live as long as this process, in the folder where they were first needed.
+    helpers = {resource_tracker._resource_tracker._pid, forkserver._forkserver._forkserver_pid}
+    running = [
+        process for process in workers_in(tmp_path_factory.getbasetemp()) if process.pid not in helpers
+    ]
     _, left = psutil.wait_procs(running, timeout=2)
     lines = [f"{process.pid}: {' '.join(process.cmdline())}" for process in left]
     for process in left:

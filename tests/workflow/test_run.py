@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from fairclust import cli
 from working_folder import METHOD, Project, jobs_of
 
 PEOPLE = dedent(
@@ -189,3 +190,19 @@ def test_tables_figures_and_page_are_made_again_without_a_fit(life):
     assert not {"fit", "prepare_dataset", "scores", "leaderboard"} & set(life.again.jobs)
     assert life.again.jobs == {"figure": 2, "overview": 1, "page": 1}
     assert life.again.files == life.edited.files
+
+
+def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(life.project.folder)
+    out, foreign = tmp_path / "published", tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "mine.txt").write_text("mine")
+    assert cli.main(["publish", "--out", str(foreign)])
+    assert "holds something else" in capsys.readouterr().err
+    assert (foreign / "mine.txt").read_text() == "mine"
+    for _ in range(2):  # the second time over the first
+        assert not cli.main(["publish", "--out", str(out), "--wall-seconds", "5"])
+    assert json.loads((out / "provenance.json").read_text())["wall_seconds"] == 5
+    assert pd.read_parquet(out / "scores/scores.parquet").key.nunique() == life.again.cells.key.nunique()
+    for name in ("tables/overview.md", "report/index.html", "figures/fronts/blobs.png"):
+        assert 0 < (out / name).stat().st_size <= len(life.again.files[name])
