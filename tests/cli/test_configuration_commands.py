@@ -1,5 +1,6 @@
 """`fairclust status`, `prune` and `explain` in the folder of a run."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -31,10 +32,10 @@ def write(name, raw):
     Path(name).write_text(yaml.safe_dump(raw))
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
     """Three seeds of two methods are fitted; two of one are asked for."""
-    monkeypatch.chdir(tmp_path)
+    tmp_path = tmp_path_factory.mktemp("finished")
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(60, 2)), np.tile(np.array([0, 1], np.int32), 30)
     names = ("x", "y"), ("f", "m")
@@ -63,6 +64,14 @@ def folder(tmp_path, monkeypatch):
                 scorer="s",
                 threads=1,
             )
+    return tmp_path
+
+
+@pytest.fixture
+def folder(finished, tmp_path, monkeypatch):
+    """A copy of the finished fits to work in."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     write("config/config.yaml", config())
     return tmp_path
 
