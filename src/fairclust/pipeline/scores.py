@@ -58,6 +58,11 @@ def load_cells(packs: Iterable[str | Path]) -> pd.DataFrame:
     return _with_more(_frame(rows, [*SCORE_COLUMNS, *RUN_COLUMNS, "pack"]))
 
 
+def cells_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Records of cells as rows of the scores."""
+    return _frame([_row(record) for record in records], SCORE_COLUMNS)
+
+
 def load_scores(scores: Path) -> pd.DataFrame:
     """The same for all cells of a run, from the gathered scores and what lies beside them; without `pack`."""
     frame, runs = _typed(read_table(scores)), _typed(read_table(scores.with_name("runs.parquet")))
