@@ -274,7 +274,7 @@ def test_results_do_not_depend_on_the_order_of_cells(tmp_path, data):
 
 
 @pytest.mark.parametrize("file", ["X.npy", "groups.npy", "card.json"])
-@pytest.mark.parametrize("content", [b"", bytes(100)])
+@pytest.mark.parametrize("content", [b"", bytes(100)], ids=["empty", "zeros"])
 def test_a_damaged_data_folder_fails_the_job_and_is_named(tmp_path, data, file, content):
     (data / file).write_bytes(content)
     with pytest.raises(DatasetError, match=rf"{data}.*Fix: delete the folder '{data}' and run again"):

@@ -132,7 +132,8 @@ class WorkingFile:
     def __init__(self, output: Path) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
         # By name, they are in the order in which they were begun.
-        self._file = output.with_name(f".{output.name}.{time.time_ns()}.working").open("xb")
+        self.path = output.with_name(f".{output.name}.{time.time_ns()}.working")
+        self._file = self.path.open("xb")
         self._file.write(_HEADER)
 
     def add(self, record: dict[str, Any], labels: np.ndarray | None) -> None:

@@ -202,12 +202,15 @@ def run_block(
         and _is_whole(entry)
     ]
     write_pack(output, [*asked, *kept], len(asked))
-    for path in files_beside(output):
-        path.unlink(missing_ok=True)
+    beside = files_beside(output)
+    # A job that began later takes cells from these files, and removes them when it ends.
+    if beside[-1] <= store.path:
+        for path in beside:
+            path.unlink(missing_ok=True)
     if KEEP_COPY in os.environ:
         # A cluster may declare this job failed after it has ended, and Snakemake then deletes the output.
         with suppress(OSError):
-            os.link(output, files_beside(output)[0])
+            os.link(output, beside[0])
     print(f"{n_fitted} cells fitted, {len(cells) - n_fitted} taken from earlier runs", file=sys.stderr)
 
 
