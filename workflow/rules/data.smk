@@ -91,8 +91,8 @@ rule download:
         INPUTS.sources(),
     log:
         f"{RESULTS}/logs/download.log",
-    localrule: True
     retries: 0
+    localrule: True
     conda:
         "../envs/fairclust.yml"
     message:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,14 @@ def known_cells(config: Config, block: Block) -> list[tuple[Cell, Entry | None]]
     own = f"fits/{block.dataset}/{block.method}"
     elsewhere = [Path(folder) / own for folder in as_list(config.reuse)]
     known = find_cells(Path(config.results, own, f"{block.name}.cells"), elsewhere)
-    identity = {"data_hash": data_hash, "class_path": method.class_, "n_clusters": block.n_clusters}
-    identity["fingerprint"] = class_fingerprint(method.class_)
-    return [(cell, known.get(cell.key(**identity))) for cell in cells]
+    key = partial(
+        Cell.key,
+        data_hash=data_hash,
+        class_path=method.class_,
+        fingerprint=class_fingerprint(method.class_),
+        n_clusters=block.n_clusters,
+    )
+    return [(cell, known.get(key(cell))) for cell in cells]
 
 
 def block_progress(config: Config, block: Block) -> Progress:
