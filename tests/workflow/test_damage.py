@@ -1,5 +1,6 @@
 """Files of a finished run are damaged: the next run gives the same results, or names the file and the fix."""
 
+import importlib
 import os
 import random
 import re
@@ -10,13 +11,22 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from test_paper import PAPER, REPORTED, SYNTHETIC
 
-from fairclust.pipeline.cell_store import read_pack, write_pack
+from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.graph import load_graph
+from fairclust.datasets.spec import SourceSpec
+from fairclust.datasets.store import load_prepared
+from fairclust.pipeline.cell_store import DamagedFile, read_pack, write_pack
+from fairclust.pipeline.prepare_jobs import fetched_file, read_record
+from fairclust.pipeline.results_folder import tidy
 from working_folder import METHOD, Project
 
 CASES = int(os.environ.get("FAIRCLUST_DAMAGE_CASES", "10000"))
+RUNS = int(os.environ.get("FAIRCLUST_DAMAGE_RUNS", "300"))
+FAR = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
 FIT_A_GRAPH = """
     def fit(self, X, y=None, *, sensitive_features=None):
@@ -28,8 +38,7 @@ FIT_A_GRAPH = """
 def finished_project(folder):
     """A run with every kind of file: generated, own, downloaded and unpacked data, a graph, a paper, the page."""
     project = Project(folder)
-    far = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
-    project.config["sources"] = {"far": far}
+    project.config["sources"] = {"far": FAR}
     column = {"sensitive": {"column": "sex"}, "n_clusters": 2}
     project.config["datasets"] |= {
         "synthetic": SYNTHETIC,
@@ -199,7 +208,7 @@ def damage(path, chance):
     return kind
 
 
-def snakemake(project):
+def forked(project):
     """Snakemake in a child that need not import it; exit status and what it prints."""
     out = project.folder / "out.txt"
     pid = os.fork()
@@ -229,24 +238,76 @@ def snakemake(project):
     return os.waitstatus_to_exitcode(status), out.read_text(errors="replace")
 
 
+def reads(results):
+    """Everything that jobs read of a finished run: a name, a function, and where the message may say the fault is."""
+    for path in results.glob("fits/*/*/*.cells"):
+        yield path, lambda path=path: [(e.record, e.labels()) for e in read_pack(path)]
+    for folder in [*results.glob("data/prepared/*"), *results.glob("data/plane/*")]:
+        yield folder, lambda folder=folder: vars(load_prepared(folder))
+    for folder in results.glob("data/graphs/*"):
+        yield folder, lambda folder=folder: (load_graph(folder)[0].toarray(), load_graph(folder)[1])
+    spec = SourceSpec.model_validate(FAR)
+    for folder in results.glob("data/raw/*"):
+        yield folder, lambda at=folder: fetched_file(at, "far", spec, read_record(at)).read_bytes()
+
+
+def same(found, expected):
+    if isinstance(expected, np.ndarray):
+        return np.array_equal(found, expected)
+    if isinstance(expected, dict):
+        return found.keys() == expected.keys() and all(same(found[key], expected[key]) for key in expected)
+    if isinstance(expected, list | tuple):
+        return len(found) == len(expected) and all(map(same, found, expected))
+    return found == expected
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("part", range(100))
+def test_what_is_read_after_a_fault_is_what_was_written(tmp_path, whole, part):
+    chance = random.Random(1000 + part)
+    origin = whole.project.results
+    expected = {place.relative_to(origin): read() for place, read in reads(origin)}
+    files = [path for path in origin.rglob("*") if path.is_file() and "benchmarks" not in path.parts]
+    files = sorted(path.relative_to(origin) for path in files)
+    for _ in range(CASES // 100):
+        results = tmp_path / "results"
+        shutil.copytree(origin, results)
+        name = chance.choice(files)
+        case = f"{damage(results / name, chance)} {name}"
+        said = "\n".join(tidy(results))
+        for place, read in list(reads(results)):
+            try:
+                assert same(read(), expected[place.relative_to(results)]), case
+            except (DamagedFile, DatasetError) as error:
+                said += str(error)
+                assert "Fix: " in said, case
+        left = content(results)
+        assert all(left[other] == whole.results[other] for other in left), case
+        # What is gone is made again; and if it was not deleted, something was said.
+        if set(left) != set(whole.results):
+            assert str(results) in said or name.suffix == ".sha256" or not (results / name).exists(), case
+        shutil.rmtree(results)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("part", range(30))
 def test_no_single_fault_gives_other_results_in_silence(tmp_path, whole, part):
-    import snakemake.cli
+    importlib.import_module("snakemake.cli")  # once, for all children
 
     chance = random.Random(part)
     files = [path for path in whole.project.results.rglob("*") if path.is_file()]
     files += list((whole.project.folder / ".snakemake/metadata").rglob("*"))
     files = sorted(path.relative_to(whole.project.folder) for path in files if path.is_file())
-    for _ in range(CASES // 100):
+    for _ in range(RUNS // 30):
         project = copy_of(whole.project, tmp_path / "project")
         name = chance.choice(files)
         kind = damage(project.folder / name, chance)
         if again := chance.random() < 0.3:  # so that fits are read again
             shutil.rmtree(project.results / "scores", ignore_errors=True)
         case = f"{kind} {name}, scores made again: {again}"
-        code, output = snakemake(project)
+        code, output = forked(project)
         for _ in range(3):
             if code == 0:
                 break
@@ -258,7 +319,7 @@ def test_no_single_fault_gives_other_results_in_silence(tmp_path, whole, part):
             assert any(str(place) in output for place in (name, name.parent)), f"{case}\n{output}"
             if fix[2]:
                 shutil.rmtree(project.folder / fix[2])
-            code, output = snakemake(project)
+            code, output = forked(project)
         assert code == 0, f"{case}\n{output}"
         assert "Traceback" not in output, f"{case}\n{output}"
         assert content(project.results) == whole.results, f"{case}\n{output}"

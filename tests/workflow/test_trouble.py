@@ -196,5 +196,13 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     project.config["methods"]["stripes"]["params"] = {"lamm": 3}
     output = project.run(code=1)
     assert "my_methods.stripes.Stripes takes no parameter 'lamm'" in output
+    # Snakemake by itself would take the second one.
+    for text, message in (
+        ("strict: true\nstrict: false", "key 'strict' stands there more than once"),
+        ("score: &s {metrics: [*s]}", "score.metrics.0"),
+    ):
+        over = project.write("over.yaml", text)
+        said = project.run("-n", "--configfile", str(over), code=1)
+        assert message in said and len(said.splitlines()) < 30
     assert "Traceback" not in output
     assert not project.results.exists()
