@@ -9,7 +9,7 @@ import time
 import pytest
 
 from fairclust.pipeline.cell_store import atomic_write
-from fairclust.pipeline.results_folder import lock, tidy, write_digests
+from fairclust.pipeline.results_folder import lock, remove_damaged_metadata, tidy, write_digests
 from fairclust.temporary import is_alive, remove_leftovers, temporary_beside
 
 
@@ -89,6 +89,18 @@ def test_time_stamps_of_the_future_are_now(results):
     assert "ahead of this machine's clock" in line
     assert ahead.stat().st_mtime <= time.time()
     assert tidy(results) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"a": "\xa0"}', bytes(20)])
+def test_damaged_records_of_snakemake_are_removed(tmp_path, content):
+    (tmp_path / "deep").mkdir()
+    good, bad = tmp_path / "deep/good", tmp_path / "bad"
+    good.write_text('{"rule": "fit"}')
+    bad.write_bytes(content)
+    assert remove_damaged_metadata(tmp_path) == [
+        f"{bad}, a record of Snakemake's, was damaged and is removed."
+    ]
+    assert not bad.exists() and good.exists()
 
 
 HOLD = "import sys, time\nfrom pathlib import Path\nfrom fairclust.pipeline.results_folder import lock\n"

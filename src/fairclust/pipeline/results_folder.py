@@ -7,6 +7,7 @@ cells, prepared data and graphs hold digests of their own, which are checked whe
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -54,6 +55,25 @@ def tidy(results: Path) -> list[str]:
     """
     remove_leftovers(results)
     return [*_mend_time_stamps(results), *_set_damaged_aside(results)]
+
+
+def remove_damaged_metadata(folder: Path) -> list[str]:
+    """Remove Snakemake's records of outputs that cannot be read: they would stop it. The outputs count as up to date.
+
+    Returns
+    -------
+    list of str
+        A line for each.
+    """
+    lines = []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            try:
+                json.loads(path.read_bytes())
+            except ValueError:
+                path.unlink()
+                lines.append(f"{path}, a record of Snakemake's, was damaged and is removed.")
+    return lines
 
 
 def _mend_time_stamps(results: Path) -> Iterator[str]:

@@ -15,7 +15,7 @@ from snakemake.exceptions import WorkflowError
 
 from fairclust.pipeline import import_server
 from fairclust.pipeline.cell_store import KEEP_COPY, files_beside, remove_copies, set_aside
-from fairclust.pipeline.results_folder import lock, tidy
+from fairclust.pipeline.results_folder import lock, remove_damaged_metadata, tidy
 from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs
 from fairclust.pipeline.sharing import forget_failures
 
@@ -59,7 +59,7 @@ class RunEvents:
         if results.is_dir() and os.access(results, os.W_OK):
             self._lock = lock(results)
             if self._lock is not None:
-                for line in tidy(results):
+                for line in [*tidy(results), *remove_damaged_metadata(Path(".snakemake/metadata"))]:
                     print(line, file=sys.stderr, flush=True)
                 if self._cache:
                     forget_failures(results)

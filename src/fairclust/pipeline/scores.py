@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.cell_store import DamagedFile, atomic_write, read_pack, salvage
+from fairclust.pipeline.cell_store import DamagedFile, atomic_write, read_pack, salvage, set_aside
 from fairclust.pipeline.columns import STATED
 from fairclust.pipeline.models import canonical_json
 
@@ -85,9 +85,21 @@ def load_steps(packs: Iterable[str | Path]) -> pd.DataFrame:
 
 
 def labels_of(pack: str | Path, key: str) -> np.ndarray | None:
-    """Labels of one cell, shape (n_samples,); None if the file does not have them."""
+    """Labels of one cell, shape (n_samples,); None if the file does not have them.
+
+    Raises
+    ------
+    DamagedFile
+        They do not verify. The file is set aside first, so that the next run fits the cell again.
+    """
     entry = salvage(Path(pack)).get(key)
-    return None if entry is None else entry.labels()
+    try:
+        return None if entry is None else entry.labels()
+    except DamagedFile as error:
+        aside = set_aside(Path(pack))
+        raise DamagedFile(
+            f"{error}; it now lies in {aside}. Fix: run the same command again; cells that are intact are kept"
+        ) from None
 
 
 def read_table(path: Path) -> pd.DataFrame:
