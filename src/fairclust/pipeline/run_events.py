@@ -56,7 +56,10 @@ class RunEvents:
     def _take_results(self) -> None:
         """Before Snakemake looks at the results: what is damaged is to be made again."""
         results = Path(self._inputs.results)
-        if results.is_dir() and os.access(results, os.W_OK):
+        if results.is_dir() and not os.access(results, os.W_OK):
+            # A run with something to do ends soon, and Snakemake says less.
+            print(_not_writable(results), file=sys.stderr, flush=True)
+        elif results.is_dir():
             self._lock = lock(results)
             if self._lock is not None:
                 for line in [*tidy(results), *remove_damaged_metadata(Path(".snakemake/metadata"))]:
@@ -75,10 +78,7 @@ class RunEvents:
         results = Path(self._inputs.results)
         main_process = self._workflow.is_main_process and FINISHING not in os.environ
         if main_process and results.is_dir() and not os.access(results, os.W_OK):
-            raise WorkflowError(
-                f"{results} cannot be written (read-only file system, or no permission). Fix: make it writable, or "
-                f"set `results` to another folder and `reuse: {results}`, which takes the finished fits"
-            )
+            raise WorkflowError(_not_writable(results))
         for path in self._inputs.files_of_the_user() if main_process else ():
             if Path(path).stat().st_mtime > time.time():
                 raise WorkflowError(
@@ -136,6 +136,13 @@ class RunEvents:
         remove_copies(Path(self._inputs.results))
         if self._cache:
             forget_failures(self._inputs.results)
+
+
+def _not_writable(results: Path) -> str:
+    return (
+        f"{results} cannot be written (read-only file system, or no permission). Fix: make it writable, or set "
+        f"`results` to another folder and `reuse: {results}`, which takes the finished fits"
+    )
 
 
 def set_outputs_aside(dag: Any, is_incomplete: Callable[[Any], bool]) -> None:
