@@ -32,6 +32,7 @@ PROGRAMS = ("make", "snakemake", "fairclust", "python", "conda", "pip", "docker"
 # What is not run, though its options are parsed. Everything else is, or the test fails.
 NOT_RUN = {
     "fairclust publish": "needs a finished run",
+    "fairclust verify": "needs a finished run",
     "snakemake --report": "needs a finished run",
 }
 

@@ -34,7 +34,9 @@ class Odd(FairClusterer):
             self.history_[0]["objective"] = np.float32(2.5)
         if len(X) < 1000:
             return  # the warm-up on a few rows
-        if self.how == "sleep":
+        if self.how == "slow":
+            time.sleep(1)
+        elif self.how == "sleep":
             time.sleep(60)
         elif self.how == "memory":
             for _ in range(40):

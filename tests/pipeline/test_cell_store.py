@@ -9,11 +9,12 @@ from fairclust.pipeline.cell_store import (
     WorkingFile,
     atomic_write,
     count_errors,
+    files_beside,
     read_pack,
-    remove_leftovers,
     salvage,
     write_pack,
 )
+from fairclust.pipeline.fit_block import find_cells
 
 
 def record(key, status="ok", **more):
@@ -122,41 +123,50 @@ def test_no_truncated_file_is_an_output(pack):
         read_pack(pack)
 
 
-def test_a_working_file_with_a_torn_end_goes_on(tmp_path):
-    path = tmp_path / ".k3.cells.working"
-    file = WorkingFile(path)
-    file.add(*CELLS[0])
-    file.add(*CELLS[2])
+def append(output, *cells):
+    """What one job writes; its working file."""
+    before = set(files_beside(output))
+    file = WorkingFile(output)
+    for cell in cells:
+        file.add(*cell)
+    # With the operating system already: the process may be killed now.
+    path = next(path for path in files_beside(output)[2:] if path not in before)
+    assert list(salvage(path)) == list(dict.fromkeys(record["key"] for record, _ in cells))
     file.close()
+    return path
+
+
+def test_a_working_file_with_a_torn_end_keeps_what_stands_before(tmp_path):
+    path = append(tmp_path / "k3.cells", CELLS[0], CELLS[2])
     whole = path.read_bytes()
     first = len(whole) - len(
         cell_store._entry_bytes(b"CELL", CELLS[2][0], cell_store._pack_labels(CELLS[2][1]))
     )
     for length in (0, 5, first, first + 1, first + 30, len(whole) - 1):
         path.write_bytes(whole[:length])
-        again = WorkingFile(path)
-        again.add(record("d"), np.array([1]))
-        again.close()
-        assert list(salvage(path)) == (["a", "d"] if length >= first else ["d"]), length
+        assert list(salvage(path)) == (["a"] if length >= first else []), length
     # A disk that lost power may leave zeros.
     path.write_bytes(whole + bytes(100))
-    again = WorkingFile(path)
-    again.add(record("d"), None)
-    again.close()
-    assert list(salvage(path)) == ["a", "c", "d"]
+    assert list(salvage(path)) == ["a", "c"]
 
 
-def test_a_working_file_is_no_output_and_its_later_cell_wins(tmp_path):
-    path = tmp_path / "w"
-    file = WorkingFile(path)
-    file.add(record("a", "error"), None)
-    file.add(record("a"), np.array([1, 0]))
-    # With the operating system already: the process may be killed now.
-    assert salvage(path)["a"].record["status"] == "ok"
-    file.close()
-    assert count_errors(path) == 0
+def test_every_job_has_a_working_file_of_its_own_and_the_later_cell_wins(tmp_path):
+    output = tmp_path / "k3.cells"
+    first = WorkingFile(output)
+    second = WorkingFile(output)
+    first.add(record("a", "error"), None)
+    second.add(record("a"), np.array([1, 0]))
+    first.add(record("b"), None)
+    paths = files_beside(output)[2:]
+    assert len(paths) == 2
+    assert [list(salvage(path)) for path in paths] == [["a", "b"], ["a"]]
+    assert find_cells(output)["a"].record["status"] == "ok"
+    assert set(find_cells(output)) == {"a", "b"}
+    first.close()
+    second.close()
+    assert count_errors(paths[0]) == 0
     with pytest.raises(DamagedFile):
-        read_pack(path)
+        read_pack(paths[0])
 
 
 def test_nothing_is_there(tmp_path):
@@ -174,12 +184,3 @@ def test_atomic_write_leaves_the_old_file_when_the_body_fails(tmp_path):
         raise RuntimeError
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
-def test_leftovers_of_dead_processes_are_removed(tmp_path):
-    dead = tmp_path / "a" / ".k3.cells.999999999.abc.tmp"
-    dead.parent.mkdir()
-    dead.write_text("")
-    with atomic_write(tmp_path / "file"):
-        assert remove_leftovers(tmp_path) == [dead]
-    assert (tmp_path / "file").exists()

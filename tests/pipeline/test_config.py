@@ -51,6 +51,16 @@ def changed(path, value):
             r"methods.m.params.when: .*put it in quotes",
         ),
         (("methods", "m", "params"), {"x": float("nan")}, r"methods.m.params.x: nan is not a finite number"),
+        (("methods", "m", "params"), {"x": "1e400"}, r"methods.m.params.x: inf is not a finite number"),
+        (("methods", "m", "params"), {"x": 10**400}, r"methods.m.params.x: .* is neither number"),
+        (
+            ("methods", "m", "grid"),
+            {"lam": ["50", "1e5"]},
+            r"methods.m.grid.lam.0: '50' is text because of its",
+        ),
+        (("results",), "a\0b", r"results: .* cannot be the folder of results"),
+        (("results",), "a{b}c", r"results: .* cannot be the folder of results"),
+        (("run", "seeds"), 10**9, r"run.seeds: 1000000000 seeds are more than the 10,000"),
         (("methods", "m", "jobs"), {"mem": 1}, r"methods.m.jobs.mem: no such key; did you mean 'mem_mb'\?"),
         (
             ("methods", "m", "settings_of"),
@@ -82,6 +92,10 @@ def changed(path, value):
         (("datasets", "a", "scaling"), "l2", r"datasets.a.scaling: no such key; did you mean 'scale'\?"),
         (("datasets", "x/y"), GENERATED, r"datasets.x/y"),
         (("papers", "Bad-Name"), small_paper(), r"papers.Bad-Name"),
+        *(
+            (("papers",), {"doe": small_paper(**{kind: {"../../x": {}}})}, rf"papers.doe.{kind}.*../../x")
+            for kind in ("tables", "figures")
+        ),
         (("catalogues",), ["nowhere"], r"catalogues: there is no folder or file 'nowhere'"),
         (("catalogues",), 5, r"catalogues: .*found 5"),
         (("also",), [1], r"also: expected a folder .*found \[1\]"),
@@ -176,6 +190,9 @@ def test_an_entry_that_is_defined_twice_names_both_files(tmp_path):
         ("datasets: [a]", r"datasets: expected names and entries; found \['a'\]"),
         ("- a", r"expected keys and values; found \['a'\]"),
         ("a: [", r"cannot be read"),
+        ("a: " + "[" * 3000, r"cannot be read"),
+        ("datasets: &a [*a]", r"expected names and entries"),
+        ("a: " + "1" * 5000, r"cannot be read"),
         ("datasets: {a: {}, a: {}}", r"key 'a' stands there more than once"),
     ],
 )
@@ -183,6 +200,16 @@ def test_a_broken_catalogue_is_named(tmp_path, text, message):
     (tmp_path / "bad.yaml").write_text(text)
     with pytest.raises(ConfigError, match=rf"bad\.yaml.*(?s:.*){message}"):
         load_config(small_config(catalogues=[str(tmp_path)]))
+
+
+def test_numbers_as_people_write_them(tmp_path):
+    (tmp_path / "m.yaml").write_text(
+        "methods: {m: {class: p.M, grid: {lam: [1e5, 2, 1.0e+6]}, params: {name: k2}}}"
+    )
+    raw = {"catalogues": [str(tmp_path)], "datasets": {"a": GENERATED}, "run": small_config()["run"]}
+    method = load_config(raw).methods["m"]
+    assert method.grid == {"lam": [1e5, 2, 1e6]}
+    assert method.params == {"name": "k2"}
 
 
 def test_papers_of_a_further_folder_are_run_with_the_values_beside_them(tmp_path):

@@ -12,7 +12,7 @@ from blocks_of_odd import LIMITS, block, path_of, run
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import write_skipped
-from fairclust.pipeline.cell_store import WorkingFile, read_pack, salvage
+from fairclust.pipeline.cell_store import WorkingFile, read_pack, salvage, write_pack
 from fairclust.pipeline.fit_block import TryAgain, find_cells
 
 
@@ -91,6 +91,34 @@ def test_finished_fits_of_other_results_are_taken(tmp_path, data):
     assert run(tmp_path / "c", data, block("ok", "global")) == mine + theirs
 
 
+def test_a_record_of_others_says_nothing_about_whose_cell_it_is(tmp_path, data):
+    asked = block("ok")
+    honest = run(tmp_path / "a", data, asked)
+    (entry,) = read_pack(path_of(tmp_path / "a", asked))
+    lie = {**entry.record, "dataset": "../../x", "method": "best", "n_clusters": 9, "seed": 5}
+    write_pack(path_of(tmp_path / "b", asked), [(lie, entry)], 1)
+    assert run(tmp_path / "c", data, asked, elsewhere=[tmp_path / "b/fits/toy/odd"]) == honest
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c", "data"]
+
+
+def test_two_jobs_of_one_block_at_once_disturb_nothing(tmp_path, data):
+    """As on a cluster, where the jobs of a run that was killed go on."""
+    asked = block("ok", "global", "slow")
+    first = os.fork()
+    if first == 0:
+        run(tmp_path, data, asked)
+        os._exit(0)
+    while len(find_cells(path_of(tmp_path, asked))) < 2:
+        time.sleep(0.05)
+    rows = run(tmp_path, data, asked)
+    assert os.waitpid(first, 0)[1] == 0
+    kept = [entry.record for entry in read_pack(path_of(tmp_path, asked))]
+    for one in (rows, kept):
+        assert [(row["status"], row["metrics"]) for row in one] == [("ok", row["metrics"]) for row in rows]
+    assert finished(rows)[:2] == finished(kept)[:2]
+    assert [path.name for path in path_of(tmp_path, asked).parent.iterdir()] == ["k3.cells"]
+
+
 def test_edited_metrics_and_further_ones_score_again_without_fitting(tmp_path, data, monkeypatch):
     first = run(tmp_path, data, block("ever new"))
     more = run(tmp_path, data, block("ever new"), metrics=["balance", "sse", "delta"])
@@ -154,25 +182,25 @@ def test_a_damaged_output_costs_only_the_cells_that_are_damaged(tmp_path, data, 
 
 def test_a_job_killed_between_cells_goes_on(tmp_path, data):
     asked = block("ok", "global", "sleep")
-    working = path_of(tmp_path, asked).with_name(".k3.cells.working")
+    output = path_of(tmp_path, asked)
     pid = os.fork()
     if pid == 0:
         run(tmp_path, data, asked)
         os._exit(0)
     for _ in range(600):
-        if len(salvage(working)) == 2:
+        if len(find_cells(output)) == 2:
             break
         time.sleep(0.1)
     os.kill(pid, 9)
     os.waitpid(pid, 0)
-    before = [entry.record for entry in salvage(working).values()]
+    before = [entry.record for entry in find_cells(output).values()]
     assert run(tmp_path, data, block("ok", "global", "skip"))[:2] == before
-    assert not working.exists()
+    assert [path.name for path in output.parent.iterdir()] == ["k3.cells"]
 
 
 def test_a_working_file_of_old_code_is_no_hindrance(tmp_path, data):
     path = path_of(tmp_path, block())
-    file = WorkingFile(path.with_name(".k3.cells.working"))
+    file = WorkingFile(path)
     file.add({"key": "old", "status": "ok", "fingerprint": "f0"}, np.arange(3))
     file.close()
     assert [row["status"] for row in run(tmp_path, data, block("ok"))] == ["ok"]
@@ -245,12 +273,13 @@ def test_results_do_not_depend_on_the_order_of_cells(tmp_path, data):
     assert [row["metrics"] for row in forward] == [row["metrics"] for row in backward[::-1]]
 
 
-def test_a_damaged_data_folder_says_so(tmp_path, data):
-    (data / "X.npy").write_bytes(b"")
-    with pytest.raises((DatasetError, RuntimeError), match=r"X\.npy|died|damaged"):
-        rows = run(tmp_path, data, block("ok"))
-        assert {row["status"] for row in rows} == {"error"}
-        raise RuntimeError(rows[0]["reason"])
+@pytest.mark.parametrize("file", ["X.npy", "groups.npy", "card.json"])
+@pytest.mark.parametrize("content", [b"", bytes(100)], ids=["empty", "zeros"])
+def test_a_damaged_data_folder_fails_the_job_and_is_named(tmp_path, data, file, content):
+    (data / file).write_bytes(content)
+    with pytest.raises(DatasetError, match=rf"{data}.*Fix: delete the folder '{data}' and run again"):
+        run(tmp_path, data, block("ok"))
+    assert not path_of(tmp_path, block()).exists()
 
 
 def test_a_fit_that_timed_out_leaves_no_process_behind(tmp_path, data):

@@ -96,6 +96,22 @@ def test_a_killed_script_takes_its_job_and_all_its_processes_along(tmp_path, ser
     assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
 
 
+def test_sockets_of_dead_runs_are_removed_at_the_next_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(import_server.tempfile, "gettempdir", lambda: str(tmp_path))
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    for name in (f"fairclust-{gone.pid}-x", f"fairclust-{os.getpid()}-x", "fairclust-mine-x"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "socket").write_text("")
+    thesis = tmp_path / f"fairclust-{gone.pid}-y" / "thesis.tex"
+    thesis.parent.mkdir()
+    thesis.write_text("years of work")
+    import_server._remove_sockets_of_the_dead()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {f"fairclust-{os.getpid()}-x", "fairclust-mine-x", f"fairclust-{gone.pid}-y"}
+    assert thesis.exists()
+
+
 STARTER = """
 import sys, time
 from fairclust.pipeline import import_server

@@ -1,21 +1,28 @@
 """The plan in this process: what single tables, figures and papers need, and what changes the parameters of whom."""
 
 import json
+import os
+import time
 from functools import cache
 from pathlib import Path
 
 import pytest
 from small import GENERATED, small_config, small_paper
 
+from fairclust.datasets.spec import SourceSpec
+from fairclust.datasets.store import read_card
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline import rule_inputs
+from fairclust.pipeline import report_inputs
 from fairclust.pipeline.blocks import Block
+from fairclust.pipeline.cell_store import WorkingFile
 from fairclust.pipeline.config import ConfigError, load_config, read_yaml
-from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs, lost_records, used_settings
+from fairclust.pipeline.progress import lost_records
+from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs, used_settings
 
 ROOT = Path(__file__).parents[2]
 KMEANS = {"class": "fairclust.methods.kmeans.KMeans"}
 VFC = {"class": "fairclust.methods.variational_kmeans.VariationalFairKMeans", "grid": {"lam": [1, 10]}}
+FAR = {"file": "far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
 DEAR = {"kmedians_cost", "dunn_index", "ncut"}
 
 
@@ -36,7 +43,7 @@ def blocks_of(packs):
 def test_a_table_of_the_default_configuration_needs_its_own_blocks_and_no_others():
     inputs = shipped()
     needed = inputs.packs(inputs.tables["vfc", "table3"].needs)
-    rows = rule_inputs._reported_rows(inputs.config.papers["vfc"].reported)
+    rows = report_inputs._reported_rows(inputs.config.papers["vfc"].reported)
     spec = inputs.config.papers["vfc"].tables["table3"]
     mine = [row for row in rows if row["table"] == spec.number]
     datasets = {row["dataset"] for row in mine} | {"census_like"}
@@ -109,7 +116,7 @@ def config(folder, *, reported="", more=None, **changes):
         "report": {"fronts": []},
         **changes,
     }
-    rule_inputs._reported_rows.cache_clear()
+    report_inputs._reported_rows.cache_clear()
     return load_config(raw)
 
 
@@ -247,6 +254,10 @@ def test_targets_without_a_page_or_overview(tmp_path):
             {"m": {**KMEANS, "grid": {"n_clusters": [2]}}},
             r"methods.m: the parameter 'n_clusters' is set for you",
         ),
+        (
+            {"m": {**KMEANS, "params": {"random_state": 3}}},
+            r"methods.m: the parameter 'random_state' is set for you; see run.seeds",
+        ),
     ],
 )
 def test_a_class_that_cannot_be_stops_the_plan(methods, message):
@@ -285,6 +296,68 @@ def test_a_plan_of_hundred_thousand_cells_makes_no_cell(monkeypatch, tmp_path):
         inputs.fit_params(block.dataset, block.method, block.name)
 
 
+# Files of the user's own count by their content
+
+
+def replaced(path, text):
+    """Another file under the name, which is older."""
+    path.write_text(text)
+    os.utime(path, (1e9, 1e9))
+
+
+def test_other_reported_values_are_told_to_table_figure_and_claims(tmp_path):
+    claim = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["sse"]}
+    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, more={"claims": {"c": claim}}))
+
+    def told():
+        figure = inputs.figure_params("doe", "front")
+        return [
+            json.dumps(one) for one in (inputs.table_params("doe", "t"), figure, inputs.claims_params("doe"))
+        ]
+
+    before = told()
+    replaced(tmp_path / "doe.csv", (tmp_path / "doe.csv").read_text().replace("5.0", "6.0"))
+    assert all(now != was for now, was in zip(told(), before, strict=True))
+
+
+def test_another_archive_is_told_to_the_job_that_unpacks_it(tmp_path):
+    path = tmp_path / "own.zip"
+    replaced(path, "one")
+    own = {"path": str(path), "member": "a.csv"}
+    table = {"title": "A", "source": "own", "sensitive": {"column": "sex"}, "n_clusters": 2}
+    raw = small_config(sources={"own": own}, datasets={"a": table}, results=str(tmp_path / "results"))
+    inputs = RuleInputs(load_config(raw))
+    before = inputs.asked("own")
+    record = tmp_path / "results/data/raw/own/source.json"
+    record.parent.mkdir(parents=True)
+    record.write_text(json.dumps({"status": "ok", "asked": before, "when": 0}))
+    assert inputs.asked("own") == before
+    replaced(path, "two")
+    assert inputs.asked("own") != before
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"asked": 1, "when": 2, "status": "ok"}', "\0"])
+def test_a_damaged_record_of_a_download_is_none(tmp_path, content):
+    inputs = RuleInputs(load_config(small_config(results=str(tmp_path))))
+    (tmp_path / "data/raw/far").mkdir(parents=True)
+    (tmp_path / "data/raw/far/source.json").write_text(content)
+    inputs.config.sources["far"] = SourceSpec.model_validate(FAR)
+    assert inputs.asked("far") == {"mirrors": [], "again": ""}
+
+
+def test_what_could_not_be_downloaded_is_tried_again_after_an_hour_or_when_asked_for(tmp_path):
+    raw = small_config(sources={"far": FAR}, results=str(tmp_path))
+    inputs = RuleInputs(load_config(raw))
+    asked = {"mirrors": [], "again": ""}
+    (tmp_path / "data/raw/far").mkdir(parents=True)
+    record = tmp_path / "data/raw/far/source.json"
+    record.write_text(json.dumps({"status": "unavailable", "asked": asked, "when": time.time()}))
+    assert inputs.asked("far") == asked
+    assert inputs.asked("far", at_once=True) != asked
+    record.write_text(json.dumps({"status": "unavailable", "asked": asked, "when": time.time() - 4000}))
+    assert inputs.asked("far") != asked
+
+
 # The second pass, without the blocks whose job has failed
 
 
@@ -301,6 +374,29 @@ def test_failed_blocks_are_left_out_and_their_cells_are_rows(tmp_path, monkeypat
     rows = list(lost_records(inputs.config, gone[:1]))
     assert len(rows) == len(inputs._blocks[gone[0]].cells())
     assert all(row["status"] == "error" and row["key"] is None and "see " in row["reason"] for row in rows)
+
+
+def test_a_lost_block_has_the_rows_of_the_cells_that_its_job_has_finished(tmp_path, data):
+    raw = small_config(
+        results=str(tmp_path / "results"), run={"datasets": ["a"], "methods": ["m"], "seeds": 3}
+    )
+    inputs = RuleInputs(load_config(raw))
+    (block,) = inputs._blocks.values()
+    prepared = tmp_path / "results/data/prepared"
+    prepared.mkdir(parents=True)
+    data.rename(prepared / "a")
+    told = inputs.fit_params("a", "m", block.name)
+    key = block.cells()[1].key(
+        data_hash=read_card(prepared / "a")["data_hash"],
+        class_path=told["class_path"],
+        fingerprint=told["code"],
+        n_clusters=2,
+    )
+    working = WorkingFile(Path(inputs.pack(block)))
+    working.add({"key": key, "status": "ok", "reason": ""}, None)
+    working.close()
+    rows = list(lost_records(inputs.config, [block.stem]))
+    assert [(row["status"], row["key"]) for row in rows] == [("error", None), ("ok", key), ("error", None)]
 
 
 def test_provenance_keeps_what_the_run_uses_and_no_places(tmp_path):

@@ -35,7 +35,7 @@ def test_old_outputs_are_set_aside_and_those_of_forced_jobs_forgotten(tmp_path):
 
     def job(rule, name, forced):
         path = tmp_path / name
-        for file in (path, path.with_name(f"{name}.damaged"), path.with_name(f".{name}.working")):
+        for file in (path, path.with_name(f"{name}.damaged"), path.with_name(f".{name}.17.working")):
             file.write_text(file.name)
         return SimpleNamespace(rule=rule, output=[str(path)], forced=forced)
 
@@ -52,7 +52,7 @@ def test_old_outputs_are_set_aside_and_those_of_forced_jobs_forgotten(tmp_path):
         set_outputs_aside(dag, lambda job: "c.cells" in job.output[0])
         assert left("a.cells") == set()
         for name in ("b.cells", "c.cells"):
-            assert left(name) == {f"{name}.earlier", f".{name}.working", f"{name}.damaged"}
+            assert left(name) == {f"{name}.earlier", f".{name}.17.working", f"{name}.damaged"}
             assert (tmp_path / f"{name}.earlier").read_text() == name
         assert "t.md" in left("t.md")
     dag.forcerules = [fit]

@@ -108,6 +108,22 @@ def test_when_it_is_there_the_same_command_takes_it(troubled):
     assert set(rows.loc["bad"].status) == {"skipped"}
 
 
+def test_the_target_download_fails_with_the_reason_and_tries_again(tmp_path):
+    project = Project(tmp_path)
+    far = {"file": "far.csv", "urls": ["https://127.0.0.1:9/far.csv"], "licence": "none", "sha256": "unknown"}
+    project.config["datasets"]["far"] = table_of("far")
+    project.config["sources"] = {"far": far}
+    project.config["run"]["datasets"] = ["far"]
+    for _ in range(2):
+        output = project.run("download", "--config", "mirror=mirror", code=1)
+        assert jobs_of(output)["download_source"] == 1
+        assert "1 of 1 sources could not be downloaded; the same command tries again" in output
+        assert "source 'far': 'far.csv' is not to be had" in output and "Fix: check the network" in output
+    project.write("mirror/far.csv", TABLE)
+    project.run("download", "--config", "mirror=mirror")
+    assert (project.results / "data/raw/far/far.csv").read_text() == TABLE
+
+
 def test_a_method_that_asks_for_the_graph_gets_it(troubled):
     rows = troubled.third.rows
     assert pd.notna(rows.loc[("blobs", "cutter")].ncut)
@@ -180,5 +196,13 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     project.config["methods"]["stripes"]["params"] = {"lamm": 3}
     output = project.run(code=1)
     assert "my_methods.stripes.Stripes takes no parameter 'lamm'" in output
+    # Snakemake by itself would take the second one.
+    for text, message in (
+        ("strict: true\nstrict: false", "key 'strict' stands there more than once"),
+        ("score: &s {metrics: [*s]}", "score.metrics.0"),
+    ):
+        over = project.write("over.yaml", text)
+        said = project.run("-n", "--configfile", str(over), code=1)
+        assert message in said and len(said.splitlines()) < 30
     assert "Traceback" not in output
     assert not project.results.exists()

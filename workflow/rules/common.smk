@@ -9,17 +9,15 @@ from snakemake.exceptions import WorkflowError
 sys.path[:0] = [str(Path(workflow.basedir) / "src"), str(Path.cwd())]
 
 from fairclust.pipeline import run_events
-from fairclust.pipeline.config import ConfigError, load_config
-from fairclust.pipeline.rule_inputs import (
-    RuleInputs,
-    megabytes,
-    reuse_folders,
-    share_sources,
-)
+from fairclust.pipeline.config import ConfigError, as_list, load_config, read_yaml
+from fairclust.pipeline.rule_inputs import RuleInputs, megabytes, share_sources
 
 BEGAN = time.time()
 share_sources()
 try:
+    # Snakemake takes the last of two keys of one name.
+    for file in workflow.configfiles:
+        read_yaml(Path(file))
     CONFIG = load_config(
         config,
         user=workflow.config_settings.overwrite_config,

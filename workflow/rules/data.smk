@@ -15,7 +15,9 @@ rule download_source:
         runtime=scaled(60),
     params:
         spec=lambda w: INPUTS.source_params(w.source),
-        asked=lambda w: INPUTS.asked(w.source),
+        asked=lambda w: INPUTS.asked(
+            w.source, at_once="download" in workflow.dag_settings.targets
+        ),
     message:
         "Fetching {wildcards.source}"
     script:
@@ -87,4 +89,13 @@ rule build_graph:
 rule download:
     input:
         INPUTS.sources(),
+    log:
+        f"{RESULTS}/logs/download.log",
+    retries: 0
     localrule: True
+    conda:
+        "../envs/fairclust.yml"
+    message:
+        "Checking the downloads"
+    script:
+        "../scripts/check_downloads.py"

@@ -33,7 +33,7 @@ rule fit:
         limits=CONFIG.limits.model_dump(),
         again=lambda w: INPUTS.retry_errors(w.dataset, w.method, w.block),
         job=INPUTS.code_of("pipeline.fit_block", "pipeline.fit_process"),
-        reuse=reuse_folders(CONFIG),
+        reuse=as_list(CONFIG.reuse),
     message:
         "Fitting and scoring {wildcards.method} on {wildcards.dataset}, {wildcards.block}"
     script:

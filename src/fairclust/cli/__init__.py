@@ -64,6 +64,12 @@ def _parser() -> argparse.ArgumentParser:
     publish.add_argument("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
     publish.add_argument("--wall-seconds", type=float, help="of the whole run, kept with its provenance")
     publish.add_argument("--readme", type=Path, help="put the counts of the scoreboard into this file, too")
+    verify = commands.add_parser(
+        "verify", help="check every digest of results, and score a sample of cells again"
+    )
+    verify.add_argument("results", type=Path, nargs="?", default=Path("results"), help="default: %(default)s")
+    verify.add_argument("--sample", type=int, default=20, metavar="CELLS", help="default: %(default)s")
+    verify.add_argument("--seed", type=int, default=0, help="of the sample (default: %(default)s)")
     for command in (status, prune, explain, publish):
         command.add_argument(
             "--configfile",
@@ -77,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    from fairclust.cli import configuration, fit, publish, scaffold, status
+    from fairclust.cli import configuration, fit, publish, scaffold, status, verify
     from fairclust.pipeline.cell_store import DamagedFile
 
     args = _parser().parse_args(arguments)
@@ -89,6 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "prune": status.prune,
         "explain": configuration.explain,
         "publish": publish.run,
+        "verify": verify.run,
     }
     try:
         lines = commands[args.command](args)

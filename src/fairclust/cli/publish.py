@@ -176,7 +176,6 @@ def _origin_words(folder: Path) -> str:
     origin = json.loads((folder / "provenance.json").read_text())
     cells, _, statuses = origin["summary"][0].partition(" cells: ")
     took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"
-    return (
-        f"The run ({cells} fits: {statuses}){took} on {origin['cpu_count']} processors, with commit "
-        f"`{origin['git_commit'][:10]}`."
-    )
+    commit = origin["git_commit"]
+    made_by = commit if commit.startswith("version ") else f"commit `{commit[:10]}`"
+    return f"The run ({cells} fits: {statuses}){took} on {origin['cpu_count']} processors, with {made_by}."

@@ -4,8 +4,7 @@ Each name is imported when it is first used. A fit only reads prepared data, so 
 imports of pyarrow, pydantic and requests.
 """
 
-import importlib
-from typing import Any
+from fairclust.lazy import members
 
 _HOMES = {
     "Catalogue": "spec",
@@ -29,13 +28,7 @@ _HOMES = {
     "write_skipped": "store",
 }
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__all__, __getattr__ = members(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 import re
 import time
-import uuid
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from tqdm import tqdm
 from fairclust.datasets.digest import sha256_of
 from fairclust.datasets.errors import SourceCorrupt, SourceUnavailable
 from fairclust.datasets.spec import SourceSpec, is_secure_url
+from fairclust.temporary import temporary_beside
 
 CHUNK = 1 << 18
 TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -201,7 +201,7 @@ def _compare(file: Path, what: str, expected: str | None) -> None:
 @contextmanager
 def _temporary(target: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
-    temp = target.with_name(f".{uuid.uuid4().hex}.part")
+    temp = temporary_beside(target, "part")
     try:
         yield temp
     finally:

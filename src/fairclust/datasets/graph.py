@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import scipy.sparse as sp
 
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.errors import DatasetError
+from fairclust.temporary import temporary_beside
 
 GRAPH = "graph.npz"
 DIGEST_LENGTH = 64
@@ -37,7 +37,7 @@ def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> Non
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(info, allow_nan=False)
-    temp = folder / f".{uuid.uuid4().hex}.npz"
+    temp = temporary_beside(folder / GRAPH, "npz")
     try:
         np.savez(
             temp,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ import scipy.sparse as sp
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.graph import GRAPH, load_graph, save_graph
+from fairclust.temporary import temporary_beside
 
 FEATURES, GROUPS, TRUTH, CARD = "X.npy", "groups.npy", "truth.npy", "card.json"
 # Snakemake marks a folder that is an output with a file of its own.
@@ -223,9 +223,7 @@ def _replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
             "Fix: give each data set a folder of its own"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    mark = uuid.uuid4().hex
-    temp = folder.with_name(f".{folder.name}.{mark}.new")
-    old = folder.with_name(f".{folder.name}.{mark}.old")
+    temp, old = temporary_beside(folder, "new"), temporary_beside(folder, "old")
     temp.mkdir()
     try:
         write(temp)

@@ -1,7 +1,6 @@
 """The methods, one file each; imported when first used, so that listing them costs nothing."""
 
-import importlib
-from typing import Any
+from fairclust.lazy import members
 
 _HOMES = {
     "BalancedFairKMeans": "balanced_kmeans",
@@ -21,13 +20,7 @@ _HOMES = {
     "VariationalFairNCut": "variational_ncut",
 }
 
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__all__, __getattr__ = members(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import struct
-import tempfile
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+
+from fairclust.temporary import temporary_beside
 
 KEEP_COPY = "FAIRCLUST_KEEP_COPY"
 """Set by the main process of a run on a cluster: fit jobs keep a second name of their output until it ends."""
@@ -52,24 +54,16 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
     binary file
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The process in the name lets a later run tell a dead process' file from one that is being written.
-    fd, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.{os.getpid()}.", suffix=".tmp")
+    temporary = temporary_beside(path)
     try:
-        with os.fdopen(fd, "wb") as file:
+        with temporary.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _digest(*parts: bytes) -> bytes:
@@ -99,7 +93,8 @@ class Entry:
         """
         if not self.length:
             return None
-        with self.path.open("rb") as file:
+        packed = b""
+        with suppress(FileNotFoundError), self.path.open("rb") as file:
             file.seek(self.offset)
             packed = file.read(self.length)
         if _digest(packed) != self.digest:
@@ -124,23 +119,22 @@ def _entry_bytes(kind: bytes, record: dict[str, Any], labels: bytes) -> bytes:
 
 
 class WorkingFile:
-    """The file to which a job appends its cells, continued where an earlier job was killed.
+    """The file to which one job appends its cells.
+
+    Every job has a file of its own: on a cluster, a job of a run that was killed may still be going.
 
     Parameters
     ----------
-    path : Path
+    output : Path
+        The output of the job, beside which the file lies.
     """
 
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # What a kill left of an entry in flight would hide what is appended behind it.
-        whole = _intact_length(path)
-        self._file = path.open("r+b" if whole else "wb")
-        if whole:
-            self._file.truncate(whole)
-            self._file.seek(whole)
-        else:
-            self._file.write(_HEADER)
+    def __init__(self, output: Path) -> None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        # By name, they are in the order in which they were begun.
+        self.path = output.with_name(f".{output.name}.{time.time_ns()}.working")
+        self._file = self.path.open("xb")
+        self._file.write(_HEADER)
 
     def add(self, record: dict[str, Any], labels: np.ndarray | None) -> None:
         """Append a cell; it is with the operating system when this returns."""
@@ -174,13 +168,6 @@ def _walk(path: Path) -> Iterator[tuple[bytes, Entry, int]]:
             file.seek(at)
             record = json.loads(zlib.decompress(packed))
             yield kind, Entry(record, path, begin + n_record, n_labels, of_labels), at
-
-
-def _intact_length(path: Path) -> int:
-    try:
-        return max((end for _, _, end in _walk(path)), default=0)
-    except OSError:
-        return 0
 
 
 def salvage(path: Path) -> dict[str, Entry]:
@@ -241,15 +228,22 @@ def read_pack(path: Path) -> list[Entry]:
     """
     aside = path.with_name(f"{path.name}.damaged")
     if path.is_file() or not aside.is_file():  # else another job has found the damage before
-        entries = list(_walk(path))
-        if entries and entries[-1][0] == b"DONE" and entries[-1][2] == path.stat().st_size:
-            last = entries[-1][1].record
-            if last["cells"] == len(entries) - 1:
-                return [entry for _, entry, _ in entries[: last["asked"]]]
+        with suppress(DamagedFile):
+            return verified_pack(path)
         set_aside(path)
     raise DamagedFile(
         f"{path} is damaged and now lies in {aside}. Fix: run the same command again; cells that are intact are kept"
     )
+
+
+def verified_pack(path: Path) -> list[Entry]:
+    """The same, but a file that does not verify stays where it is."""
+    entries = list(_walk(path))
+    if entries and entries[-1][0] == b"DONE" and entries[-1][2] == path.stat().st_size:
+        last = entries[-1][1].record
+        if last["cells"] == len(entries) - 1:
+            return [entry for _, entry, _ in entries[: last["asked"]]]
+    raise DamagedFile(f"{path} is damaged")
 
 
 def count_errors(path: Path) -> int:
@@ -263,24 +257,17 @@ def count_errors(path: Path) -> int:
             begin = at + _FRONT.size + 2 * _DIGEST
             at = begin + n_record + n_labels
             if kind == b"DONE" and at == size:
-                file.seek(begin)
-                with suppress(zlib.error, ValueError, KeyError):
-                    return int(json.loads(zlib.decompress(file.read(n_record)))["errors"])
+                file.seek(begin - 2 * _DIGEST)
+                own, _, packed = file.read(_DIGEST), file.read(_DIGEST), file.read(n_record)
+                if _digest(_FRONT.pack(kind, n_record, n_labels), packed) == own:
+                    return int(json.loads(zlib.decompress(packed))["errors"])
     return 0
 
 
 def files_beside(path: Path) -> list[Path]:
-    """Where cells of a block may lie that are not in its output: set aside, and in the working file."""
-    return [
-        path.with_name(f"{path.name}.earlier"),
-        path.with_name(f"{path.name}.damaged"),
-        working_file(path),
-    ]
-
-
-def working_file(path: Path) -> Path:
-    """The file to which a job appends its cells until it writes its output `path`."""
-    return path.with_name(f".{path.name}.working")
+    """Where cells of a block may lie that are not in its output: set aside, and in working files."""
+    working = sorted(path.parent.glob(f".{path.name}.*.working"))
+    return [path.with_name(f"{path.name}.earlier"), path.with_name(f"{path.name}.damaged"), *working]
 
 
 def set_aside(path: Path, why: str = "damaged") -> Path:
@@ -291,17 +278,6 @@ def set_aside(path: Path, why: str = "damaged") -> Path:
     return aside
 
 
-def remove_leftovers(folder: Path) -> list[Path]:
-    """Remove temporary files below a folder whose process has ended."""
-    gone = []
-    for path in folder.rglob(".*.tmp"):
-        pid = path.name.split(".")[-3] if path.name.count(".") >= 3 else ""
-        if pid.isdigit() and not _is_alive(int(pid)):
-            path.unlink(missing_ok=True)
-            gone.append(path)
-    return gone
-
-
 def remove_copies(results: Path) -> None:
     """Remove the second names that fit jobs on a cluster gave their outputs."""
     for copy in results.glob("fits/*/*/*.cells.earlier"):
@@ -309,13 +285,3 @@ def remove_copies(results: Path) -> None:
         with suppress(OSError):
             if output.samefile(copy):
                 copy.unlink()
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -307,8 +307,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: no text, or a number of 5,000 digits
         raise ConfigError(f"{path} cannot be read: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{path} cannot be read: lists or mappings in it are nested too deeply") from None
     if found is None:
         return {}
     if not isinstance(found, dict):

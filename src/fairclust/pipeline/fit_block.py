@@ -22,7 +22,6 @@ from fairclust.pipeline.cell_store import (
     WorkingFile,
     files_beside,
     salvage,
-    working_file,
     write_pack,
 )
 from fairclust.pipeline.fit_process import FitProcess, Task
@@ -141,7 +140,7 @@ def run_block(
             n_clusters=block.n_clusters,
         )
 
-    working = working_file(output)
+    own_files = [output, *files_beside(output)]
     known = find_cells(output, elsewhere)
     task = Task(
         str(data),
@@ -153,7 +152,7 @@ def run_block(
     )
     asked: list[tuple[dict[str, Any], Entry | np.ndarray | None]] = []
     n_fitted, begin = 0, time.perf_counter()
-    store = WorkingFile(working)
+    store = WorkingFile(output)
     with FitProcess(
         task, cell_seconds=limits["cell_seconds"], cell_memory_mb=limits["cell_memory_mb"]
     ) as process:
@@ -162,7 +161,8 @@ def run_block(
             found = known.pop(key, None)
             labels: Entry | np.ndarray | None
             if found is not None and is_final(found.record, limits) and _is_whole(found):
-                record, labels = found.record, found
+                # In the results of others, a record may say anything beside its key.
+                record, labels = {**found.record, **identity, "key": key, **vars(cell)}, found
                 own = found.labels()
                 if own is not None and _needs_scores(record, task.metrics, scorer):
                     record = _scored(record, process.score(own), scorer)
@@ -197,18 +197,20 @@ def run_block(
     kept = [
         (entry.record, entry)
         for entry in known.values()
-        if entry.path.parent == output.parent
-        and entry.path.name.startswith((output.name, working.name))
+        if entry.path in own_files
         and all(entry.record.get(name) == value for name, value in same.items())
         and _is_whole(entry)
     ]
     write_pack(output, [*asked, *kept], len(asked))
-    for path in files_beside(output):
-        path.unlink(missing_ok=True)
+    beside = files_beside(output)
+    # A job that began later takes cells from these files, and removes them when it ends.
+    if beside[-1] <= store.path:
+        for path in beside:
+            path.unlink(missing_ok=True)
     if KEEP_COPY in os.environ:
         # A cluster may declare this job failed after it has ended, and Snakemake then deletes the output.
         with suppress(OSError):
-            os.link(output, files_beside(output)[0])
+            os.link(output, beside[0])
     print(f"{n_fitted} cells fitted, {len(cells) - n_fitted} taken from earlier runs", file=sys.stderr)
 
 
@@ -218,7 +220,7 @@ def find_cells(output: Path, elsewhere: Iterable[Path] = ()) -> dict[str, Entry]
     Parameters
     ----------
     output : Path
-        The block's file. Beside it lie its working file, what was set aside, and the files of its method's
+        The block's file. Beside it lie working files, what was set aside, and the files of its method's
         other blocks, in which a cell may stand that was in another block before.
     elsewhere : iterable of Path
         Folders with files of cells of other runs.

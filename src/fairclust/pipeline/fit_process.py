@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from fairclust.datasets.errors import DatasetError
 from fairclust.pipeline.script import die_with
 
 _POLL_SECONDS = 0.25
@@ -227,17 +228,21 @@ def _score(task: Task, data: Any, W: Any, labels: np.ndarray) -> dict[str, Any]:
 
 
 def _serve(pipe: Connection, task: Task) -> None:
+    from fairclust.datasets.graph import load_graph
     from fairclust.datasets.store import load_prepared
 
     # A keyboard interrupt goes to the whole terminal group; the parent decides what ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    data = load_prepared(Path(task.data))
-    X: Any = data.X
-    W: Any = None
-    if task.graph is not None:
-        from fairclust.datasets.graph import load_graph
-
-        X = W = load_graph(Path(task.graph))[0]
+    try:
+        data = load_prepared(Path(task.data))
+        X: Any = data.X
+        W: Any = None
+        if task.graph is not None:
+            X = W = load_graph(Path(task.graph))[0]
+    except DatasetError as error:  # it is damaged
+        pipe.recv()
+        pipe.send(error)
+        return
     warm = False
     while True:
         try:
@@ -328,6 +333,9 @@ class FitProcess:
                     answer = self._pipe.recv()
                 except (EOFError, OSError):
                     return self._ended(begin, "error", "")
+                if isinstance(answer, DatasetError):
+                    self._end()
+                    raise answer
                 if isinstance(answer, str):
                     begin, fitted = begin or time.perf_counter(), answer == "fitted"
                     continue

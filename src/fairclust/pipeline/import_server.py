@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from fairclust.pipeline.script import _THREAD_VARIABLES, Job, die_with, run
+from fairclust.temporary import is_alive
 
 ADDRESS = "FAIRCLUST_IMPORT_SERVER"
 """The variable that says where the server listens; a run with it set starts no server of its own."""
@@ -52,7 +53,8 @@ def start() -> subprocess.Popen[bytes]:
     Popen
         The server; it ends with this process, or when `stop` is called.
     """
-    folder = tempfile.mkdtemp(prefix="fairclust-")
+    _remove_sockets_of_the_dead()
+    folder = tempfile.mkdtemp(prefix=f"fairclust-{os.getpid()}-")
     address = str(Path(folder) / "socket")
     environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")}
     server = subprocess.Popen(
@@ -62,6 +64,16 @@ def start() -> subprocess.Popen[bytes]:
     )
     os.environ[ADDRESS] = address
     return server
+
+
+def _remove_sockets_of_the_dead() -> None:
+    """A server that was killed leaves its socket behind."""
+    for folder in Path(tempfile.gettempdir()).glob("fairclust-*-*"):
+        pid = folder.name.split("-")[1]
+        if pid.isdigit() and not is_alive(int(pid)):
+            with contextlib.suppress(OSError):  # it is another user's
+                (folder / "socket").unlink(missing_ok=True)
+                folder.rmdir()
 
 
 def stop(server: subprocess.Popen[bytes] | None) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Annotated, Any
 
+import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 MAX_SEEDS = 10_000
@@ -53,13 +54,20 @@ def _check_unique(values: list[Any]) -> list[Any]:
     return values
 
 
+def _number_in(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def _check_plain(value: Any) -> Any:
-    if isinstance(value, str):
+    if isinstance(value, str) and any(c.isdigit() for c in value):
         # YAML 1.1 reads 1e5 as text: only 1.0e+5 is a number there.
-        try:
-            return float(value) if any(c.isdigit() for c in value) else value
-        except ValueError:
-            return value
+        number = _number_in(value)
+        if number is not None and yaml.safe_load(value) != value:
+            raise ValueError(f"{value!r} is text because of its quotes; write the number without them")
+        value = value if number is None else number
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value!r} is not a finite number")
     try:

@@ -13,6 +13,8 @@ from pydantic import Field, model_validator
 from fairclust.pipeline.models import Clusters, GridSpec, Names, Plain, Seeds, Strict
 
 Any_ = "*"
+FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")]
+"""Tables and figures are files of this name."""
 Order = str
 """'lam': the smallest lambda first; or the name of a metric: the best value first."""
 
@@ -149,8 +151,8 @@ class PaperSpec(Strict):
         default=None, description="CSV of reported values, beside the YAML; default: NAME.csv."
     )
     experiments: tuple[ExperimentSpec, ...] = Field(min_length=1)
-    tables: dict[str, TableSpec] = Field(default_factory=dict)
-    figures: dict[str, FigureSpec] = Field(default_factory=dict)
+    tables: dict[FileName, TableSpec] = Field(default_factory=dict)
+    figures: dict[FileName, FigureSpec] = Field(default_factory=dict)
     claims: dict[str, ClaimSpec] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fairclust.datasets.download import fetch_source, sha256_of
+from fairclust.datasets.download import fetch_source, local_path, sha256_of
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.graph import save_graph
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_prepared, write_skipped
-from fairclust.pipeline.cell_store import atomic_write
+from fairclust.pipeline.cell_store import DamagedFile, atomic_write
 from fairclust.pipeline.models import RECORD
 from fairclust.pipeline.script import Job
 
@@ -24,6 +24,23 @@ from fairclust.pipeline.script import Job
 def download(job: Job) -> None:
     """What the rule `download` does."""
     obtain_source(job.wildcards["source"], job.params["spec"], job.output[0], job.params["asked"])
+
+
+def check_downloads(job: Job) -> None:
+    """What the rule `download` does: in a run, a source that is missing is no failure.
+
+    Raises
+    ------
+    DatasetError
+        A source is missing; names it with the reason and the fix.
+    """
+    records = [read_record(Path(folder)) for folder in job.input.get("", [])]
+    missing = [record["reason"] for record in records if record["status"] != "ok"]
+    if missing:
+        count = (
+            f"{len(missing)} of {len(records)} sources could not be downloaded; the same command tries again"
+        )
+        raise DatasetError("\n".join([count, *missing]))
 
 
 def prepare(job: Job) -> None:
@@ -38,9 +55,7 @@ def graph(job: Job) -> None:
 
 
 def obtain_source(name: str, spec: Mapping[str, Any], folder: str | Path, asked: Mapping[str, Any]) -> None:
-    """Fetch a source and write a record: status 'ok' with path and hash, or 'unavailable' with the reason.
-
-    The folder holds the file as well, and the record's path begins in it, so that it can be moved and shared.
+    """Fetch a source into a folder with a record: status 'ok' with the hash, or 'unavailable' with the reason.
 
     Parameters
     ----------
@@ -55,14 +70,50 @@ def obtain_source(name: str, spec: Mapping[str, Any], folder: str | Path, asked:
     folder = Path(folder)
     try:
         path = fetch_source(name, SourceSpec.model_validate(spec), folder, asked["mirrors"])
-        place = str(path.relative_to(folder))
-        found: dict[str, Any] = {"source": name, "status": "ok", "path": place, "sha256": sha256_of(path)}
+        found: dict[str, Any] = {"source": name, "status": "ok", "sha256": sha256_of(path)}
     except DatasetError as error:
         print(error, file=sys.stderr)
         found = {"source": name, "status": "unavailable", "reason": str(error)}
     found |= {"asked": dict(asked), "when": time.time()}
     with atomic_write(folder / RECORD) as file:
         file.write(json.dumps(found, indent=2).encode())
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """The record of a source.
+
+    Raises
+    ------
+    DamagedFile
+        There is none, or it is damaged.
+    """
+    try:
+        record = json.loads((folder / RECORD).read_text())
+        if (
+            record["status"] in ("ok", "unavailable")
+            and record["sha256" if record["status"] == "ok" else "reason"]
+        ):
+            return record
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    raise DamagedFile(f"'{folder / RECORD}' is damaged. Fix: delete the folder '{folder}' and run again")
+
+
+def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str, Any]) -> Path:
+    """The file of a source that was fetched. What the record says of its place is not believed.
+
+    Raises
+    ------
+    DamagedFile
+        Its content is not what was fetched.
+    """
+    path = folder / local_path(name, spec, "")
+    if not path.is_file() or sha256_of(path) != record["sha256"]:
+        raise DamagedFile(
+            f"'{path}' is damaged: its content is not what was downloaded. "
+            f"Fix: delete the folder '{folder}' and run again"
+        )
+    return path
 
 
 def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max_rows: int) -> None:
@@ -102,6 +153,11 @@ def prepare_folder(name: str, spec: Mapping[str, Any], fetched: Sequence[str], f
         Folders of `obtain_source`, each named as its source.
     folder : path
         Output.
+
+    Raises
+    ------
+    DamagedFile
+        What was fetched has changed since.
     """
     dataset = DatasetSpec.model_validate(spec["dataset"])
     sources = {key: SourceSpec.model_validate(value) for key, value in spec["sources"].items()}
@@ -112,11 +168,13 @@ def prepare_folder(name: str, spec: Mapping[str, Any], fetched: Sequence[str], f
             if stated.reads_in_place:
                 paths[source] = Path(str(stated.path))
                 continue
-            record = json.loads((folders[source] / RECORD).read_text())
+            record = read_record(folders[source])
             if record["status"] != "ok":
                 raise DatasetError(record["reason"])
-            paths[source] = folders[source] / record["path"]
+            paths[source] = fetched_file(folders[source], source, stated, record)
         save_prepared(prepare_dataset(name, dataset, paths, sources), folder)
+    except DamagedFile:
+        raise
     except Exception as error:
         # A generator of the user's may raise anything; the other data sets go on all the same.
         traceback.print_exc()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import read_card
-from fairclust.pipeline.blocks import Block
+from fairclust.pipeline.blocks import Block, Cell, plan_blocks
+from fairclust.pipeline.cell_store import Entry
 from fairclust.pipeline.config import Config, as_list
 from fairclust.pipeline.fingerprint import class_fingerprint
 from fairclust.pipeline.fit_block import find_cells, input_hash, is_final
@@ -53,8 +58,33 @@ class Progress:
         return text + (f", {self.to_go} to go" if self.to_go else "")
 
 
+def known_cells(config: Config, block: Block) -> list[tuple[Cell, Entry | None]]:
+    """A block's cells, each with what is found under the key of its present source; labels are not read.
+
+    Nothing is found while the data set, or the graph, is not prepared.
+    """
+    cells, method = block.cells(), config.methods[block.method]
+    data = Path(config.results) / "data"
+    graph = data / "graphs" / block.dataset if method.input == "graph" else None
+    try:
+        data_hash = input_hash(read_card(data / "prepared" / block.dataset), graph)
+    except (OSError, DatasetError, KeyError):  # a data set that was skipped has no hash
+        return [(cell, None) for cell in cells]
+    own = f"fits/{block.dataset}/{block.method}"
+    elsewhere = [Path(folder) / own for folder in as_list(config.reuse)]
+    known = find_cells(Path(config.results, own, f"{block.name}.cells"), elsewhere)
+    key = partial(
+        Cell.key,
+        data_hash=data_hash,
+        class_path=method.class_,
+        fingerprint=class_fingerprint(method.class_),
+        n_clusters=block.n_clusters,
+    )
+    return [(cell, known.get(key(cell))) for cell in cells]
+
+
 def block_progress(config: Config, block: Block) -> Progress:
-    """Count a block's cells by looking for each under the key of its present source; labels are not read.
+    """Count a block's cells.
 
     Parameters
     ----------
@@ -64,34 +94,13 @@ def block_progress(config: Config, block: Block) -> Progress:
     Returns
     -------
     Progress
-        All cells are 'to go' while the data set, or the graph, is not prepared.
     """
-    results = Path(config.results)
-    cells = block.cells()
-    method = config.methods[block.method]
-    graph = None
-    try:
-        card = read_card(results / "data" / "prepared" / block.dataset)
-        if card["status"] != "ok":
-            return Progress(done=len(cells), skipped=len(cells))
-        if method.input == "graph":
-            graph = results / "data" / "graphs" / block.dataset
-        data_hash = input_hash(card, graph)
-    except (OSError, DatasetError):
-        return Progress(to_go=len(cells))
-    own = f"fits/{block.dataset}/{block.method}"
-    known = find_cells(results / f"{own}/{block.name}.cells", [Path(f) / own for f in as_list(config.reuse)])
-    fingerprint = class_fingerprint(method.class_)
-    total = Progress()
-    limits = config.limits.model_dump()
-    for cell in cells:
-        key = cell.key(
-            data_hash=data_hash,
-            class_path=method.class_,
-            fingerprint=fingerprint,
-            n_clusters=block.n_clusters,
-        )
-        found = known.get(key)
+    total, limits = Progress(), config.limits.model_dump()
+    with suppress(OSError, DatasetError):
+        if read_card(Path(config.results, "data", "prepared", block.dataset))["status"] != "ok":
+            n_cells = len(block.cells())
+            return Progress(done=n_cells, skipped=n_cells)
+    for _, found in known_cells(config, block):
         if found is None:
             total += Progress(to_go=1)
             continue
@@ -106,3 +115,26 @@ def block_progress(config: Config, block: Block) -> Progress:
             seconds=record["wall_seconds"],
         )
     return total
+
+
+def lost_records(config: Config, stems: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    """Records of the cells of blocks whose job has died: what it has finished, and errors."""
+    stems = set(stems)
+    for block in plan_blocks(config):
+        if block.stem not in stems:
+            continue
+        log = f"{config.results}/logs/fit/{block.stem}.log"
+        for cell, found in known_cells(config, block):
+            if found is not None:
+                yield found.record
+                continue
+            yield {
+                "dataset": block.dataset,
+                "method": block.method,
+                "n_clusters": block.n_clusters,
+                "class": config.methods[block.method].class_,
+                "key": None,
+                "status": "error",
+                "reason": f"its job ended without a result in every attempt; see {log}",
+                **vars(cell),
+            }

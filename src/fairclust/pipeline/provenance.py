@@ -10,12 +10,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from fairclust import __version__
+
 _PACKAGES = ("fairclust", "numpy", "scipy", "scikit-learn", "numba", "pandas", "pyarrow", "snakemake")
 
 
 @cache
 def git_commit() -> str:
-    """The commit of this package's checkout, with '+' if tracked files are changed; 'unknown' outside git."""
+    """The commit of this package's checkout, with '+' if tracked files are changed; outside git the version."""
     here = str(Path(__file__).parent)
 
     def git(*arguments: str) -> str:
@@ -25,10 +27,11 @@ def git_commit() -> str:
         return done.stdout.strip()
 
     try:
+        git("ls-files", "--error-unmatch", __file__)  # the checkout could be another project's
         changed = git("status", "--porcelain", "--untracked-files=no")
         return git("rev-parse", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.SubprocessError):
-        return "unknown"
+        return f"version {__version__}"
 
 
 @cache

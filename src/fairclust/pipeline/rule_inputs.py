@@ -5,22 +5,21 @@ Imports nothing heavy at the top: every Snakemake process reads it.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fairclust.datasets.digest import content_digest
 from fairclust.datasets.spec import nearest
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.blocks import Block, block_params, count_cells, estimated_minutes, plan_blocks
+from fairclust.pipeline.blocks import Block, block_params, count_cells, estimated_minutes
 from fairclust.pipeline.cell_store import count_errors
-from fairclust.pipeline.config import Config, ConfigError, as_list
+from fairclust.pipeline.config import Config, ConfigError
 from fairclust.pipeline.fingerprint import (
     ClassNotFound,
     class_fingerprint,
@@ -29,8 +28,8 @@ from fairclust.pipeline.fingerprint import (
     module_fingerprint,
 )
 from fairclust.pipeline.models import RECORD
-from fairclust.pipeline.papers import ClaimSpec, FigureSpec, TableSpec, as_plain
 from fairclust.pipeline.provenance import installed_version
+from fairclust.pipeline.report_inputs import At, ReportInputs
 
 # How long a source that could not be downloaded is left alone.
 RETRY_SECONDS = 3600
@@ -40,9 +39,6 @@ _CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "tabl
 _DEAR = tuple(name for name in METRICS if name not in _CHEAP)
 # What a block's own inputs make meaningful, and cheap, wherever they are there.
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
-
-At = tuple[str, str, int]
-"""A data set, a method and a K."""
 
 
 def share_sources() -> None:
@@ -81,45 +77,7 @@ def _fingerprint_or_reason(module: str) -> str:
         return str(error)
 
 
-@cache
-def _reported_rows(path: str) -> list[dict[str, str]]:
-    """Rows of a CSV of reported values as text; only what the plan needs is checked, the rest by the job."""
-    try:
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            rows = [{k: v or "" for k, v in row.items() if k} for row in csv.DictReader(file)]
-    except (OSError, ValueError, csv.Error) as error:
-        raise ConfigError(f"the reported values in {path} cannot be read: {error}") from None
-    for line, row in enumerate(rows, 2):
-        for name in ("table", "dataset", "method", "metric"):
-            if not row.get(name):
-                raise ConfigError(f"{path}: there is no {name!r} in line {line}")
-        try:
-            _ks(row.get("n_clusters", ""))
-        except (ValueError, OverflowError):
-            raise ConfigError(f"{path}: 'n_clusters' in line {line} is {row['n_clusters']!r}") from None
-    return rows
-
-
-@dataclass
-class Product:
-    """A table, figure or claims that the scores are made into.
-
-    Attributes
-    ----------
-    needs : list of (data set, method, K)
-        What it shows, of what the run has planned.
-    metrics : set of str
-        The columns that it shows.
-    planes : list of str
-        Data sets whose points it shows, unscaled.
-    """
-
-    needs: list[At] = field(default_factory=list)
-    metrics: set[str] = field(default_factory=set)
-    planes: list[str] = field(default_factory=list)
-
-
-class RuleInputs:
+class RuleInputs(ReportInputs):
     """All jobs of a run.
 
     Parameters
@@ -133,12 +91,7 @@ class RuleInputs:
     """
 
     def __init__(self, config: Config) -> None:
-        self.config = config
-        self.results = config.results
-        self._blocks = {block.stem: block for block in plan_blocks(config)}
-        self._at: dict[At, list[Block]] = {}
-        for block in self._blocks.values():
-            self._at.setdefault((block.dataset, block.method, block.n_clusters), []).append(block)
+        super().__init__(config)
         self._check_parameters()
 
     def _check_parameters(self) -> None:
@@ -151,108 +104,13 @@ class RuleInputs:
                 raise ConfigError(f"methods.{method}.class: {error}") from None
             grids = [g for block in self._blocks.values() if block.method == method for g in block.grids]
             given = {name for grid in grids for name in (*grid.params, *grid.axes)}
-            if "n_clusters" in given:
-                raise ConfigError(
-                    f"methods.{method}: the parameter 'n_clusters' is set for you; see run.n_clusters"
-                )
+            for name, key in (("n_clusters", "run.n_clusters"), ("random_state", "run.seeds")):
+                if name in given:
+                    raise ConfigError(f"methods.{method}: the parameter {name!r} is set for you; see {key}")
             for name in sorted(given - taken) if taken is not None else ():
                 raise ConfigError(
                     f"methods.{method}: {path} takes no parameter {name!r}; {nearest(name, sorted(taken or ()))}"
                 )
-
-    # Products
-
-    @cached_property
-    def tables(self) -> dict[tuple[str, str], Product]:
-        """Every table of every paper of the run that has something to show, by paper and name."""
-        found = {}
-        for paper in self.config.run.papers:
-            for name, spec in self.config.papers[paper].tables.items():
-                product = self._table(paper, spec)
-                if product.needs:
-                    found[paper, name] = product
-        return found
-
-    @cached_property
-    def figures(self) -> dict[tuple[str, str], Product]:
-        """Every figure of every paper of the run that has something to show; fronts go by the name 'fronts'."""
-        found = {}
-        for paper in self.config.run.papers:
-            for name, spec in self.config.papers[paper].figures.items():
-                product = self._figure(paper, spec)
-                if product.needs:
-                    found[paper, name] = product
-        if self.config.report.fronts:
-            for dataset in dict.fromkeys(block.dataset for block in self._blocks.values()):
-                needs = [at for at in self._at if at[0] == dataset]
-                found["fronts", dataset] = Product(needs, set(self.config.report.fronts))
-        return found
-
-    @cached_property
-    def claims(self) -> dict[str, Product]:
-        """What the claims of every paper of the run need."""
-        found = {}
-        for paper in self.config.run.papers:
-            specs = self.config.papers[paper].claims
-            product = Product()
-            for spec in specs.values():
-                one = self._claim(paper, spec)
-                product.needs += [at for at in one.needs if at not in product.needs]
-                product.metrics |= one.metrics
-            if specs and product.needs:
-                found[paper] = product
-        return found
-
-    def _table(self, paper: str, spec: TableSpec) -> Product:
-        rows = [row for row in self._reported(paper) if row.get("table") == spec.number]
-        metrics = {row["metric"] for row in rows} | set(spec.beside)
-        if spec.match is not None:
-            metrics |= {spec.match.fairness, spec.match.order}
-        needs: dict[At, None] = {}
-        for row in rows:
-            for dataset in (row["dataset"], *spec.stand_ins.get(row["dataset"], ())):
-                for method in (row["method"], *spec.ours):
-                    needs |= dict.fromkeys(self._planned([dataset], [method], _ks(row.get("n_clusters", ""))))
-                if row["method"] == "data":
-                    needs |= dict.fromkeys(self._planned([dataset], [], None)[:1])
-        return Product(list(needs), metrics)
-
-    def _figure(self, paper: str, spec: FigureSpec) -> Product:
-        metrics = {spec.x, *spec.y}
-        table = self.table_of(paper, spec.table)
-        if table is not None and table.match is not None:
-            metrics |= {table.match.fairness, table.match.order}
-        planes = list(spec.datasets) if spec.points else []
-        return Product(self._planned(spec.datasets, spec.methods, spec.n_clusters), metrics, planes)
-
-    def _claim(self, paper: str, spec: ClaimSpec) -> Product:
-        found = Product(
-            self._planned(spec.datasets, spec.methods, spec.n_clusters),
-            {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))},
-        )
-        table = self.config.papers[paper].tables.get(str(spec.options.get("table", "")))
-        if table is not None:
-            shown = self._table(paper, table)
-            found.needs += [at for at in shown.needs if at not in found.needs]
-            found.metrics |= shown.metrics
-        return found
-
-    def table_of(self, paper: str, number: str) -> TableSpec | None:
-        """The table of a paper with a number."""
-        tables = self.config.papers[paper].tables.values()
-        return next((table for table in tables if number and table.number == number), None)
-
-    def _reported(self, paper: str) -> list[dict[str, str]]:
-        path = self.config.papers[paper].reported
-        return _reported_rows(path) if path else []
-
-    def _planned(self, datasets: Iterable[str], methods: Iterable[str], ks: list[int] | None) -> list[At]:
-        wanted, listed = set(datasets), set(methods)
-        return [
-            at
-            for at in self._at
-            if at[0] in wanted and (not listed or at[1] in listed) and (ks is None or at[2] in ks)
-        ]
 
     # Targets
 
@@ -267,35 +125,6 @@ class RuleInputs:
             *self.page_files(),
             *strict,
         ]
-
-    def table_files(self, paper: str | None = None) -> list[str]:
-        """Files of all tables, three for each; of one paper, its own and its claims."""
-        stems = [f"{of}/{name}" for of, name in self.tables if paper in (None, of)]
-        stems += [f"{of}/claims" for of in self.claims if paper in (None, of)]
-        if paper is None:
-            stems += ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.tables)
-        return [f"{self.results}/tables/{stem}.{kind}" for stem in stems for kind in ("csv", "md", "tex")]
-
-    def figure_files(self, paper: str | None = None) -> list[str]:
-        """Files of all figures, or of one paper's."""
-        return [
-            f"{self.results}/figures/{of}/{name}.{kind}"
-            for of, name in self.figures
-            if paper in (None, of)
-            for kind in self.config.report.formats
-        ]
-
-    def page_files(self) -> list[str]:
-        """The page for readers, and the archive to hand on."""
-        names = ["report/index.html", "report.zip"] if self.config.report.html else []
-        return [f"{self.results}/{name}" for name in names]
-
-    def verdicts(self, paper: str) -> list[str]:
-        """Files of a paper's verdicts, one for each table."""
-        return [f"{self.results}/tables/{of}/{name}.verdicts.csv" for of, name in self.tables if of == paper]
-
-    def claim_files(self, paper: str) -> list[str]:
-        return [f"{self.results}/tables/{paper}/claims.csv"] if paper in self.claims else []
 
     # Sources and data sets
 
@@ -329,28 +158,44 @@ class RuleInputs:
         path = self.source_params(source)["path"]
         return [path] if path is not None and Path(path).is_file() else []
 
-    def asked(self, source: str) -> dict[str, Any]:
+    def files_of_the_user(self) -> list[str]:
+        """All files of the user's own that the run reads where they lie."""
+        datasets = dict.fromkeys(block.dataset for block in self._blocks.values())
+        found = [path for dataset in datasets for path in self.own_files(dataset)]
+        found += [path for source in self.sources() for path in self.own_archive(Path(source).name)]
+        return found + [path for paper in self.config.run.papers for path in self.reported_file(paper)]
+
+    def asked(self, source: str, *, at_once: bool = False) -> dict[str, Any]:
         """Where to look for a source, and since when.
 
-        What was asked the last time, as long as the answer stands: a file that is there, or one that could
-        not be downloaded from the same places within the last hour. So other mirrors or an hour make a new try.
+        Parameters
+        ----------
+        source : str
+        at_once : bool
+            Whether to try again what could not be downloaded within the last hour.
+
+        Returns
+        -------
+        dict
+            What was asked the last time, as long as the answer stands: a file that is there, or one that could
+            not be downloaded from the same places within the last hour. So other mirrors or an hour make a new
+            try. An archive of the user's own counts by its content: one that replaces it may be older.
         """
         new = {"mirrors": self.config.mirrors, "again": ""}
+        archive = [content_digest(path) for path in self.own_archive(source)]
+        own = {"own": archive} if archive else {}
         try:
             record = json.loads(Path(f"{self.results}/data/raw/{source}/{RECORD}").read_text())
             asked, age = record["asked"], time.time() - record["when"]
-        except (OSError, ValueError, KeyError):
-            return new
-        if record["status"] == "ok":
-            return asked
-        if asked["mirrors"] == new["mirrors"] and age < RETRY_SECONDS:
-            return asked
-        return {**new, "again": f"{time.time():.0f}"}
+            status, mirrors = record["status"], asked["mirrors"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return {**new, **own}
+        if status == "ok" or (mirrors == new["mirrors"] and age < RETRY_SECONDS and not at_once):
+            return {**asked, **own}
+        return {**new, **own, "again": f"{time.time():.0f}"}
 
     def dataset_params(self, dataset: str, **changes: Any) -> dict[str, Any]:
         """A data set with its sources, and the fingerprint of the code that prepares it."""
-        from fairclust.datasets.digest import content_digest
-
         spec = self.config.datasets[dataset]
         code = ["fairclust.datasets.prepare"]
         if spec.generator is not None:
@@ -486,132 +331,6 @@ class RuleInputs:
             settings.pop(key, None)
         return digest_of([settings, [[b.stem, block_params(b)] for b in self._blocks.values()]])
 
-    # Parameters of the report
-
-    def names(self, needs: Iterable[At]) -> dict[str, Any]:
-        """What readers see instead of the names of these data sets and methods, as plain data."""
-        needs = list(needs)
-        datasets, methods = dict.fromkeys(at[0] for at in needs), dict.fromkeys(at[1] for at in needs)
-        return self._names(datasets, methods)
-
-    def _names(self, datasets: Iterable[str], methods: Iterable[str]) -> dict[str, Any]:
-        looks = {name: i for i, name in enumerate(self._methods_in_order())}
-        known = self.config.methods
-        methods = [name for name in methods if name in known]
-        return {
-            "datasets": {
-                name: spec.title + (f" ({spec.shown})" if spec.shown else "")
-                for name in datasets
-                if (spec := self.config.datasets.get(name)) is not None
-            },
-            "methods": {name: known[name].label or name for name in methods},
-            "families": {name: known[name].family for name in methods},
-            "ours": [name for name in methods if known[name].ours],
-            "looks": {name: looks[name] for name in methods if name in looks},
-        }
-
-    def _methods_in_order(self) -> list[str]:
-        run = {block.method for block in self._blocks.values()}
-        return [name for name in self.config.methods if name in run]
-
-    def all_names(self) -> dict[str, Any]:
-        """The same for everything in the run, and for what its papers report values of."""
-        return self._names_with(self._at, dict.fromkeys(paper for paper, _ in self.tables))
-
-    def _names_with(self, needs: Iterable[At], papers: Iterable[str]) -> dict[str, Any]:
-        needs = list(needs)
-        datasets, methods = dict.fromkeys(at[0] for at in needs), dict.fromkeys(at[1] for at in needs)
-        for paper in papers:
-            for row in self._reported(paper):
-                datasets[row["dataset"]] = methods[row["method"]] = None
-            for claim in self.config.papers[paper].claims.values():
-                datasets |= dict.fromkeys(claim.datasets)
-                methods |= dict.fromkeys(claim.methods)
-        return self._names(datasets, methods)
-
-    def table_params(self, paper: str, name: str) -> dict[str, Any]:
-        """What a table's job is told."""
-        spec, product = self.config.papers[paper].tables[name], self.tables[paper, name]
-        rows = [row for row in self._reported(paper) if row.get("table") == spec.number]
-        datasets = {row["dataset"] for row in rows} | {at[0] for at in product.needs}
-        methods = {row["method"] for row in rows} | {at[1] for at in product.needs}
-        return {
-            "spec": as_plain(spec),
-            "short_name": self.config.papers[paper].short_name,
-            "names": self._names(sorted(datasets), sorted(methods)),
-            "code": module_fingerprint("fairclust.report.tables"),
-        }
-
-    def reported_file(self, paper: str) -> list[str]:
-        path = self.config.papers[paper].reported if paper in self.config.papers else None
-        return [path] if path else []
-
-    def figure_spec(self, paper: str, name: str) -> FigureSpec:
-        """A figure of a paper, or the fronts of a data set."""
-        if paper != "fronts":
-            return self.config.papers[paper].figures[name]
-        title = "Fronts of cost and fairness"
-        return FigureSpec(
-            plot="front", title=title, datasets=[name], x="sse", y=tuple(self.config.report.fronts)
-        )
-
-    def figure_params(self, paper: str, name: str) -> dict[str, Any]:
-        """What a figure's job is told."""
-        spec = self.figure_spec(paper, name)
-        table = self.table_of(paper, spec.table) if paper != "fronts" else None
-        return {
-            "spec": as_plain(spec),
-            "match": None if table is None or table.match is None else as_plain(table.match),
-            "names": self.names(self.figures[paper, name].needs),
-            "code": module_fingerprint("fairclust.report.figures"),
-        }
-
-    def planes(self, paper: str, name: str) -> list[str]:
-        """Folders of the unscaled data sets whose points a figure shows."""
-        return [f"{self.results}/data/plane/{dataset}" for dataset in self.figures[paper, name].planes]
-
-    def claims_params(self, paper: str) -> dict[str, Any]:
-        """What the job of a paper's claims is told."""
-        spec = self.config.papers[paper]
-        return {
-            "claims": {name: as_plain(claim) for name, claim in spec.claims.items()},
-            "tables": {name: as_plain(table) for name, table in spec.tables.items()},
-            "short_name": spec.short_name,
-            "names": self._names_with(self.claims[paper].needs, [paper]),
-            "code": module_fingerprint("fairclust.report.claims"),
-        }
-
-    def papers_shown(self) -> dict[str, Any]:
-        """The papers of the run that have a table, as plain data for the page and the scoreboard."""
-        shown = dict.fromkeys(paper for paper, _ in self.tables)
-        return {
-            name: {
-                "short_name": spec.short_name,
-                "citation": spec.citation,
-                "year": spec.year,
-                "tables": {
-                    key: as_plain(table) for key, table in spec.tables.items() if (name, key) in self.tables
-                },
-            }
-            for name in shown
-            if (spec := self.config.papers[name])
-        }
-
-    def page_params(self) -> dict[str, Any]:
-        """With which words the page is written, and from what code."""
-        page = Path(__file__).parents[1] / "report" / "page"
-        texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
-        return {
-            "papers": self.papers_shown(),
-            "names": self.all_names(),
-            "code": [module_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()[:16]],
-        }
-
-    def label(self, file: str) -> dict[str, str]:
-        """How Snakemake's own report names a table or figure."""
-        path = Path(file)
-        return {"name": path.stem, "of": path.parent.name, "format": path.suffix[1:]}
-
     def closing_words(self, began: float) -> list[str]:
         """What is printed when a run has ended."""
         from fairclust.pipeline.summary import describe, describe_times
@@ -648,33 +367,3 @@ def used_settings(config: Config, blocks: Iterable[Block]) -> dict[str, Any]:
     for key in ("sources", "mirror"):
         chosen.pop(key, None)
     return chosen
-
-
-def _ks(text: str) -> list[int] | None:
-    """K of a reported value; None where the paper states none."""
-    return [int(float(text))] if text else None
-
-
-def lost_records(config: Config, stems: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-    """Records of the cells of blocks whose job has died."""
-    stems = set(stems)
-    for block in plan_blocks(config):
-        if block.stem not in stems:
-            continue
-        log = f"{config.results}/logs/fit/{block.stem}.log"
-        for cell in block.cells():
-            yield {
-                "dataset": block.dataset,
-                "method": block.method,
-                "n_clusters": block.n_clusters,
-                "class": config.methods[block.method].class_,
-                "key": None,
-                "status": "error",
-                "reason": f"its job ended without a result in every attempt; see {log}",
-                **vars(cell),
-            }
-
-
-def reuse_folders(config: Config) -> list[str]:
-    """Other results folders whose finished fits are taken."""
-    return as_list(config.reuse)

@@ -6,12 +6,16 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from snakemake.exceptions import WorkflowError
+
 from fairclust.pipeline import import_server
-from fairclust.pipeline.cell_store import KEEP_COPY, files_beside, remove_copies, remove_leftovers, set_aside
+from fairclust.pipeline.cell_store import KEEP_COPY, files_beside, remove_copies, set_aside
+from fairclust.pipeline.results_folder import lock, remove_damaged_metadata, tidy
 from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs
 from fairclust.pipeline.sharing import forget_failures
 
@@ -45,17 +49,52 @@ class RunEvents:
         self._began = began
         self._server: Any = None
         self._cache = cache
-        if workflow.is_main_process and cache:
-            forget_failures(inputs.results)
+        self._lock: Any = None
+        if workflow.is_main_process and FINISHING not in os.environ and not workflow.output_settings.dryrun:
+            self._take_results()
+
+    def _take_results(self) -> None:
+        """Before Snakemake looks at the results: what is damaged is to be made again."""
+        results = Path(self._inputs.results)
+        if results.is_dir() and not os.access(results, os.W_OK):
+            # A run with something to do ends soon, and Snakemake says less.
+            print(_not_writable(results), file=sys.stderr, flush=True)
+        elif results.is_dir():
+            self._lock = lock(results)
+            if self._lock is not None:
+                for line in [*tidy(results), *remove_damaged_metadata(Path(".snakemake/metadata"))]:
+                    print(line, file=sys.stderr, flush=True)
+                if self._cache:
+                    forget_failures(results)
 
     def on_start(self) -> None:
-        """Set the old outputs of fit jobs aside, tidy up, and start the import server."""
+        """Set the old outputs of fit jobs aside, and start the import server.
+
+        Raises
+        ------
+        WorkflowError
+            The results cannot be written, or another run is using them.
+        """
+        results = Path(self._inputs.results)
+        main_process = self._workflow.is_main_process and FINISHING not in os.environ
+        if main_process and results.is_dir() and not os.access(results, os.W_OK):
+            raise WorkflowError(_not_writable(results))
+        for path in self._inputs.files_of_the_user() if main_process else ():
+            if Path(path).stat().st_mtime > time.time():
+                raise WorkflowError(
+                    f"{path} has a time stamp ahead of this machine's clock, so that nothing made of it would count "
+                    f"as new. Fix: correct the clock, or run `touch {path}`"
+                )
+        if main_process and self._lock is None:
+            results.mkdir(parents=True, exist_ok=True)
+            self._lock = lock(results)
+            if self._lock is None:
+                raise WorkflowError(
+                    f"another run is using {results}. Fix: wait until it has ended, or set `results` to another folder"
+                )
         os.environ["FAIRCLUST_RETRIES"] = str(self._workflow.execution_settings.retries or 0)
         if not self._workflow.touch and FINISHING not in os.environ:
             set_outputs_aside(self._workflow.dag, self._is_incomplete)
-        results = Path(self._inputs.results)
-        if results.is_dir():
-            remove_leftovers(results)
         local = getattr(self._workflow, "local_exec", False)
         if not local:
             os.environ[KEEP_COPY] = "1"
@@ -102,6 +141,13 @@ class RunEvents:
         remove_copies(Path(self._inputs.results))
         if self._cache:
             forget_failures(self._inputs.results)
+
+
+def _not_writable(results: Path) -> str:
+    return (
+        f"{results} cannot be written (read-only file system, or no permission). Fix: make it writable, or set "
+        f"`results` to another folder and `reuse: {results}`, which takes the finished fits"
+    )
 
 
 def set_outputs_aside(dag: Any, is_incomplete: Callable[[Any], bool]) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from fairclust.pipeline.blocks import plan_blocks
 from fairclust.pipeline.config import load_config
-from fairclust.pipeline.rule_inputs import lost_records, used_settings
+from fairclust.pipeline.progress import lost_records
+from fairclust.pipeline.rule_inputs import used_settings
 from fairclust.pipeline.scores import gather_scores
 from fairclust.pipeline.script import Job
 from fairclust.pipeline.summary import require_complete, write_summary

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.cell_store import DamagedFile, atomic_write, read_pack, salvage
+from fairclust.pipeline.cell_store import DamagedFile, atomic_write, read_pack, salvage, set_aside
 from fairclust.pipeline.columns import STATED
 from fairclust.pipeline.models import canonical_json
 
@@ -58,6 +58,11 @@ def load_cells(packs: Iterable[str | Path]) -> pd.DataFrame:
     return _with_more(_frame(rows, [*SCORE_COLUMNS, *RUN_COLUMNS, "pack"]))
 
 
+def cells_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Records of cells as rows of the scores."""
+    return _frame([_row(record) for record in records], SCORE_COLUMNS)
+
+
 def load_scores(scores: Path) -> pd.DataFrame:
     """The same for all cells of a run, from the gathered scores and what lies beside them; without `pack`."""
     frame, runs = _typed(read_table(scores)), _typed(read_table(scores.with_name("runs.parquet")))
@@ -80,9 +85,21 @@ def load_steps(packs: Iterable[str | Path]) -> pd.DataFrame:
 
 
 def labels_of(pack: str | Path, key: str) -> np.ndarray | None:
-    """Labels of one cell, shape (n_samples,); None if the file does not have them."""
+    """Labels of one cell, shape (n_samples,); None if the file does not have them.
+
+    Raises
+    ------
+    DamagedFile
+        They do not verify. The file is set aside first, so that the next run fits the cell again.
+    """
     entry = salvage(Path(pack)).get(key)
-    return None if entry is None else entry.labels()
+    try:
+        return None if entry is None else entry.labels()
+    except DamagedFile as error:
+        aside = set_aside(Path(pack))
+        raise DamagedFile(
+            f"{error}; it now lies in {aside}. Fix: run the same command again; cells that are intact are kept"
+        ) from None
 
 
 def read_table(path: Path) -> pd.DataFrame:

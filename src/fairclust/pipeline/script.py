@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairclust.temporary import is_alive
+
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -25,7 +27,16 @@ _THREAD_VARIABLES = (
     "NUMBA_NUM_THREADS",
 )
 
-_FULL = "\nThe disk is full. Finished fits are kept: make room, then run the same command again."
+_HINTS = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT),
+        "\nThe disk is full. Finished fits are kept: make room, then run the same command again.",
+    ),
+    **dict.fromkeys(
+        (errno.EROFS, errno.EACCES, errno.EPERM),
+        "\nFix: make the folder of results writable, or set `results` to another one.",
+    ),
+}
 
 
 class JobFailed(SystemExit):
@@ -136,13 +147,7 @@ def main(snakemake: Any, function: str) -> None:
 def _main_process_lives() -> bool:
     """Whether Snakemake's main process is there; it may have been killed before the first line here ran."""
     main_process = os.environ.get("FAIRCLUST_MAIN_PROCESS")
-    if main_process is None:
-        return True
-    try:
-        os.kill(int(main_process), 0)
-    except ProcessLookupError:
-        return False
-    return True
+    return main_process is None or is_alive(int(main_process))
 
 
 def run(job: Job, function: str) -> str:
@@ -156,18 +161,21 @@ def run(job: Job, function: str) -> str:
     sys.path.insert(0, job.folder)  # classes of the user's own, beside the Snakefile
     log = Path(job.log)
     try:
+        from fairclust.pipeline.results_folder import forget_digests, write_digests
+
         log.parent.mkdir(parents=True, exist_ok=True)
+        forget_digests(log)
         with log.open("w", buffering=1) as file:
             try:
                 with redirect_stdout(file), redirect_stderr(file):
                     module, _, name = function.partition(":")
                     getattr(importlib.import_module(module), name)(job)
+                write_digests(job.output, log)
             except Exception:
                 with suppress(OSError):  # a full disk has no room for it either
                     traceback.print_exc(file=file)
                 raise
     except Exception as error:
-        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        hint = _FULL if full else ""
+        hint = _HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
         return f"{job.rule}: {type(error).__name__}: {error}{hint}\n(full trace: {log})"
     return ""

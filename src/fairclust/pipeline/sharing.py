@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import uuid
 from pathlib import Path
+
+from fairclust.temporary import temporary_beside
 
 
 def forget_failures(results: str | Path) -> None:
@@ -31,12 +32,19 @@ def forget_failures(results: str | Path) -> None:
             continue
         if not entry.exists():
             _remove(folder)  # Another workflow has taken it out already: the job runs again.
-        elif card.is_file() and json.loads(card.read_text())["status"] != "ok":
-            copy = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.new")
+        elif _is_failure(card):
+            copy = temporary_beside(folder, "new")
             shutil.copytree(folder, copy)
             _remove(folder)
             copy.rename(folder)
             shutil.rmtree(entry, ignore_errors=True)
+
+
+def _is_failure(card: Path) -> bool:
+    try:
+        return json.loads(card.read_text())["status"] != "ok"
+    except (OSError, ValueError, KeyError, TypeError):  # the job that reads a damaged one says so
+        return False
 
 
 def _remove(folder: Path) -> None:

@@ -1,0 +1,160 @@
+"""`fairclust verify`: whether results, one's own or those of others, are what a run has written."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from fairclust.cli import CommandError
+from fairclust.datasets.digest import content_digest
+from fairclust.datasets.errors import DatasetError, DatasetSkipped
+from fairclust.datasets.graph import load_graph
+from fairclust.datasets.store import PreparedDataset, data_hash, load_prepared
+from fairclust.metrics.counts import contingency
+from fairclust.metrics.table import score_labels
+from fairclust.pipeline.cell_store import DamagedFile, Entry, salvage, verified_pack
+from fairclust.pipeline.prepare_jobs import read_record
+from fairclust.pipeline.results_folder import is_damaged, stated_digests
+from fairclust.pipeline.scores import SCORE_COLUMNS, cells_frame, read_table
+
+# Machines round differently.
+_TOLERANCE = 1e-9
+
+
+def run(args: argparse.Namespace) -> list[str]:
+    """Check every digest, compare the scores with the cells, and score a sample of the cells again.
+
+    Parameters
+    ----------
+    args : Namespace
+        results, sample, seed.
+
+    Returns
+    -------
+    list of str
+        What was checked.
+
+    Raises
+    ------
+    CommandError
+        Something does not verify; a line names each file or cell.
+    """
+    results = args.results
+    if not any((results / name).is_dir() for name in ("fits", "scores", "data")):
+        raise CommandError(f"{results} is no folder of results")
+    problems: list[str] = []
+    outputs = [pair for _, stated in stated_digests(results) for pair in stated.items()]
+    problems += [f"{path} is damaged or missing" for path, digest in outputs if is_damaged(path, digest)]
+    folders = sorted(path for path in results.glob("data/*/*") if not path.name.startswith("."))
+    problems += _failures(_check_data, folders)
+    packs = sorted(results.glob("fits/*/*/*.cells"))
+    problems += _failures(_check_pack, packs)
+    cells = {
+        key: entry
+        for path in sorted(results.glob("fits/*/*/*.cells")) + sorted(results.glob("fits/*/*/.*.working"))
+        for key, entry in salvage(path).items()
+        if key is not None
+    }
+    problems += _check_scores(results / "scores" / "scores.parquet", cells)
+    fitted = sorted(key for key, entry in cells.items() if entry.record["status"] == "ok" and entry.length)
+    sample = random.Random(args.seed).sample(fitted, min(args.sample, len(fitted)))
+    problems += _failures(lambda key: _score_again(results, cells[key]), sample)
+    if problems:
+        raise CommandError("\n".join([f"{results} does not verify:", *problems]))
+    return [
+        f"{len(outputs)} tables, figures and other files, {len(packs)} files with {len(cells)} cells, and "
+        f"{len(folders)} folders of data: every digest verifies",
+        f"{len(sample)} of {len(fitted)} cells scored again from their labels: the scores are the same",
+    ]
+
+
+def _failures(check: Callable[[Any], None], places: Iterable[Any]) -> list[str]:
+    found = []
+    for place in places:
+        try:
+            check(place)
+        except DatasetSkipped:
+            continue
+        except (DamagedFile, DatasetError, OSError) as error:
+            found.append(str(error))
+    return found
+
+
+def _check_data(folder: Path) -> None:
+    if folder.parent.name == "raw":
+        record = read_record(folder)
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        if record["status"] != "ok" or record["sha256"] in map(content_digest, files):
+            return
+        raise DatasetError(f"'{folder}' does not hold the file that was downloaded")
+    if folder.parent.name == "graphs" and not (folder / "card.json").exists():
+        load_graph(folder)
+    else:
+        load_prepared(folder)
+
+
+def _check_pack(path: Path) -> None:
+    for entry in verified_pack(path):
+        entry.labels()
+        place = (entry.record["dataset"], entry.record["method"])
+        if place != path.parts[-3:-1]:
+            raise DamagedFile(f"{path} holds a cell of {' and '.join(map(str, place))}")
+
+
+def _check_scores(scores: Path, cells: dict[str, Entry]) -> list[str]:
+    """Whether each row of the scores is what its cell says."""
+    if not scores.is_file():
+        return []
+    try:
+        stated = read_table(scores).dropna(subset=["key"])[SCORE_COLUMNS].set_index("key")
+    except ValueError as error:
+        return [str(error)]
+    found = cells_frame(cells[key].record for key in stated.index if key in cells).set_index("key")
+    lost = stated.index.difference(found.index)
+    problems = [f"{scores}: no file of cells has the cell {key}" for key in lost]
+    stated = stated.drop(index=lost).astype(found.dtypes[stated.columns])
+    same = stated.eq(found[stated.columns]) | (stated.isna() & found[stated.columns].isna())
+    wrong = stated.index[~same.all(axis=1)]
+    return problems + [f"{scores}: the row of the cell {key} is not what its file says" for key in wrong]
+
+
+def _score_again(results: Path, entry: Entry) -> None:
+    record, dataset = entry.record, entry.path.parts[-3]
+    data, labels = load_prepared(results / "data" / "prepared" / dataset), entry.labels()
+    cell = f"{entry.path}, cell {record['key']}"
+    names = data.feature_names, data.group_names
+    found = data_hash(data.X, data.groups, *names, data.W, data.truth)
+    if not record["data_hash"].startswith(found):
+        raise DatasetError(
+            f"{cell}: it was fitted on other data than that in {results}/data/prepared/{dataset}"
+        )
+    assert labels is not None
+    stated = {name: value for name, value in record["metrics"].items() if value is not None}
+    W = load_graph(results / "data" / "graphs" / dataset)[0] if "ncut" in stated else None
+    again = _scores(data, W, labels, record["n_clusters"], list(stated))
+    for name, value in stated.items():
+        if not math.isclose(again[name], value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+            raise DatasetError(f"{cell}: {name} is {again[name]:g}, and the record says {value:g}")
+    counts = contingency(labels.astype("int64"), data.groups, record["n_clusters"], len(data.group_names))
+    if list(record["counts"].values()) != counts.tolist():
+        raise DatasetError(f"{cell}: the sizes of the groups in the clusters are not those of the record")
+
+
+def _scores(
+    data: PreparedDataset, W: Any, labels: Any, n_clusters: int, metrics: list[str]
+) -> dict[str, float]:
+    return score_labels(
+        data.X if data.X.shape[1] else None,
+        labels.astype("int64"),
+        data.groups,
+        n_clusters=n_clusters,
+        n_groups=len(data.group_names),
+        W=W,
+        truth=data.truth,
+        metrics=metrics,
+        dunn_max_rows=len(data.groups),
+    )

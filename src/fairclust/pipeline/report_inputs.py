@@ -1,0 +1,338 @@
+"""What the rules of the report ask for: which tables, figures and claims there are, what they need and are told."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from fairclust.datasets.digest import content_digest
+from fairclust.pipeline.blocks import Block, plan_blocks
+from fairclust.pipeline.config import Config, ConfigError
+from fairclust.pipeline.fingerprint import module_fingerprint
+from fairclust.pipeline.papers import ClaimSpec, FigureSpec, TableSpec, as_plain
+
+At = tuple[str, str, int]
+"""A data set, a method and a K."""
+
+
+def _ks(text: str) -> list[int] | None:
+    """K of a reported value; None where the paper states none."""
+    return [int(float(text))] if text else None
+
+
+@cache
+def _reported_rows(path: str) -> list[dict[str, str]]:
+    """Rows of a CSV of reported values as text; only what the plan needs is checked, the rest by the job."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            rows = [{k: v or "" for k, v in row.items() if k} for row in csv.DictReader(file)]
+    except (OSError, ValueError, csv.Error) as error:
+        raise ConfigError(f"the reported values in {path} cannot be read: {error}") from None
+    for line, row in enumerate(rows, 2):
+        for name in ("table", "dataset", "method", "metric"):
+            if not row.get(name):
+                raise ConfigError(f"{path}: there is no {name!r} in line {line}")
+        try:
+            _ks(row.get("n_clusters", ""))
+        except (ValueError, OverflowError):
+            raise ConfigError(f"{path}: 'n_clusters' in line {line} is {row['n_clusters']!r}") from None
+    return rows
+
+
+@dataclass
+class Product:
+    """A table, figure or claims that the scores are made into.
+
+    Attributes
+    ----------
+    needs : list of (data set, method, K)
+        What it shows, of what the run has planned.
+    metrics : set of str
+        The columns that it shows.
+    planes : list of str
+        Data sets whose points it shows, unscaled.
+    """
+
+    needs: list[At] = field(default_factory=list)
+    metrics: set[str] = field(default_factory=set)
+    planes: list[str] = field(default_factory=list)
+
+
+class ReportInputs:
+    """The blocks of a run, and all that is made of their cells.
+
+    Parameters
+    ----------
+    config : Config
+
+    Raises
+    ------
+    ConfigError
+        The reported values of a paper cannot be read.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.results = config.results
+        self._blocks = {block.stem: block for block in plan_blocks(config)}
+        self._at: dict[At, list[Block]] = {}
+        for block in self._blocks.values():
+            self._at.setdefault((block.dataset, block.method, block.n_clusters), []).append(block)
+
+    # Products
+
+    @cached_property
+    def tables(self) -> dict[tuple[str, str], Product]:
+        """Every table of every paper of the run that has something to show, by paper and name."""
+        found = {}
+        for paper in self.config.run.papers:
+            for name, spec in self.config.papers[paper].tables.items():
+                product = self._table(paper, spec)
+                if product.needs:
+                    found[paper, name] = product
+        return found
+
+    @cached_property
+    def figures(self) -> dict[tuple[str, str], Product]:
+        """Every figure of every paper of the run that has something to show; fronts go by the name 'fronts'."""
+        found = {}
+        for paper in self.config.run.papers:
+            for name, spec in self.config.papers[paper].figures.items():
+                product = self._figure(paper, spec)
+                if product.needs:
+                    found[paper, name] = product
+        if self.config.report.fronts:
+            for dataset in dict.fromkeys(block.dataset for block in self._blocks.values()):
+                needs = [at for at in self._at if at[0] == dataset]
+                found["fronts", dataset] = Product(needs, set(self.config.report.fronts))
+        return found
+
+    @cached_property
+    def claims(self) -> dict[str, Product]:
+        """What the claims of every paper of the run need."""
+        found = {}
+        for paper in self.config.run.papers:
+            specs = self.config.papers[paper].claims
+            product = Product()
+            for spec in specs.values():
+                one = self._claim(paper, spec)
+                product.needs += [at for at in one.needs if at not in product.needs]
+                product.metrics |= one.metrics
+            if specs and product.needs:
+                found[paper] = product
+        return found
+
+    def _table(self, paper: str, spec: TableSpec) -> Product:
+        rows = [row for row in self._reported(paper) if row.get("table") == spec.number]
+        metrics = {row["metric"] for row in rows} | set(spec.beside)
+        if spec.match is not None:
+            metrics |= {spec.match.fairness, spec.match.order}
+        needs: dict[At, None] = {}
+        for row in rows:
+            for dataset in (row["dataset"], *spec.stand_ins.get(row["dataset"], ())):
+                for method in (row["method"], *spec.ours):
+                    needs |= dict.fromkeys(self._planned([dataset], [method], _ks(row.get("n_clusters", ""))))
+                if row["method"] == "data":
+                    needs |= dict.fromkeys(self._planned([dataset], [], None)[:1])
+        return Product(list(needs), metrics)
+
+    def _figure(self, paper: str, spec: FigureSpec) -> Product:
+        metrics = {spec.x, *spec.y}
+        table = self.table_of(paper, spec.table)
+        if table is not None and table.match is not None:
+            metrics |= {table.match.fairness, table.match.order}
+        planes = list(spec.datasets) if spec.points else []
+        return Product(self._planned(spec.datasets, spec.methods, spec.n_clusters), metrics, planes)
+
+    def _claim(self, paper: str, spec: ClaimSpec) -> Product:
+        found = Product(
+            self._planned(spec.datasets, spec.methods, spec.n_clusters),
+            {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))},
+        )
+        table = self.config.papers[paper].tables.get(str(spec.options.get("table", "")))
+        if table is not None:
+            shown = self._table(paper, table)
+            found.needs += [at for at in shown.needs if at not in found.needs]
+            found.metrics |= shown.metrics
+        return found
+
+    def table_of(self, paper: str, number: str) -> TableSpec | None:
+        """The table of a paper with a number."""
+        tables = self.config.papers[paper].tables.values()
+        return next((table for table in tables if number and table.number == number), None)
+
+    def _reported(self, paper: str) -> list[dict[str, str]]:
+        path = self.config.papers[paper].reported
+        return _reported_rows(path) if path else []
+
+    def _planned(self, datasets: Iterable[str], methods: Iterable[str], ks: list[int] | None) -> list[At]:
+        wanted, listed = set(datasets), set(methods)
+        return [
+            at
+            for at in self._at
+            if at[0] in wanted and (not listed or at[1] in listed) and (ks is None or at[2] in ks)
+        ]
+
+    # Files
+
+    def table_files(self, paper: str | None = None) -> list[str]:
+        """Files of all tables, three for each; of one paper, its own and its claims."""
+        stems = [f"{of}/{name}" for of, name in self.tables if paper in (None, of)]
+        stems += [f"{of}/claims" for of in self.claims if paper in (None, of)]
+        if paper is None:
+            stems += ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.tables)
+        return [f"{self.results}/tables/{stem}.{kind}" for stem in stems for kind in ("csv", "md", "tex")]
+
+    def figure_files(self, paper: str | None = None) -> list[str]:
+        """Files of all figures, or of one paper's."""
+        return [
+            f"{self.results}/figures/{of}/{name}.{kind}"
+            for of, name in self.figures
+            if paper in (None, of)
+            for kind in self.config.report.formats
+        ]
+
+    def page_files(self) -> list[str]:
+        """The page for readers, and the archive to hand on."""
+        names = ["report/index.html", "report.zip"] if self.config.report.html else []
+        return [f"{self.results}/{name}" for name in names]
+
+    def verdicts(self, paper: str) -> list[str]:
+        """Files of a paper's verdicts, one for each table."""
+        return [f"{self.results}/tables/{of}/{name}.verdicts.csv" for of, name in self.tables if of == paper]
+
+    def claim_files(self, paper: str) -> list[str]:
+        return [f"{self.results}/tables/{paper}/claims.csv"] if paper in self.claims else []
+
+    # Parameters of the report
+
+    def names(
+        self, needs: Iterable[At], rows: Iterable[Mapping[str, str]] = (), claims: Iterable[ClaimSpec] = ()
+    ) -> dict[str, Any]:
+        """What readers see instead of the names of data sets and methods, as plain data.
+
+        Parameters
+        ----------
+        needs : iterable of (data set, method, K)
+        rows : iterable of mapping
+            Reported values, whose data sets and methods need not be in the run.
+        claims : iterable of ClaimSpec
+            The same holds for these.
+        """
+        needs, rows, claims = list(needs), list(rows), list(claims)
+        shown = dict.fromkeys([*(at[0] for at in needs), *(row["dataset"] for row in rows)])
+        methods = dict.fromkeys([*(at[1] for at in needs), *(row["method"] for row in rows)])
+        for claim in claims:
+            shown |= dict.fromkeys(claim.datasets)
+            methods |= dict.fromkeys(claim.methods)
+        run = {block.method for block in self._blocks.values()}
+        datasets = {name: self.config.datasets[name] for name in shown if name in self.config.datasets}
+        known = {name: self.config.methods[name] for name in methods if name in self.config.methods}
+        looks = {name: i for i, name in enumerate(name for name in self.config.methods if name in run)}
+        return {
+            "datasets": {
+                name: spec.title + (f" ({spec.shown})" if spec.shown else "")
+                for name, spec in datasets.items()
+            },
+            "methods": {name: spec.label or name for name, spec in known.items()},
+            "families": {name: spec.family for name, spec in known.items()},
+            "ours": [name for name, spec in known.items() if spec.ours],
+            "looks": {name: looks[name] for name in known if name in looks},
+        }
+
+    def all_names(self) -> dict[str, Any]:
+        """The names of everything in the run, and of what its papers report values of."""
+        papers = dict.fromkeys(paper for paper, _ in self.tables)
+        return self.names(
+            self._at,
+            [row for paper in papers for row in self._reported(paper)],
+            [claim for paper in papers for claim in self.config.papers[paper].claims.values()],
+        )
+
+    def table_params(self, paper: str, name: str) -> dict[str, Any]:
+        """What a table's job is told."""
+        spec, product = self.config.papers[paper].tables[name], self.tables[paper, name]
+        rows = [row for row in self._reported(paper) if row.get("table") == spec.number]
+        return {
+            "spec": as_plain(spec),
+            "short_name": self.config.papers[paper].short_name,
+            "names": self.names(product.needs, rows),
+            "reported": self.reported_digest(paper),
+            "code": module_fingerprint("fairclust.report.tables"),
+        }
+
+    def reported_file(self, paper: str) -> list[str]:
+        path = self.config.papers[paper].reported if paper in self.config.papers else None
+        return [path] if path else []
+
+    def reported_digest(self, paper: str) -> list[str]:
+        """A file of reported values counts by its content: one that replaces it may be older."""
+        return [content_digest(path) for path in self.reported_file(paper)]
+
+    def figure_spec(self, paper: str, name: str) -> FigureSpec:
+        """A figure of a paper, or the fronts of a data set."""
+        if paper != "fronts":
+            return self.config.papers[paper].figures[name]
+        title = "Fronts of cost and fairness"
+        return FigureSpec(
+            plot="front", title=title, datasets=[name], x="sse", y=tuple(self.config.report.fronts)
+        )
+
+    def figure_params(self, paper: str, name: str) -> dict[str, Any]:
+        """What a figure's job is told."""
+        spec = self.figure_spec(paper, name)
+        table = self.table_of(paper, spec.table) if paper != "fronts" else None
+        return {
+            "spec": as_plain(spec),
+            "match": None if table is None or table.match is None else as_plain(table.match),
+            "names": self.names(self.figures[paper, name].needs),
+            "reported": self.reported_digest(paper),
+            "code": module_fingerprint("fairclust.report.figures"),
+        }
+
+    def planes(self, paper: str, name: str) -> list[str]:
+        """Folders of the unscaled data sets whose points a figure shows."""
+        return [f"{self.results}/data/plane/{dataset}" for dataset in self.figures[paper, name].planes]
+
+    def claims_params(self, paper: str) -> dict[str, Any]:
+        """What the job of a paper's claims is told."""
+        spec = self.config.papers[paper]
+        return {
+            "claims": {name: as_plain(claim) for name, claim in spec.claims.items()},
+            "tables": {name: as_plain(table) for name, table in spec.tables.items()},
+            "short_name": spec.short_name,
+            "names": self.names(self.claims[paper].needs, self._reported(paper), spec.claims.values()),
+            "reported": self.reported_digest(paper),
+            "code": module_fingerprint("fairclust.report.claims"),
+        }
+
+    def papers_shown(self) -> dict[str, Any]:
+        """The papers of the run that have a table, as plain data for the page and the scoreboard."""
+        shown = dict.fromkeys(paper for paper, _ in self.tables)
+        return {
+            name: {
+                "short_name": spec.short_name,
+                "citation": spec.citation,
+                "year": spec.year,
+                "tables": {
+                    key: as_plain(table) for key, table in spec.tables.items() if (name, key) in self.tables
+                },
+            }
+            for name in shown
+            if (spec := self.config.papers[name])
+        }
+
+    def page_params(self) -> dict[str, Any]:
+        """With which words the page is written, and from what code."""
+        page = Path(__file__).parents[1] / "report" / "page"
+        texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
+        return {
+            "papers": self.papers_shown(),
+            "names": self.all_names(),
+            "code": [module_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()[:16]],
+        }

@@ -1,0 +1,140 @@
+"""The folder of results when a run begins: taken by this run alone, tidied, and what is damaged set aside.
+
+Beside its log, every job writes the SHA-256 of the files that it has made, in the format of `sha256sum`. Files of
+cells, prepared data and graphs hold digests of their own, which are checked when they are read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from fairclust.datasets.digest import content_digest
+from fairclust.pipeline.cell_store import atomic_write, set_aside
+from fairclust.temporary import remove_leftovers
+
+_DIGESTS = ".sha256"
+
+
+def lock(results: Path) -> IO[bytes] | None:
+    """Take the folder of results for this process; the lock goes with the process, however it ends.
+
+    Snakemake locks the working folder, but two working folders may share their results.
+
+    Returns
+    -------
+    file or None
+        Holds the lock until it is closed. None if another run has it.
+    """
+    path = results / "logs" / ".lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    except OSError:  # a file system without locks
+        pass
+    return file
+
+
+def tidy(results: Path) -> list[str]:
+    """Make the folder ready for a run.
+
+    Returns
+    -------
+    list of str
+        A line for everything that a user should know.
+    """
+    remove_leftovers(results)
+    return [*_mend_time_stamps(results), *_set_damaged_aside(results)]
+
+
+def remove_damaged_metadata(folder: Path) -> list[str]:
+    """Remove Snakemake's records of outputs that cannot be read: they would stop it. The outputs count as up to date.
+
+    Returns
+    -------
+    list of str
+        A line for each.
+    """
+    lines = []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            try:
+                json.loads(path.read_bytes())
+            except ValueError:
+                path.unlink()
+                lines.append(f"{path}, a record of Snakemake's, was damaged and is removed.")
+    return lines
+
+
+def _mend_time_stamps(results: Path) -> Iterator[str]:
+    """Snakemake takes outputs of the future for newer than all that is made of them later."""
+    now, ahead = time.time(), 0.0
+    for path in results.rglob("*"):
+        with suppress(OSError):
+            seconds = path.stat().st_mtime - now
+            if seconds > 0:
+                os.utime(path, (now, now))
+                ahead = max(ahead, seconds)
+    if ahead > 60:
+        yield f"Files in {results} were up to {ahead:.0f} s ahead of this machine's clock; they count as made now."
+
+
+def write_digests(outputs: Iterable[str], log: Path) -> None:
+    """Write the digests of a job's outputs beside its log."""
+    files = [path for path in map(Path, outputs) if path.is_file() and path.suffix != ".cells"]
+    if files:
+        lines = [f"{content_digest(path)}  {os.path.relpath(path, log.parent)}\n" for path in files]
+        with atomic_write(log.with_suffix(_DIGESTS)) as file:
+            file.write("".join(lines).encode())
+
+
+def forget_digests(log: Path) -> None:
+    """Remove the digests of a job that runs again."""
+    log.with_suffix(_DIGESTS).unlink(missing_ok=True)
+
+
+def stated_digests(results: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
+    """Every file of digests, with the outputs of the job and what they should have."""
+    inside = results.resolve()
+    for file in sorted((results / "logs").rglob(f"*{_DIGESTS}")):
+        pairs = [line.split("  ", 1) for line in file.read_text(errors="replace").splitlines()]
+        stated = {
+            Path(os.path.normpath(file.parent / pair[1])): pair[0]
+            for pair in pairs
+            if len(pair) == 2 and "\0" not in pair[1]
+        }
+        # A name in a file that may be damaged, or comes from others, must not lead elsewhere.
+        yield file, {path: digest for path, digest in stated.items() if path.resolve().is_relative_to(inside)}
+
+
+def is_damaged(path: Path, digest: str) -> bool:
+    """Whether a file is gone or has another content."""
+    return not path.is_file() or content_digest(path) != digest
+
+
+def _set_damaged_aside(results: Path) -> Iterator[str]:
+    """Rename damaged outputs, and remove what the same job has made, so that Snakemake makes all of it again."""
+    for file, stated in stated_digests(results):
+        damaged = [path for path, digest in stated.items() if is_damaged(path, digest)]
+        if stated and not damaged:
+            continue
+        # All of them are gone after `--delete-all-output`, for example.
+        if any(path.exists() for path in stated):
+            for path in stated:
+                if path not in damaged:
+                    path.unlink()
+                elif path.is_file():
+                    yield f"{path} is damaged and now lies in {set_aside(path)}; it is made again."
+                else:
+                    yield f"{path} is missing; it is made again."
+        file.unlink()

@@ -1,0 +1,80 @@
+"""What the jobs that fetch and prepare do with damage and failures."""
+
+import hashlib
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.store import read_card
+from fairclust.pipeline.cell_store import DamagedFile
+from fairclust.pipeline.prepare_jobs import check_downloads, obtain_source, prepare_folder
+
+TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
+FAR = {"file": "deep/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
+SPEC = {"title": "Far", "source": "far", "sensitive": {"column": "sex"}, "n_clusters": 2}
+
+
+@pytest.fixture
+def source(tmp_path):
+    """The folder of a source that was fetched; the catalogue does not know its hash."""
+    mirror = tmp_path / "mirror/deep/far.csv"
+    mirror.parent.mkdir(parents=True)
+    mirror.write_text(TABLE)
+    obtain_source("far", FAR, tmp_path / "far", {"mirrors": [str(tmp_path / "mirror")], "again": ""})
+    return tmp_path / "far"
+
+
+def prepared(source):
+    folder = source.with_name("prepared")
+    prepare_folder("far", {"dataset": SPEC, "sources": {"far": FAR}}, [str(source)], folder)
+    return read_card(folder)
+
+
+def test_a_fetched_file_is_prepared(source):
+    assert (
+        json.loads((source / "source.json").read_text())["sha256"]
+        == hashlib.sha256(TABLE.encode()).hexdigest()
+    )
+    assert prepared(source)["rows"] == 40
+
+
+def test_a_fetched_file_that_has_changed_is_named(source):
+    path = source / "deep/far.csv"
+    for change in (lambda: path.write_text(TABLE.replace("16", "15")), path.unlink):
+        change()
+        with pytest.raises(DamagedFile) as caught:
+            prepared(source)
+        assert f"'{path}' is damaged" in str(caught.value)
+        assert f"Fix: delete the folder '{source}' and run again" in str(caught.value)
+
+
+def test_a_record_leads_to_no_other_file(source, tmp_path):
+    other = tmp_path / "secret.csv"
+    other.write_text(TABLE.replace("a,b", "c,d"))
+    record = json.loads((source / "source.json").read_text())
+    (source / "source.json").write_text(json.dumps({**record, "path": "../secret.csv"}))
+    assert prepared(source)["columns"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", '"x"', '{"status": "oj"}', '{"status": "ok"}', "\0" * 20]
+)
+def test_a_damaged_record_is_named(source, content):
+    (source / "source.json").write_text(content)
+    with pytest.raises(DamagedFile, match=rf"'{source}/source.json' is damaged. Fix: delete the folder"):
+        prepared(source)
+
+
+def test_the_rule_download_fails_with_source_reason_and_fix(source, tmp_path):
+    check_downloads(SimpleNamespace(input={"": [str(source)]}))
+    check_downloads(SimpleNamespace(input={}))
+    obtain_source("gone", FAR, tmp_path / "gone", {"mirrors": [str(tmp_path / "none")], "again": ""})
+    with pytest.raises(DatasetError) as caught:
+        check_downloads(SimpleNamespace(input={"": [str(source), str(tmp_path / "gone")]}))
+    text = str(caught.value)
+    assert text.startswith(
+        "1 of 2 sources could not be downloaded; the same command tries again\nsource 'gone'"
+    )
+    assert "none/deep/far.csv" in text and "Fix: " in text

@@ -1,0 +1,45 @@
+"""Where a result comes from, in a checkout and outside."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fairclust
+
+SHOW = "from fairclust.pipeline.provenance import git_commit; print(git_commit())"
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_outside_its_checkout_the_version_is_what_is_known(tmp_path, others):
+    """As in the container; or in a virtual environment inside somebody's repository."""
+    package = Path(fairclust.__file__).parent
+    shutil.copytree(package, tmp_path / "src/fairclust", ignore=shutil.ignore_patterns("__pycache__"))
+    if others:
+        author = {
+            f"GIT_{who}_{what}": "x@y.z" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        }
+        for command in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
+            subprocess.run(["git", *command], cwd=tmp_path, check=True, env={**os.environ, **author})
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == (f"version {fairclust.__version__}\n", "")
+
+
+def test_without_git_the_version_is_what_is_known(tmp_path):
+    environment = {**os.environ, "PATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", SHOW], env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == (f"version {fairclust.__version__}\n", "")
+
+
+def test_in_a_checkout_it_is_the_commit():
+    if not (Path(fairclust.__file__).parents[2] / ".git").exists():
+        pytest.skip("no checkout")
+    done = subprocess.run([sys.executable, "-c", SHOW], capture_output=True, text=True)
+    assert re.fullmatch(r"[0-9a-f]{40}\+?\n", done.stdout)

@@ -1,0 +1,162 @@
+"""The folder of results at the start of a run: it is taken once, and what is damaged is named and made again."""
+
+import os
+import platform
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fairclust.pipeline.cell_store import atomic_write
+from fairclust.pipeline.results_folder import lock, remove_damaged_metadata, tidy, write_digests
+from fairclust.temporary import is_alive, remove_leftovers, temporary_beside
+
+
+@pytest.fixture
+def results(tmp_path):
+    """What two jobs have made, with the digests of it."""
+    folder = tmp_path / "results"
+    for names in (("scores/scores.csv", "scores/scores.parquet"), ("tables/a.md",)):
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(f"the content of {name}")
+        log = folder / "logs" / f"{names[0]}.log"
+        log.parent.mkdir(parents=True)
+        write_digests([str(folder / name) for name in names], log)
+    return folder
+
+
+def outputs(folder):
+    return {
+        str(path.relative_to(folder)): path.read_text()
+        for path in folder.rglob("*")
+        if path.is_file() and "logs" not in path.parts
+    }
+
+
+def test_nothing_happens_to_whole_results_wherever_they_lie(results, tmp_path):
+    before = outputs(results)
+    assert tidy(results) == []
+    results.rename(tmp_path / "elsewhere")
+    assert tidy(tmp_path / "elsewhere") == []
+    assert outputs(tmp_path / "elsewhere") == before
+
+
+@pytest.mark.parametrize("damage", ["flip", "truncate", "zero", "empty"])
+def test_a_damaged_file_is_named_and_all_of_its_job_is_made_again(results, damage):
+    path = results / "scores/scores.csv"
+    content, stat = bytearray(path.read_bytes()), path.stat()
+    content[7] ^= 1
+    changed = {"flip": content, "truncate": content[:-1], "zero": bytes(len(content)), "empty": b""}[damage]
+    path.write_bytes(changed)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    (line,) = tidy(results)
+    assert line.startswith(f"{path} is damaged and now lies in {path}.damaged")
+    assert set(outputs(results)) == {"scores/scores.csv.damaged", "tables/a.md"}
+    assert path.with_name("scores.csv.damaged").read_bytes() == changed
+    assert tidy(results) == []
+
+
+def test_a_missing_file_is_named_and_a_missing_job_is_none(results):
+    (results / "scores/scores.csv").unlink()
+    (results / "tables/a.md").unlink()
+    assert tidy(results) == [f"{results}/scores/scores.csv is missing; it is made again."]
+    assert outputs(results) == {}
+
+
+def test_damaged_digests_remove_nothing_but_what_is_made_again(results, tmp_path):
+    mine = tmp_path / "thesis.tex"
+    mine.write_text("years of work")
+    digests = results / "logs/scores/scores.csv.sha256"
+    whole = digests.read_bytes()
+    lines = [f"{'0' * 64}  {name}".encode() for name in ("../../../thesis.tex", str(mine), "a\0b", "")]
+    flips = [whole[:i] + bytes([whole[i] ^ 1 << i % 8]) + whole[i + 1 :] for i in range(len(whole))]
+    for content in (*lines, *flips, b"", bytes(50), b"\xff\xfe", whole[: len(whole) // 2]):
+        write_digests([str(path) for path in (results / "scores").iterdir()], digests.with_suffix(".log"))
+        digests.write_bytes(content)
+        tidy(results)
+        assert mine.read_text() == "years of work"
+        assert (results / "tables/a.md").is_file()
+        for name in ("scores/scores.csv", "scores/scores.parquet"):
+            (results / name).write_text(f"the content of {name}")
+
+
+def test_time_stamps_of_the_future_are_now(results):
+    ahead = results / "tables/a.md"
+    os.utime(ahead, (time.time() + 7200,) * 2)
+    (line,) = tidy(results)
+    assert "ahead of this machine's clock" in line
+    assert ahead.stat().st_mtime <= time.time()
+    assert tidy(results) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"a": "\xa0"}', bytes(20)])
+def test_damaged_records_of_snakemake_are_removed(tmp_path, content):
+    (tmp_path / "deep").mkdir()
+    good, bad = tmp_path / "deep/good", tmp_path / "bad"
+    good.write_text('{"rule": "fit"}')
+    bad.write_bytes(content)
+    assert remove_damaged_metadata(tmp_path) == [
+        f"{bad}, a record of Snakemake's, was damaged and is removed."
+    ]
+    assert not bad.exists() and good.exists()
+
+
+HOLD = "import sys, time\nfrom pathlib import Path\nfrom fairclust.pipeline.results_folder import lock\n"
+HOLD += "held = lock(Path(sys.argv[1]))\nprint(held is not None, flush=True)\ntime.sleep(60)"
+
+
+def test_one_run_has_the_results_and_a_killed_one_leaves_no_lock(results):
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, results], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "True\n"
+    assert lock(results) is None
+    holder.kill()
+    holder.wait()
+    mine = lock(results)
+    assert mine is not None
+    mine.close()
+
+
+def test_temporary_files_of_dead_processes_are_removed_and_no_others(tmp_path):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    mine = temporary_beside(tmp_path / "a" / "index.html")
+    mine.parent.mkdir()
+    mine.write_text("")
+    dead = {}
+    for ending in ("tmp", "part", "npz"):
+        dead[ending] = mine.with_name(
+            temporary_beside(mine, ending).name.replace(f".{os.getpid()}@", f".{gone.pid}@")
+        )
+        dead[ending].write_text("")
+    for ending in ("new", "old"):
+        dead[ending] = mine.with_name(
+            temporary_beside(mine, ending).name.replace(f".{os.getpid()}@", f".{gone.pid}@")
+        )
+        dead[ending].mkdir()
+        (dead[ending] / "X.npy").write_text("")
+    far = mine.with_name(mine.name.replace(f"@{platform.node()}.", "@another.machine."))
+    old = far.with_name(far.name.replace("index", "page"))
+    for path in (far, old):
+        path.write_text("")
+    os.utime(old, (1e9, 1e9))
+    user = mine.with_name(".notes.tmp")
+    user.write_text("")
+    assert set(remove_leftovers(tmp_path)) == {*dead.values(), old}
+    assert {path.name for path in mine.parent.iterdir()} == {mine.name, far.name, user.name}
+    with atomic_write(tmp_path / "file"):
+        assert remove_leftovers(tmp_path) == []
+    assert (tmp_path / "file").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_process_that_has_ended_is_not_alive_though_nobody_has_asked(tmp_path):
+    child = subprocess.Popen(["true"])
+    for _ in range(200):
+        if not is_alive(child.pid):
+            break
+        time.sleep(0.02)
+    assert not is_alive(child.pid)  # a zombie: its parent, this process, has not waited
+    child.wait()
+    assert is_alive(os.getpid())

@@ -1,0 +1,339 @@
+"""Files of a finished run are damaged: the next run gives the same results, or names the file and the fix."""
+
+import importlib
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from test_paper import PAPER, REPORTED, SYNTHETIC
+
+from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.graph import load_graph
+from fairclust.datasets.spec import SourceSpec
+from fairclust.datasets.store import load_prepared
+from fairclust.pipeline.cell_store import DamagedFile, read_pack, write_pack
+from fairclust.pipeline.prepare_jobs import fetched_file, read_record
+from fairclust.pipeline.results_folder import tidy
+from fairclust.pipeline.scores import labels_of
+from working_folder import METHOD, Project
+
+CASES = int(os.environ.get("FAIRCLUST_DAMAGE_CASES", "10000"))
+RUNS = int(os.environ.get("FAIRCLUST_DAMAGE_RUNS", "300"))
+FAR = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
+TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
+FIT_A_GRAPH = """
+    def fit(self, X, y=None, *, sensitive_features=None):
+        self._fit(X, None)
+        return self
+"""
+
+
+def finished_project(folder):
+    """A run with every kind of file: generated, own, downloaded and unpacked data, a graph, a paper, the page."""
+    project = Project(folder)
+    project.config["sources"] = {"far": FAR}
+    column = {"sensitive": {"column": "sex"}, "n_clusters": 2}
+    project.config["datasets"] |= {
+        "synthetic": SYNTHETIC,
+        "people": {"title": "People", "source": {"path": "people.csv"}, **column},
+        "far": {"title": "Far", "source": "far", **column},
+    }
+    cutter = METHOD.format(name="Cutter", factor=1).replace("X[:, 0]", "X.sum(axis=0)")
+    cutter = cutter.replace("\n    def _fit(", FIT_A_GRAPH + "\n    def _fit(").replace(
+        "len(X)", "X.shape[0]"
+    )
+    project.write("my_methods/cutter.py", cutter)
+    project.config["methods"]["cutter"] = {"class": "my_methods.cutter.Cutter", "input": "graph"}
+    project.config["run"] |= {"datasets": ["people", "far"], "methods": ["random", "cutter"]}
+    project.config["graph"] = {"n_neighbors": 5}
+    project.config["report"] |= {"html": True}
+    project.config |= {"mirror": "mirror", "also": "papers"}
+    project.write("people.csv", TABLE)
+    project.write("mirror/far/far.csv", TABLE.replace(",16", ",15"))
+    project.write("papers/doe.yaml", PAPER)
+    project.write("papers/doe.csv", REPORTED)
+    project.run()
+    return project
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    project = finished_project(tmp_path_factory.mktemp("whole"))
+    return SimpleNamespace(project=project, results=content(project.results))
+
+
+@pytest.fixture
+def project(tmp_path, whole):
+    return copy_of(whole.project, tmp_path / "project")
+
+
+def copy_of(project, folder):
+    shutil.copytree(project.folder, folder, symlinks=True)
+    copy = Project.__new__(Project)
+    copy.folder, copy.config = folder, project.config
+    return copy
+
+
+def content(results):
+    """What must not change: scores, tables and leaderboard (and no times, which differ from fit to fit)."""
+    files = [*results.glob("tables/**/*.*"), *results.glob("scores/scores.*"), *results.glob("scores/l*.csv")]
+    texts = {str(path.relative_to(results)): path.read_bytes() for path in files if path.suffix != ".damaged"}
+    # What depends on the seconds of the fits.
+    return {
+        name: text for name, text in texts.items() if not name.startswith(("tables/overview", "scores/l"))
+    }
+
+
+def keep_time(path, change):
+    stat = path.stat()
+    change(path)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def flip(path):
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 4
+    path.write_bytes(whole)
+
+
+def test_damaged_outputs_are_named_and_made_again(project, whole):
+    """In silence as a disk does it: the time stamps stay. Beside it, what a killed page job left, and a lost file."""
+    damaged = ["scores/scores.csv", "tables/doe/table1.md", "figures/doe/fig1.png", "report/index.html"]
+    for name in damaged:
+        keep_time(project.results / name, flip)
+    (project.results / "tables/doe/claims.tex").unlink()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    left = project.write(
+        f"results/report/.index.html.{gone.pid}@{os.uname().nodename}.{'0' * 32}.tmp", "<html>"
+    )
+    output = project.run()
+    for name in damaged:
+        assert f"results/{name} is damaged and now lies in results/{name}.damaged; it is made again" in output
+    assert "results/tables/doe/claims.tex is missing; it is made again" in output
+    assert not left.exists()
+    assert content(project.results) == whole.results
+    assert "Nothing to be done" in project.run()
+
+
+def test_time_stamps_of_the_future(project, whole):
+    for path in [*project.results.glob("fits/*/*/*"), *project.results.glob("data/*/*/.snakemake_timestamp")]:
+        os.utime(path, (time.time() + 7200,) * 2)
+    (project.results / "scores/scores.parquet").unlink()
+    output = project.run()
+    assert "ahead of this machine's clock; they count as made now" in output
+    assert content(project.results) == whole.results
+    # A file of the user's own is not ours to touch.
+    os.utime(project.write("people.csv", TABLE.replace(",16", ",14")), (time.time() + 7200,) * 2)
+    output = project.run(code=1)
+    assert "people.csv has a time stamp ahead of this machine's clock" in output
+    assert "Fix: correct the clock, or run `touch people.csv`" in output
+    assert "Traceback" not in output and "run the same command again" not in output
+    assert (project.results / "scores/scores.csv").exists()
+
+
+def fairclust(project, *arguments):
+    command = [Path(sys.executable).with_name("fairclust"), *arguments]
+    done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_verify_finds_whole_results_whole_and_every_lie(project):
+    assert project.results.rename(project.folder / "theirs")
+    code, output = fairclust(project, "verify", "theirs")
+    assert code == 0, output
+    assert (
+        "every digest verifies" in output and re.search(r"(\d+) of \d+ cells scored again", output)[1] == "20"
+    )
+    theirs = project.folder / "theirs"
+    # Records that verify and lie, in file and scores; their digests are right.
+    path = theirs / "fits/blobs/stripes/k3.cells"
+    entries = read_pack(path)
+    records = [{**e.record, "metrics": {**e.record["metrics"], "sse": 1.0}} for e in entries]
+    write_pack(path, zip(records, entries, strict=True), len(entries))
+    flip(theirs / "tables/doe/table1.csv")
+    flip(theirs / "data/prepared/people/X.npy")
+    flip(theirs / "data/graphs/far/graph.npz")
+    flip(theirs / "data/raw/far/far/far.csv")
+    flip(theirs / "fits/far/random/k2.cells")
+    code, output = fairclust(project, "verify", "theirs", "--sample", "1000")
+    assert code == 2 and "Traceback" not in output
+    for words in (
+        "theirs/tables/doe/table1.csv is damaged or missing",
+        "'theirs/data/prepared/people/X.npy' is damaged",
+        "'theirs/data/graphs/far/graph.npz' holds no graph",
+        "'theirs/data/raw/far' does not hold the file that was downloaded",
+        "theirs/fits/far/random/k2.cells",
+        "theirs/scores/scores.parquet: the row of the cell",
+        f"theirs/fits/blobs/stripes/k3.cells, cell {records[0]['key']}: sse is",
+    ):
+        assert words in output, words
+    assert fairclust(project, "verify", "papers") == (2, "fairclust verify: papers is no folder of results\n")
+
+
+def test_status_never_ends_in_a_traceback(project):
+    for number, path in enumerate(sorted(project.results.glob("fits/*/*/*.cells"))):
+        [flip, Path.unlink, lambda path: path.write_bytes(bytes(99))][number % 3](path)
+    (project.results / "data/prepared/people/card.json").write_text("{")
+    flip(project.results / "data/graphs/far/graph.npz")
+    code, output = fairclust(project, "status")
+    assert code == 0 and "Traceback" not in output
+    assert "to go" in output
+
+
+# Thousands of single faults
+
+
+def damage(path, chance):
+    """One fault in one file; half of them leave the time stamp as it was."""
+    stat, whole = path.stat(), bytearray(path.read_bytes())
+    kind = chance.choice(["flip", "flip", "flip", "truncate", "zero", "delete"])
+    if kind == "delete" or not whole:
+        path.unlink()
+        return "delete"
+    if kind == "flip":
+        whole[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+    path.write_bytes(
+        {"flip": whole, "truncate": whole[: chance.randrange(len(whole))], "zero": bytes(len(whole))}[kind]
+    )
+    if chance.random() < 0.5:
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    return kind
+
+
+def forked(project):
+    """Snakemake in a child that need not import it; exit status and what it prints."""
+    out = project.folder / "out.txt"
+    pid = os.fork()
+    if pid == 0:
+        code = 70
+        try:
+            os.chdir(project.folder)
+            os.setpgid(0, 0)
+            with out.open("wb") as file:
+                os.dup2(file.fileno(), 1)
+                os.dup2(file.fileno(), 2)
+            sys.argv = project.command("--cores", "1", "--retries", "0")
+            from snakemake.cli import main
+
+            main(sys.argv[1:])
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else 1
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code or 0)
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status), out.read_text(errors="replace")
+
+
+def reads(results):
+    """Everything that jobs read of a finished run: a name, a function, and where the message may say the fault is."""
+    for path in results.glob("fits/*/*/*.cells"):
+        yield path, lambda path=path: [(e.record, labels_of(path, e.record["key"])) for e in read_pack(path)]
+    for folder in [*results.glob("data/prepared/*"), *results.glob("data/plane/*")]:
+        yield folder, lambda folder=folder: vars(load_prepared(folder))
+    for folder in results.glob("data/graphs/*"):
+        yield folder, lambda folder=folder: (load_graph(folder)[0].toarray(), load_graph(folder)[1])
+    spec = SourceSpec.model_validate(FAR)
+    for folder in results.glob("data/raw/*"):
+        yield folder, lambda at=folder: fetched_file(at, "far", spec, read_record(at)).read_bytes()
+
+
+def same(found, expected):
+    if isinstance(expected, np.ndarray):
+        return np.array_equal(found, expected)
+    if isinstance(expected, dict):
+        return found.keys() == expected.keys() and all(same(found[key], expected[key]) for key in expected)
+    if isinstance(expected, list | tuple):
+        return len(found) == len(expected) and all(map(same, found, expected))
+    return found == expected
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("part", range(100))
+def test_what_is_read_after_a_fault_is_what_was_written(tmp_path, whole, part):
+    chance = random.Random(1000 + part)
+    origin = whole.project.results
+    expected = {place.relative_to(origin): read() for place, read in reads(origin)}
+    files = [path for path in origin.rglob("*") if path.is_file() and "benchmarks" not in path.parts]
+    files = sorted(path.relative_to(origin) for path in files)
+    results = tmp_path / "results"
+    shutil.copytree(origin, results)
+    for _ in range(CASES // 100):
+        name = chance.choice(files)
+        case = f"{damage(results / name, chance)} {name}"
+        said = "\n".join(tidy(results))
+        for place, read in list(reads(results)):
+            if place not in ((results / name), *(results / name).parents):
+                continue
+            try:
+                assert same(read(), expected[place.relative_to(results)]), case
+            except (DamagedFile, DatasetError) as error:
+                said += str(error)
+                assert "Fix: " in said, case
+        left = content(results)
+        assert all(left[other] == whole.results[other] for other in left), case
+        # What is gone is made again; and if it was not deleted, something was said.
+        if set(left) != set(whole.results):
+            assert str(results) in said or name.suffix == ".sha256" or not (results / name).exists(), case
+        for path in [path for path in results.rglob("*") if path.is_file()]:
+            if path.relative_to(results) not in files and "benchmarks" not in path.parts:
+                path.unlink()
+        for path in files:
+            there = results / path
+            if (
+                path == name
+                or not there.exists()
+                or there.stat().st_mtime_ns != (origin / path).stat().st_mtime_ns
+            ):
+                shutil.copy2(origin / path, there)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("part", range(30))
+def test_no_single_fault_gives_other_results_in_silence(tmp_path, whole, part):
+    importlib.import_module("snakemake.cli")  # once, for all children
+
+    chance = random.Random(part)
+    files = [path for path in whole.project.results.rglob("*") if path.is_file()]
+    files += list((whole.project.folder / ".snakemake/metadata").rglob("*"))
+    files = sorted(path.relative_to(whole.project.folder) for path in files if path.is_file())
+    for _ in range(RUNS // 30):
+        project = copy_of(whole.project, tmp_path / "project")
+        name = chance.choice(files)
+        kind = damage(project.folder / name, chance)
+        if again := chance.random() < 0.3:  # so that fits are read again
+            shutil.rmtree(project.results / "scores", ignore_errors=True)
+        case = f"{kind} {name}, scores made again: {again}"
+        code, output = forked(project)
+        for _ in range(3):
+            if code == 0:
+                break
+            # The file, or the folder that it is part of, and what to do.
+            fix = re.search(
+                r"Fix: (delete the folder '([^']+)' and run again|run the same command again)", output
+            )
+            assert fix, f"{case}\n{output}"
+            assert any(str(place) in output for place in (name, name.parent)), f"{case}\n{output}"
+            if fix[2]:
+                shutil.rmtree(project.folder / fix[2])
+            code, output = forked(project)
+        assert code == 0, f"{case}\n{output}"
+        assert "Traceback" not in output, f"{case}\n{output}"
+        assert content(project.results) == whole.results, f"{case}\n{output}"
+        shutil.rmtree(project.folder)
