@@ -95,7 +95,7 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace) -> RawTable:
     frame, groups = frame[keep], groups[keep]
     crossed = cross(groups).to_numpy(dtype=str)
     if len(set(crossed)) < 2:
-        only = f"only the group {crossed[0]!r}" if len(crossed) else "no row"
+        only = f"only the group {str(crossed[0])!r}" if len(crossed) else "no row"
         raise CommandError(f"{args.table} has {only}. Fix: name another column by --sensitive")
     preparation = make_preparation(columns, scale=args.scale, missing=args.missing, **own)
     X = preparation.fit_transform(frame)
