@@ -6,9 +6,10 @@ Everything public is here, and is imported when it is first used, because compil
 import importlib
 from typing import Any
 
-from fairclust import methods
-
 __version__ = "0.2.0"
+
+# No import statement: packages below the methods may import this one for its version.
+methods = importlib.import_module(f"{__name__}.methods")
 
 _HOMES = {
     **dict.fromkeys(methods.__all__, "methods"),
