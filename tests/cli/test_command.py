@@ -129,8 +129,10 @@ def test_tables_of_other_programs(people, tmp_path, capsys, separator, options):
     other = tmp_path / "other.csv"
     frame.assign(name="Zoë").to_csv(other, index=False, sep=separator, decimal=decimal, encoding=encoding)
     wanted = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3)
-    assert run(capsys, "fit", other, "--sensitive", "sex", "--n-clusters", 3, *options) == wanted
-    assert wanted[0] == 0
+    found = run(capsys, "fit", other, "--sensitive", "sex", "--n-clusters", 3, *options)
+    assert found[0] == wanted[0] == 0
+    # The first line has the seconds.
+    assert found[1].splitlines()[1:] == wanted[1].splitlines()[1:]
 
 
 def test_columns_that_look_odd_are_named(people, tmp_path, capsys):
