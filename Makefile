@@ -8,7 +8,7 @@ SHELL := bash
 # Of what Snakemake says, a line for each job that is done, and all that is unusual.
 STEPS := grep --line-buffered -vE '^(Execute [0-9]+ jobs|Select jobs|Finished jobid|\[.*\]$$)'
 
-.PHONY: setup reproduce test test-slow test-slurm lint format schema clean
+.PHONY: setup reproduce test test-slow test-slurm test-wheel lint format schema clean
 
 setup: $(STAMP)
 
@@ -39,6 +39,14 @@ test-slow: $(STAMP)
 test-slurm: $(STAMP)
 	tests/cluster/install_slurm.sh
 	$(BIN)/python -m pytest -m slurm
+
+# The wheel in an environment with nothing but what it depends on.
+test-wheel: $(STAMP)
+	rm -rf build/wheel build/empty
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip install --quiet build/wheel/*.whl
+	cd build && empty/bin/python ../tests/package/use_wheel.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -103,7 +103,7 @@ def test_environments_and_packages_are_there(root):
         else:
             assert words == ["env", "create", "-f", "environment.yml"]
     extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    listed = {re.split(r"[<>=]", line)[0] for group in extras.values() for line in group}
+    listed = {re.split(r"[<>=\[]", line)[0] for group in extras.values() for line in group}
     for _, *words in of("pip"):
         assert words[0] == "install"
         assert set(words[1:]) <= listed
@@ -153,7 +153,8 @@ def folder(tmp_path_factory):
     (folder / "config/config.yaml").write_text(yaml.safe_dump(config))
     rng = np.random.default_rng(0)
     people = pd.DataFrame(rng.normal(size=(200, 2)), columns=["age", "income"])
-    people.assign(sex=rng.choice(["f", "m"], 200)).to_csv(folder / "people.csv", index=False)
+    people = people.assign(sex=rng.choice(["f", "m"], 200), ethnicity=rng.choice(["a", "b"], 200))
+    people.to_csv(folder / "people.csv", index=False)
     # The README's data set and method.
     dataset, method = map(yaml.safe_load, of_page("README.md", "yaml"))
     mine = laid_over(dataset, method)

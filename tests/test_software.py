@@ -1,11 +1,12 @@
 """The conda environment and the container have the versions of requirements.lock."""
 
 import re
-import tomllib
 
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from test_structure import dependencies
 
 
 def locked(root, python):
@@ -25,8 +26,7 @@ def test_the_conda_environment_pins_what_the_lock_pins(root):
     pins = dict(line.split("=") for line in listed)
     python = pins.pop("python")
     versions = locked(root, python)
-    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    named = {canonicalize_name(re.split(r"[<>=\[ ]", line)[0]) for line in project["dependencies"]}
+    named = {canonicalize_name(re.split(r"[<>=\[ ]", line)[0]) for line in dependencies(root)}
     # Conda has no post-releases of its own for most packages.
     wanted = {name: re.sub(r"\.post\d+$", "", versions[name]) for name in named}
     assert pins == wanted, "workflow/envs/fairclust.yml and requirements.lock differ"

@@ -1,5 +1,6 @@
 """The command line, as a user types it."""
 
+import re
 import subprocess
 import sys
 
@@ -34,11 +35,11 @@ def test_fit_writes_labels_and_prints_metrics(people, tmp_path, capsys):
     rows = len(pd.read_csv(people))
     np.testing.assert_array_equal(labels.row, np.arange(1, rows + 1))
     assert set(labels.cluster) == {0, 1, 2}
-    assert "left out: name" in text
+    assert "note: name: left out: constant" in text
     assert "features: age, income (standardised)\n" in text
     assert "Balance" in text
     # The last line of the table is the whole data.
-    assert f"{rows:,}" in next(line for line in text.splitlines() if line.strip().startswith("all"))
+    assert re.search(rf"^ +all +{rows:,} ", text, flags=re.MULTILINE)
 
 
 def test_fit_is_that_of_the_class(people, tmp_path, capsys):
@@ -65,8 +66,10 @@ def test_fit_is_that_of_the_class(people, tmp_path, capsys):
         ({"--set": "n_clusters=4"}, "--n-clusters 4"),
         ({"--n-clusters": "100000"}, "more than n_samples"),
         ({"--features": "age,incme"}, "incme"),
-        ({"--features": "age,name"}, "name"),
+        ({"--features": "name"}, "no column is left to cluster by (name: constant)"),
         ({"--features": "age,sex"}, "say by --features"),
+        ({"--exclude": "agge"}, "did you mean 'age'"),
+        ({"--id": "nme"}, "did you mean 'name'"),
         ({"--delimiter": ";"}, "--delimiter"),
         ({"--delimiter": "ab"}, "not one character"),
         ({"--encoding": "klingon"}, "unknown encoding"),
@@ -95,9 +98,8 @@ def test_fit_says_what_is_wrong(people, capsys, monkeypatch, change, message):
         # Read as one group, if what cannot be decoded became a question mark.
         (("sex,a\n" + "f,1\n" * 60_000 + "ä,2\nö,3\n").encode("latin-1"), "--encoding"),
         (b"sex,a\n", "no rows"),
-        (b"sex,a\nf,x\nm,y\n", "no column but 'sex' holds numbers"),
-        (b"sex,a\nf,1\nm,\nf,2\nm,3\n", "a"),
-        (b"sex,a\nf,1\n,2\nf,3\nm,4\n", "sex"),
+        (b"sex,a\nf,x\nm,y\n", "no column is left to cluster by (a: an identifier"),
+        (b"sex,a\nf,1\nf,2\n,3\n", "has only the group 'f'"),
     ],
 )
 def test_bad_files(tmp_path, capsys, content, message):
@@ -127,20 +129,22 @@ def test_tables_of_other_programs(people, tmp_path, capsys, separator, options):
     other = tmp_path / "other.csv"
     frame.assign(name="Zoë").to_csv(other, index=False, sep=separator, decimal=decimal, encoding=encoding)
     wanted = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3)
-    assert run(capsys, "fit", other, "--sensitive", "sex", "--n-clusters", 3, *options) == wanted
-    assert wanted[0] == 0
+    found = run(capsys, "fit", other, "--sensitive", "sex", "--n-clusters", 3, *options)
+    assert found[0] == wanted[0] == 0
+    # The first line has the seconds.
+    assert found[1].splitlines()[1:] == wanted[1].splitlines()[1:]
 
 
 def test_columns_that_look_odd_are_named(people, tmp_path, capsys):
     frame = pd.read_csv(people)
-    frame = frame.assign(number=range(len(frame)), paid=[f"{1000 + i:,}" for i in range(len(frame))])
+    frame = frame.assign(number=range(len(frame)), paid=[f"{1000 + i // 2:,}" for i in range(len(frame))])
     frame.to_csv(tmp_path / "odd.csv")
     status, text, _ = run(capsys, "fit", tmp_path / "odd.csv", "--sensitive", "sex", "--n-clusters", 3)
     assert status == 0
-    assert "1 column without a name, left out" in text
-    assert "number counts the rows" in text
-    assert "paid is not read as numbers" in text
-    assert "features: age, income, number (standardised)" in text
+    assert "Unnamed: 0: left out: it has no name" in text
+    assert "number: left out: it counts the rows" in text
+    assert "paid: '1,000' is read as 1000" in text
+    assert "features: age, income, paid (standardised)" in text
 
 
 def test_many_groups_are_printed_in_part(people, tmp_path, capsys):
@@ -212,4 +216,4 @@ def test_codes_of_many_groups_are_groups(tmp_path, capsys):
     path.write_text("town,x\n" + "".join(f"{i % 25},{i}\n" for i in range(500)))
     status, out, _ = run(capsys, "fit", path, "--sensitive", "town", "--method", "vfc", "--n-clusters", 2)
     assert status == 0
-    assert "25 different ones" in out
+    assert "25 groups" in out

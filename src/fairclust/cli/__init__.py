@@ -1,13 +1,32 @@
-"""The command `fairclust`: fit a CSV, list methods, write the skeleton of one, look after a run."""
+"""The command `fairclust`: cluster a table, predict, draw what fairness costs, and look after a run."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from fairclust import __version__
+from fairclust.cli import options
+
+# Modules and functions. Imported when called: a parser of options must not wait for compiled code.
+_COMMANDS = {
+    "fit": "fit:run",
+    "predict": "predict:run",
+    "front": "front:run",
+    "methods": "methods:run",
+    "advise": "advise:run",
+    "new-method": "scaffold:run",
+    "status": "status:run",
+    "prune": "status:prune",
+    "explain": "configuration:explain",
+    "publish": "publish:run",
+    "verify": "verify:run",
+}
+# Packages that come with an extra of their own.
+_EXTRAS = {"kmedoids": "fairlets", "matplotlib": "plot", "ot": "fairlets", "pynndescent": "graphs"}
 
 
 class CommandError(ValueError):
@@ -19,36 +38,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"fairclust {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    fit = commands.add_parser("fit", help="cluster the rows of a CSV, print metrics, write labels")
-    fit.add_argument("csv", type=Path, help="a table with a header line")
-    fit.add_argument("--sensitive", required=True, metavar="COLUMN", help="the column of the groups")
-    fit.add_argument("--method", default="price", help="see `fairclust methods` (default: %(default)s)")
-    fit.add_argument("--n-clusters", type=int, required=True, metavar="K")
-    fit.add_argument(
-        "--features",
-        metavar="A,B,...",
-        help="columns to cluster by (default: all that hold numbers, without the sensitive one)",
-    )
-    fit.add_argument(
-        "--scale",
-        choices=("standardize", "l2", "none"),
-        default="standardize",
-        help="l2: standardised, then rows of unit length, as in most papers (default: %(default)s)",
-    )
-    fit.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a parameter of the method, such as lam=100 or tolerance=0.1; may be repeated",
-    )
-    fit.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
-    fit.add_argument("--delimiter", help="between cells (default: as the first line suggests)")
-    fit.add_argument("--decimal", default=".", help="decimal point (default: %(default)s)")
-    fit.add_argument("--encoding", default="utf-8", help="such as latin-1 (default: %(default)s)")
-    fit.add_argument("--out", type=Path, metavar="FILE", help="write row and cluster here, as CSV")
-
-    commands.add_parser("methods", help="list the methods")
+    options.add_fit(commands)
+    options.add_predict(commands)
+    options.add_front(commands)
+    options.add_methods(commands)
+    options.add_advise(commands)
 
     new = commands.add_parser("new-method", help="write the skeleton of a method, and its test")
     new.add_argument("name", help="in snake_case, such as my_method")
@@ -83,24 +77,19 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    from fairclust.cli import configuration, fit, publish, scaffold, status, verify
     from fairclust.pipeline.cell_store import DamagedFile
 
     args = _parser().parse_args(arguments)
-    commands = {
-        "fit": fit.run,
-        "methods": lambda _: fit.list_methods(),
-        "new-method": scaffold.run,
-        "status": status.run,
-        "prune": status.prune,
-        "explain": configuration.explain,
-        "publish": publish.run,
-        "verify": verify.run,
-    }
+    module, _, function = _COMMANDS[args.command].partition(":")
     try:
-        lines = commands[args.command](args)
+        lines = getattr(import_module(f"fairclust.cli.{module}"), function)(args)
     except (CommandError, OSError, DamagedFile) as error:
         print(f"fairclust {args.command}: {error}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get(str(error.name), "pipeline")
+        message = f"this needs the package {error.name}: pip install 'fairclust[{extra}]'"
+        print(f"fairclust {args.command}: {message}", file=sys.stderr)
         return 2
     print("\n".join(lines))
     return 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["cluster_sizes", "contingency", "soft_contingency"]
+__all__ = ["cluster_sizes", "contingency", "group_codes", "soft_contingency"]
 
 
 def contingency(
@@ -47,6 +47,38 @@ def contingency(
     # K and J are small, so one code per cell fits a narrow type's range only after widening.
     cell = group.astype(np.int64) * K + cluster
     return np.bincount(cell, minlength=J * K).astype(np.int64).reshape(J, K)
+
+
+def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
+    """Number the groups of points, those of several columns by their combinations.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+        Strings, numbers or categories, also as a data frame.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_samples,)
+        Codes 0 .. n_groups - 1 in the order of the sorted values; every one of them occurs.
+
+    Raises
+    ------
+    ValueError
+        There are missing values.
+    """
+    # Imported here: whoever has codes already does not wait for pandas.
+    import pandas as pd
+
+    columns = np.asarray(sensitive_features)
+    columns = columns[:, None] if columns.ndim == 1 else columns
+    crossed = np.zeros(len(columns), dtype=np.int64)
+    for column in columns.T:
+        codes, values = pd.factorize(column, sort=True)
+        if (codes < 0).any():
+            raise ValueError(f"sensitive_features has {(codes < 0).sum()} missing values")
+        crossed = np.unique(crossed * len(values) + codes, return_inverse=True)[1]
+    return crossed
 
 
 def soft_contingency(

@@ -1,6 +1,7 @@
 """Group fairness of a clustering, from the group-by-cluster table alone.
 
-Every function takes the table n_jk of `fairclust.metrics.counts`, shape (n_groups, n_clusters).
+Every function takes labels and `sensitive_features`, or the table n_jk of `fairclust.metrics.counts`, shape
+(n_groups, n_clusters). From labels, the clusters are 0 to the largest label: one without a point is empty.
 Notation: n_k the size of cluster k, N_j that of group j, N their sum, P_kj = n_jk / n_k the share of group j
 in cluster k, mu_j = N_j / N its share in the data.
 
@@ -20,6 +21,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairclust.metrics.counts import contingency, group_codes
+
 __all__ = [
     "additive_gap",
     "average_balance",
@@ -34,13 +37,15 @@ __all__ = [
 ]
 
 
-def balance(table: ArrayLike) -> float:
+def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Least ratio of two groups' counts in any cluster: min_k min_{j != j'} n_jk / n_j'k.
 
     Parameters
     ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk.
+    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+        The group of each point; of several columns the groups are the combinations.
 
     Returns
     -------
@@ -50,23 +55,25 @@ def balance(table: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the table is no table of counts, or holds no point.
+        If the table is no table of counts, or there is no point.
 
     References
     ----------
     Chierichetti et al., "Fair clustering through fairlets", 2017; Ziko et al., "Variational fair clustering",
     2021, eq. (1) and its minimum over the clusters.
     """
-    return float(_cluster_balances(_table(table)).min())
+    return float(_cluster_balances(_table(labels, sensitive_features)).min())
 
 
-def average_balance(table: ArrayLike) -> float:
+def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Mean over the clusters of the least ratio of two groups' counts: mean_k min_j n_jk / max_j n_jk.
 
     Parameters
     ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk.
+    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+        The group of each point; of several columns the groups are the combinations.
 
     Returns
     -------
@@ -76,23 +83,25 @@ def average_balance(table: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the table is no table of counts, or holds no point.
+        If the table is no table of counts, or there is no point.
 
     References
     ----------
     Wang et al., "Scalable spectral clustering with group fairness constraints" (s-FairSC), 2023: the average
     balance of its experiments.
     """
-    return float(_cluster_balances(_table(table)).mean())
+    return float(_cluster_balances(_table(labels, sensitive_features)).mean())
 
 
-def data_balance(table: ArrayLike) -> float:
+def data_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Balance of the data themselves, min_j N_j / max_j N_j: the largest balance that a clustering can have.
 
     Parameters
     ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk.
+    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+        The group of each point; of several columns the groups are the combinations.
 
     Returns
     -------
@@ -102,19 +111,23 @@ def data_balance(table: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the table is no table of counts, or holds no point.
+        If the table is no table of counts, or there is no point.
     """
-    group_sizes = _table(table).sum(axis=1)
+    group_sizes = _table(labels, sensitive_features).sum(axis=1)
     return float(group_sizes.min() / group_sizes.max())
 
 
-def fairness_error(table: ArrayLike, target: ArrayLike | None = None) -> float:
+def fairness_error(
+    labels: ArrayLike, target: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
+) -> float:
     """Summed Kullback-Leibler divergence of the shares from the target: sum_k KL(U || P_k), natural log.
 
     Parameters
     ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk.
+    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+        The group of each point; of several columns the groups are the combinations.
     target : array-like of shape (n_groups,), optional
         Proportions U wanted in every cluster, non-negative, summing to one. Default: the groups' shares mu_j
         in the data.
@@ -139,13 +152,13 @@ def fairness_error(table: ArrayLike, target: ArrayLike | None = None) -> float:
     Ziko et al., "Variational fair clustering", 2021, eq. (2) and (3).
     """
     if target is None:
-        counts = _table(table)
+        counts = _table(labels, sensitive_features)
         group_sizes = counts.sum(axis=1)
         total = group_sizes.sum()
         wanted = group_sizes / total
     else:
         # A wanted group without any point must not be left out: it makes every cluster infinitely unfair.
-        counts = _table(table, keep_absent=True)
+        counts = _table(labels, sensitive_features, keep_absent=True)
         wanted = np.asarray(target, dtype=np.float64)
         if wanted.shape != (counts.shape[0],):
             raise ValueError(f"target must have shape ({counts.shape[0]},), not {wanted.shape}")
@@ -166,7 +179,7 @@ def fairness_error(table: ArrayLike, target: ArrayLike | None = None) -> float:
     return max(0.0, float(error))
 
 
-def delta(table: ArrayLike) -> float:
+def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """How differently the groups spread over clusters: max_k mean_{j < j'} abs(n_jk / N_j - n_j'k / N_j').
 
     For two groups max_k abs(n_1k / N_1 - n_2k / N_2), eq. (4) (and eq. (6), for a table of summed
@@ -175,8 +188,11 @@ def delta(table: ArrayLike) -> float:
 
     Parameters
     ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk, or sums of responsibilities.
+    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk, or of sums
+        of responsibilities.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+        The group of each point; of several columns the groups are the combinations.
 
     Returns
     -------
@@ -186,7 +202,7 @@ def delta(table: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the table is no table of counts, or holds no point.
+        If the table is no table of counts, or there is no point.
 
     Notes
     -----
@@ -198,16 +214,19 @@ def delta(table: ArrayLike) -> float:
     ----------
     Park et al., "Fair model-based clustering", eq. (4), (6), (14), (15).
     """
-    return float(_pair_means(_spread(_table(table))).max())
+    return float(_pair_means(_spread(_table(labels, sensitive_features))).max())
 
 
-def delta_max_pair(table: ArrayLike) -> float:
+def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Gap with the maximum over pairs of groups: max_k max_{j, j'} abs(n_jk / N_j - n_j'k / N_j').
 
     Parameters
     ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk, or sums of responsibilities.
+    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk, or of sums
+        of responsibilities.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+        The group of each point; of several columns the groups are the combinations.
 
     Returns
     -------
@@ -217,24 +236,27 @@ def delta_max_pair(table: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the table is no table of counts, or holds no point.
+        If the table is no table of counts, or there is no point.
 
     References
     ----------
     What the program published with "Fair model-based clustering" does for more than two groups, instead of
     the paper's eq. (14).
     """
-    spread = _spread(_table(table))
+    spread = _spread(_table(labels, sensitive_features))
     return float((spread.max(axis=0) - spread.min(axis=0)).max())
 
 
-def additive_gap(table: ArrayLike) -> float:
+def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Gap summed over the clusters: sum_k abs(n_1k / N_1 - n_2k / N_2).
 
     Parameters
     ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk, or sums of responsibilities.
+    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk, or of sums
+        of responsibilities.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+        The group of each point; of several columns the groups are the combinations.
 
     Returns
     -------
@@ -245,7 +267,7 @@ def additive_gap(table: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the table is no table of counts, or holds no point.
+        If the table is no table of counts, or there is no point.
 
     Notes
     -----
@@ -256,16 +278,18 @@ def additive_gap(table: ArrayLike) -> float:
     Kim et al., "Fair clustering via alignment", 2025, quoted as eq. (5) of "Fair model-based clustering".
     """
     # Rounded shares can add up to a little more than the whole.
-    return min(2.0, float(_pair_means(_spread(_table(table))).sum()))
+    return min(2.0, float(_pair_means(_spread(_table(labels, sensitive_features))).sum()))
 
 
-def share_deviation(table: ArrayLike) -> float:
+def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Largest deviation of a group's share in a cluster from its share in the data: max_kj abs(P_kj - mu_j).
 
     Parameters
     ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk.
+    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+        The group of each point; of several columns the groups are the combinations.
 
     Returns
     -------
@@ -275,13 +299,13 @@ def share_deviation(table: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the table is no table of counts, or holds no point.
+        If the table is no table of counts, or there is no point.
 
     Notes
     -----
     Ours: an absolute counterpart of `fairness_ratio`, in percentage points.
     """
-    counts = _table(table)
+    counts = _table(labels, sensitive_features)
     counts = counts[:, counts.sum(axis=0) > 0]
     sizes = counts.sum(axis=0)
     group_sizes = counts.sum(axis=1, keepdims=True)
@@ -289,13 +313,15 @@ def share_deviation(table: ArrayLike) -> float:
     return float(np.abs((counts * total - group_sizes * sizes) / (total * sizes)).max())
 
 
-def fairness_ratio(table: ArrayLike) -> float:
+def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Fairness ratio FR: min_k min_j min(P_kj / mu_j, mu_j / P_kj).
 
     Parameters
     ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk.
+    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+        The group of each point; of several columns the groups are the combinations.
 
     Returns
     -------
@@ -305,14 +331,14 @@ def fairness_ratio(table: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the table is no table of counts, or holds no point.
+        If the table is no table of counts, or there is no point.
 
     References
     ----------
     Pan et al., "Balanced fair k-means clustering", 2023, FR of Table III; the balance of Bera et al., "Fair
     algorithms for clustering", 2019.
     """
-    counts = _table(table)
+    counts = _table(labels, sensitive_features)
     sizes = counts.sum(axis=0)
     if (counts == 0).any():
         return 0.0
@@ -321,7 +347,7 @@ def fairness_ratio(table: ArrayLike) -> float:
     return float((np.minimum(observed, expected) / np.maximum(observed, expected)).min())
 
 
-def awd(table: ArrayLike) -> float:
+def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Average Wasserstein distance: (1/N) sum_k n_k W1(P_k, mu).
 
     W1 is taken between the two sets of share values {P_kj}_j and {mu_j}_j, each share an atom of mass 1/J:
@@ -329,8 +355,10 @@ def awd(table: ArrayLike) -> float:
 
     Parameters
     ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk.
+    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+        The group of each point; of several columns the groups are the combinations.
 
     Returns
     -------
@@ -340,7 +368,7 @@ def awd(table: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the table is no table of counts, or holds no point.
+        If the table is no table of counts, or there is no point.
 
     Notes
     -----
@@ -351,7 +379,7 @@ def awd(table: ArrayLike) -> float:
     ----------
     Pan et al., "Balanced fair k-means clustering", 2023, AWD of Table III.
     """
-    counts = _table(table)
+    counts = _table(labels, sensitive_features)
     counts = counts[:, counts.sum(axis=0) > 0]
     sizes = counts.sum(axis=0)
     group_sizes = counts.sum(axis=1)
@@ -361,11 +389,19 @@ def awd(table: ArrayLike) -> float:
     return min(0.5, float(sizes @ distances / sizes.sum()))
 
 
-def _table(table: ArrayLike, keep_absent: bool = False) -> NDArray[np.float64]:
-    """Check the table; return it as float64, without the rows of groups that have no point."""
-    counts = np.asarray(table, dtype=np.float64)
-    if counts.ndim != 2:
-        raise ValueError(f"the table must have two dimensions (groups, clusters), not {counts.ndim}")
+def _table(
+    labels: ArrayLike, sensitive_features: ArrayLike | None, keep_absent: bool = False
+) -> NDArray[np.float64]:
+    """The table as float64, counted if there are groups, without the rows of groups that have no point."""
+    if sensitive_features is None:
+        counts = np.asarray(labels, dtype=np.float64)
+        if counts.ndim != 2:
+            raise ValueError(
+                f"the table must have two dimensions (groups, clusters), not {counts.ndim}; with labels, pass "
+                "sensitive_features"
+            )
+    else:
+        counts = contingency(labels, group_codes(sensitive_features)).astype(np.float64)
     if not (np.isfinite(counts).all() and (counts >= 0).all()):
         raise ValueError("the table must hold finite, non-negative counts")
     present = counts.sum(axis=1) > 0

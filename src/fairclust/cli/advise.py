@@ -1,0 +1,130 @@
+"""`fairclust advise`: which method for which need."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+
+from fairclust.cli import CommandError
+
+
+@dataclass(frozen=True)
+class Need:
+    """A need, the question that finds it, the method that meets it and the options to begin with."""
+
+    question: str
+    method: str
+    options: str
+    why: str
+
+
+NEEDS = {
+    "share": Need(
+        "every cluster must have nearly the group shares of all rows",
+        "price",
+        "--set tolerance=0.1",
+        "keeps every share within a tenth of that in all rows, and certifies the cost",
+    ),
+    "balance": Need(
+        "the smallest group must be at least some fraction of the largest, in every cluster",
+        "price",
+        "--set min_balance=0.4",
+        "keeps this balance exactly; two groups on small data can also take `fairlets`",
+    ),
+    "budget": Need(
+        "the cost may rise by some per cent and no more",
+        "price",
+        "",
+        "`fairclust front` with the same options shows the cost of each bound: take the fairest within the budget",
+    ),
+    "cost": Need(
+        "no group should pay more than the others, in distance to its centres",
+        "kmeans",
+        "",
+        "no method here promises it: `fairclust fit` prints under 'who pays' what each group pays, so compare methods",
+    ),
+    "columns": Need(
+        "several sensitive columns at once",
+        "price",
+        "--sensitive gender ethnicity --set tolerance=0.2",
+        "the groups are the combinations of the columns, and the bound holds for each of them",
+    ),
+    "new": Need(
+        "new rows must get a cluster later, with or without their group",
+        "price",
+        "--save model.fairclust",
+        "`fairclust predict` needs the group of the new rows; without it, `kmeans` predicts and promises nothing",
+    ),
+    "graph": Need(
+        "the data are a graph",
+        "sfairsc",
+        "",
+        "from Python: FairSpectralClustering().fit(adjacency, sensitive_features=...)",
+    ),
+    "categories": Need(
+        "most columns are categories",
+        "fmc",
+        "",
+        "from Python: FairMixture(categorical_features=[...]) on integer codes models categories as such; the "
+        "command gives each category a column of zeros and ones, for which `price` serves, too",
+    ),
+    "weight": Need(
+        "nothing must be promised, but the paper's method is wanted for a comparison",
+        "vfc",
+        "--set lam=1000",
+        "a weight trades cost for fairness; a fifth of the number of rows is a good first one",
+    ),
+}
+
+
+def run(args: argparse.Namespace) -> list[str]:
+    """Advise on the needs that are named; ask for them in a terminal, and list all of them elsewhere.
+
+    Parameters
+    ----------
+    args : Namespace
+        need, a list of keys of `NEEDS`.
+
+    Raises
+    ------
+    CommandError
+        There is no such need.
+    """
+    unknown = [need for need in args.need if need not in NEEDS]
+    if unknown:
+        raise CommandError(f"there is no need {unknown[0]!r}; there are {', '.join(NEEDS)}")
+    if not args.need and not sys.stdin.isatty():
+        return [f"{name:10}  {need.question}: {need.method}" for name, need in NEEDS.items()]
+    lines = []
+    for name in args.need or _ask():
+        need = NEEDS[name]
+        options = f" {need.options}" if need.options else ""
+        sensitive = "" if "--sensitive" in options else " --sensitive COLUMN"
+        lines += [
+            f"{name}: {need.question}",
+            f"  method {need.method}: {need.why}",
+            f"  fairclust fit TABLE{sensitive} --n-clusters K --method {need.method}{options}",
+        ]
+    return lines
+
+
+_QUESTIONS = (
+    ("What must hold?", ("share", "balance", "budget", "cost", "weight")),
+    ("What are the data?", ("", "columns", "graph", "categories")),
+    ("What comes later?", ("", "new")),
+)
+
+
+def _ask() -> list[str]:
+    """Three questions, each answered by a number."""
+    chosen = []
+    for question, needs in _QUESTIONS:
+        print(question)
+        for number, need in enumerate(needs, 1):
+            print(f"  {number}. {NEEDS[need].question if need else 'nothing of what follows'}")
+        answer = input("number [1]: ").strip() or "1"
+        if not answer.isdigit() or not 1 <= int(answer) <= len(needs):
+            raise CommandError(f"{answer!r} is not a number from 1 to {len(needs)}")
+        chosen.append(needs[int(answer) - 1])
+    return [need for need in chosen if need]

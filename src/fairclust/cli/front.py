@@ -1,0 +1,169 @@
+"""`fairclust front`: what fairness costs, over settings of several methods or over the number of clusters."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import silhouette_score
+
+from fairclust import methods
+from fairclust.cli import CommandError, raw_table
+from fairclust.cli.fit import fit, parameters
+from fairclust.cli.methods import find_method
+from fairclust.cli.progress import progress
+from fairclust.cli.raw_table import RawTable
+from fairclust.cli.results import aligned
+from fairclust.metrics import score_labels
+from fairclust.metrics.table import METRICS
+
+_MEASURED = ("sse", "balance", "delta", "fairness_error", "share_deviation")
+_SHOWN = ("sse", "balance", "delta")
+# The silhouette of this many rows is that of all to two digits, and takes a second instead of minutes.
+_SILHOUETTE_ROWS = 5000
+# Weights of methods that have no bound, as multiples of the number of rows times their mean squared length.
+_WEIGHTS = {"lam": (0.02, 0.1, 0.2, 0.5, 2.0), "rho": (1, 5, 20, 100)}
+_TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
+
+
+def run(args: argparse.Namespace) -> list[str]:
+    """Fit every setting, print a table of it, and write it as CSV, page and picture.
+
+    Parameters
+    ----------
+    args : Namespace
+        See `fairclust.cli.options`.
+
+    Raises
+    ------
+    CommandError
+        The file, a column or a method is not what it should be.
+    """
+    if not args.out.absolute().parent.is_dir():
+        raise CommandError(f"--out: there is no folder {args.out.parent}")
+    numbers = _numbers(args.n_clusters)
+    over_k = len(numbers) > 1
+    classes = [
+        find_method(name) for name in args.methods or (("price",) if over_k else ("price", "vfc", "bfkm"))
+    ]
+    raw = raw_table.read(args)
+    rows, notes = [], list(raw.notes)
+    settings = list(_settings(classes, numbers, raw, args.seed, one=over_k))
+    with progress("fitting settings", total=len(settings)) as done:
+        for cls, setting, params in settings:
+            try:
+                model, seconds, warned = fit(cls, params, raw)
+                point = {"method": cls.__name__, "setting": setting, **_measure(raw, model)}
+                rows.append(point | {"seconds": round(seconds, 2)})
+            except CommandError as error:
+                warned = [str(error)]
+            notes += [f"{cls.__name__} {setting}: {text}" for text in warned]
+            done()
+    if not rows:
+        raise CommandError(f"no setting could be fitted: {notes[-1]}")
+    points = pd.DataFrame(rows)
+    return [
+        *(f"note: {note}" for note in notes),
+        *_table(points, over_k),
+        "",
+        *_write(points, args.out, Path(args.table).name, over_k),
+    ]
+
+
+def _numbers(text: str) -> list[int]:
+    """3 is [3], and 2:5 is [2, 3, 4, 5]."""
+    first, colon, last = text.partition(":")
+    try:
+        numbers = list(range(int(first), int(last) + 1)) if colon else [int(first)]
+    except ValueError:
+        numbers = []
+    if not numbers or numbers[0] < 1:
+        raise CommandError(f"--n-clusters: {text!r} is neither a number nor a range such as 2:10")
+    return numbers
+
+
+def _settings(
+    classes: list[type], numbers: list[int], raw: RawTable, seed: int, *, one: bool
+) -> Iterator[tuple[type, str, dict[str, Any]]]:
+    """K-means, and each method with its defaults (`one`) or over a grid of the parameter that trades fairness."""
+    for n_clusters in numbers:
+        starts = {"n_init": 10}
+        yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, []) | starts
+        for cls in classes:
+            params = parameters(cls, n_clusters, seed, [])
+            name, grid = (None, ()) if one else _grid(cls, raw)
+            if name is None and cls is not methods.KMeans:
+                yield cls, "", params
+            for value in grid:
+                yield cls, f"{name}={value:g}", params | {name: value}
+
+
+def _grid(cls: type, raw: RawTable) -> tuple[str | None, tuple[float, ...]]:
+    known = cls._parameter_constraints  # type: ignore[attr-defined]
+    if "tolerance" in known:
+        return "tolerance", _TOLERANCES
+    scale = float(np.square(raw.X).sum())
+    for name in ("rho", "lam"):
+        if name in known:
+            return name, tuple(float(f"{weight * scale:.2g}") for weight in _WEIGHTS[name])
+    return None, ()
+
+
+def _measure(raw: RawTable, model: Any) -> dict[str, float]:
+    names, codes = np.unique(raw.crossed, return_inverse=True)
+    labels, n_clusters = model.labels_, model.n_clusters
+    scores = score_labels(raw.X, labels, codes, n_clusters=n_clusters, n_groups=len(names), metrics=_MEASURED)
+    several = 1 < len(np.unique(labels)) < len(labels)
+    size = min(_SILHOUETTE_ROWS, len(labels))
+    silhouette = silhouette_score(raw.X, labels, sample_size=size, random_state=0) if several else np.nan
+    return {"n_clusters": n_clusters, **scores, "silhouette": float(silhouette)}
+
+
+def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
+    rows = [
+        ["method", "K" if over_k else "setting", *(METRICS[m].label for m in _SHOWN), "silhouette", "seconds"]
+    ]
+    for of in points.to_dict("records"):
+        shown = [f"{of[name]:,.{METRICS[name].decimals}f}" for name in _SHOWN]
+        which = str(of["n_clusters"] if over_k else of["setting"])
+        rows.append([of["method"], which, *shown, f"{of['silhouette']:.3f}", f"{of['seconds']:.1f}"])
+    return aligned(rows, left=(0, 1))
+
+
+def _write(points: pd.DataFrame, stem: Path, title: str, over_k: bool) -> list[str]:
+    """Write the CSV, the page, and the picture if matplotlib is there; say what was written."""
+    points.to_csv(f"{stem}.csv", index=False)
+    labels = {name: f"{METRICS[name].label} ({METRICS[name].direction} is better)" for name in _MEASURED}
+    data = {
+        "title": title,
+        "points": json.loads(points.to_json(orient="records")),
+        "axes": {**labels, "silhouette": "Silhouette (higher is better)", "n_clusters": "Number of clusters"},
+        "x": "n_clusters" if over_k else "sse",
+    }
+    page = files("fairclust.cli").joinpath("front.html").read_text(encoding="utf-8")
+    # A column's name could close the script.
+    text = json.dumps(data).replace("</", "<\\/")
+    Path(f"{stem}.html").write_text(page.replace("/* data */ null", text), encoding="utf-8")
+    if importlib.util.find_spec("matplotlib") is None:
+        return [f"written: {stem}.csv, {stem}.html (pip install 'fairclust[plot]' for a PNG)"]
+    _draw(points, over_k).savefig(f"{stem}.png", dpi=150)
+    return [f"written: {stem}.csv, {stem}.html, {stem}.png"]
+
+
+def _draw(points: pd.DataFrame, over_k: bool) -> Any:
+    from matplotlib.figure import Figure
+
+    from fairclust.plot import FrontDisplay
+
+    panels = ("sse", "balance", "silhouette") if over_k else ("balance", "delta")
+    figure = Figure(figsize=(4.5 * len(panels), 3.8), layout="constrained")
+    for ax, name in zip(figure.subplots(1, len(panels)), panels, strict=True):
+        FrontDisplay(points).plot("n_clusters" if over_k else "sse", name, ax=ax)
+    return figure

@@ -1,0 +1,114 @@
+"""`fairclust methods`: the methods, or the parameters of one of them."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import inspect
+import re
+import textwrap
+
+from fairclust import methods
+from fairclust.cli import CommandError
+
+# What people, and the pipeline's configuration, call the methods.
+SHORT_NAMES = {
+    "price": "PriceFairKMeans",
+    "vfc": "VariationalFairKMeans",
+    "vfc_kmedians": "VariationalFairKMedians",
+    "vfc_ncut": "VariationalFairNCut",
+    "bfkm": "BalancedFairKMeans",
+    "fmc": "FairMixture",
+    "fca": "FairAlignmentKMeans",
+    "backurs": "FairletTreeClustering",
+    "fairlets": "FairletClustering",
+    "sfairsc": "FairSpectralClustering",
+}
+
+
+def run(args: argparse.Namespace) -> list[str]:
+    """List the methods, or the parameters of one.
+
+    Parameters
+    ----------
+    args : Namespace
+        method, a name or None.
+    """
+    return describe_parameters(find_method(args.method)) if args.method else list_methods()
+
+
+def list_methods() -> list[str]:
+    """One line per method: its name here, its class, its first sentence."""
+    also = {name: short for short, name in SHORT_NAMES.items()}
+    rows = []
+    for name, home in sorted(methods._HOMES.items(), key=lambda item: item[1]):
+        called = f"{home} ({also[name]})" if name in also else home
+        first = (inspect.getdoc(getattr(methods, name)) or "").partition("\n")[0]
+        rows.append((called, name, first))
+    widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
+    return [
+        *(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows),
+        "",
+        "`fairclust methods NAME` shows the parameters of one, and `fairclust advise` which one to take.",
+    ]
+
+
+def find_method(name: str) -> type:
+    """The class that a short name, a module or a class is called by.
+
+    Raises
+    ------
+    CommandError
+        There is no such method; the message names a similar one.
+    """
+    homes = {home: cls for cls, home in methods._HOMES.items()}
+    found = SHORT_NAMES.get(name) or homes.get(name) or (name if name in homes.values() else None)
+    if found is None:
+        known = [*SHORT_NAMES, *homes, *homes.values()]
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else "`fairclust methods` lists them"
+        raise CommandError(f"--method: there is no method {name!r}; {hint}")
+    return getattr(methods, found)
+
+
+def describe_parameters(cls: type) -> list[str]:
+    """Name, type and default of every parameter, and a sentence on it, from the docstring and the signature."""
+    doc = inspect.getdoc(cls) or ""
+    documented = _documented(doc)
+    lines = [f"{cls.__name__}: {doc.partition(chr(10))[0]}", ""]
+    for name, parameter in inspect.signature(cls).parameters.items():
+        kind, text = documented.get(name, ("", ""))
+        kind = re.sub(r",?\s*(default=.*|optional)$", "", kind)
+        default = f" = {parameter.default!r}"
+        lines.append(f"  {name}{default}" + (f"  ({kind})" if kind else ""))
+        lines += textwrap.wrap(text, 100, initial_indent="      ", subsequent_indent="      ")
+    predicts = (
+        "fairclust fit --save, then fairclust predict" if hasattr(cls, "predict") else "not with this method"
+    )
+    return [
+        *lines,
+        "",
+        f"new rows: {predicts}",
+        f"use: fairclust fit TABLE ... --method {_shortest(cls)} --set NAME=VALUE",
+    ]
+
+
+def _shortest(cls: type) -> str:
+    short = {name: short for short, name in SHORT_NAMES.items()}
+    return short.get(cls.__name__, methods._HOMES[cls.__name__])
+
+
+def _documented(doc: str) -> dict[str, tuple[str, str]]:
+    """Parameter to its type and its first sentence, from a numpydoc docstring."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", doc, flags=re.DOTALL | re.MULTILINE)
+    found = {}
+    for names, kind, text in re.findall(
+        r"^(\w[\w, ]*?) : (.*)\n((?:[ ]+.*\n|\n)*)",
+        (section[1] if section else "") + "\n",
+        flags=re.MULTILINE,
+    ):
+        words = " ".join(text.split())
+        first = re.match(r".*?[.:](?= [A-Z]|$)", words)
+        for name in names.split(", "):
+            found[name] = (kind, first[0] if first else words)
+    return found

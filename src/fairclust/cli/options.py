@@ -1,0 +1,123 @@
+"""The options of the commands that take a table; apart, so that parsing them imports nothing slow."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_fit(commands: argparse._SubParsersAction) -> None:
+    """`fairclust fit`."""
+    parser = commands.add_parser("fit", help="cluster the rows of a table, print metrics, write labels")
+    _add_raw_table(parser)
+    parser.add_argument("--method", default="price", help="see `fairclust methods` (default: %(default)s)")
+    parser.add_argument("--n-clusters", type=int, required=True, metavar="K")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a parameter of the method, such as lam=100 or tolerance=0.1; may be repeated",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write row and cluster here, as CSV")
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE", help="write the model here, for `fairclust predict`"
+    )
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+
+
+def add_predict(commands: argparse._SubParsersAction) -> None:
+    """`fairclust predict`."""
+    parser = commands.add_parser("predict", help="the clusters of new rows, by a model that fit --save wrote")
+    parser.add_argument(
+        "model", type=Path, help="written by `fairclust fit --save`, by someone whom you trust"
+    )
+    _add_file(parser)
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write here instead of to standard output")
+
+
+def add_front(commands: argparse._SubParsersAction) -> None:
+    """`fairclust front`."""
+    parser = commands.add_parser(
+        "front", help="what fairness costs, over settings of several methods or over K"
+    )
+    _add_raw_table(parser)
+    parser.add_argument(
+        "--n-clusters",
+        required=True,
+        metavar="K",
+        help="a number of clusters, or a range of them such as 2:10",
+    )
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        metavar="METHOD",
+        help="default: price, vfc and bfkm; price alone for a range of K",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("front"),
+        metavar="STEM",
+        help="write STEM.csv and STEM.html, and with matplotlib STEM.png (default: %(default)s)",
+    )
+
+
+def add_methods(commands: argparse._SubParsersAction) -> None:
+    """`fairclust methods`."""
+    parser = commands.add_parser("methods", help="list the methods, or the parameters of one")
+    parser.add_argument("method", nargs="?", help="show the parameters of this one")
+
+
+def add_advise(commands: argparse._SubParsersAction) -> None:
+    """`fairclust advise`."""
+    parser = commands.add_parser("advise", help="which method for which need")
+    parser.add_argument("need", nargs="*", help="one or several of the needs that it lists")
+
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "table", help="CSV, also compressed (.gz), Parquet, Feather or Excel; - is standard input"
+    )
+    parser.add_argument("--delimiter", help="between cells (default: as the first line suggests)")
+    parser.add_argument("--decimal", default=".", help="decimal point (default: %(default)s)")
+    parser.add_argument("--encoding", default="utf-8", help="such as latin-1 (default: %(default)s)")
+
+
+def _add_raw_table(parser: argparse.ArgumentParser) -> None:
+    _add_file(parser)
+    parser.add_argument(
+        "--sensitive",
+        required=True,
+        nargs="+",
+        action="extend",
+        metavar="COLUMN",
+        help="the column of the groups; of several columns the groups are the combinations",
+    )
+    for option, what in (
+        ("--features", "columns to cluster by (default: all that hold numbers or categories)"),
+        ("--exclude", "columns to leave out"),
+        ("--id", "columns that name the rows: not clustered by, but written beside the labels"),
+        ("--categories", "columns of numbers that are codes of categories"),
+    ):
+        parser.add_argument(option, nargs="+", action="extend", default=[], metavar="COLUMN", help=what)
+    parser.add_argument(
+        "--missing",
+        choices=("impute", "drop", "group"),
+        default="impute",
+        help="impute: the median, or the most frequent category; drop: leave these rows out; group: a missing "
+        "value is a category, and a group, of its own (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--thousands",
+        metavar="SIGN",
+        help="between thousands (default: a comma, or a point with --decimal ,)",
+    )
+    parser.add_argument(
+        "--scale",
+        choices=("standardize", "l2", "none"),
+        default="standardize",
+        help="l2: standardised, then rows of unit length, as in most papers (default: %(default)s)",
+    )

@@ -1,0 +1,46 @@
+"""`fairclust predict`: the clusters of new rows, by a model that `fairclust fit --save` has written."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from fairclust.cli import CommandError
+from fairclust.cli.fit import labels_table, write_labels
+from fairclust.tables import TableError, load_model, read_table
+
+
+def run(args: argparse.Namespace) -> list[str]:
+    """Predict the clusters of the rows of a table.
+
+    Parameters
+    ----------
+    args : Namespace
+        See `fairclust.cli.options`.
+
+    Returns
+    -------
+    list of str
+        CSV without `--out`, else what was written.
+
+    Raises
+    ------
+    CommandError
+        The model or the table cannot be read, or the table has not the columns of the fit.
+    """
+    try:
+        model = load_model(args.model)
+        frame = read_table(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
+        keep = model.usable(frame)
+        if not keep.any():
+            raise TableError(f"{args.table} has no row with a value in {' and '.join(model.sensitive)}")
+        labels = model.predict(frame[keep])
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    if not keep.all():
+        print(f"{(~keep).sum():,} rows with missing values are left out", file=sys.stderr)
+    ids = [name for name in model.ids if name in frame]
+    if args.out is None:
+        return [labels_table(frame[keep], ids, labels).to_csv(index=False).rstrip("\n")]
+    write_labels(args.out, frame[keep], ids, labels)
+    return [f"{len(labels):,} rows: {args.out} (rows counted from 1, clusters from 0)"]

@@ -1,0 +1,76 @@
+"""Say how long a fit takes, on standard error, where it takes more than two seconds."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+_FIRST, _EVERY = 2.0, 10.0
+# From this many entries of the table of distances on, a fit to a sample tells how long the whole will take.
+_LARGE = 4_000_000
+_SHARE = 20
+
+
+@contextmanager
+def progress(
+    what: str, *, expected: float | None = None, total: int | None = None
+) -> Iterator[Callable[[], None]]:
+    """Print what is going on after two seconds, and every ten seconds from then on.
+
+    Parameters
+    ----------
+    what : str
+    expected : float, optional
+        Seconds that it will take.
+    total : int, optional
+        Parts that it has.
+
+    Yields
+    ------
+    callable
+        To be called after each part.
+    """
+    begin, stopped = perf_counter(), threading.Event()
+    parts: list[None] = []
+
+    def watch() -> None:
+        wait = _FIRST
+        while not stopped.wait(wait):
+            seconds = perf_counter() - begin
+            text = f"{what}: {seconds:,.0f} s"
+            if total:
+                text += f", {len(parts)} of {total} done"
+            whole = seconds * total / len(parts) if total and parts else expected
+            text += f", about {whole:,.0f} s in all" if whole else ""
+            print(text, file=sys.stderr, flush=True)
+            wait = _EVERY
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield lambda: parts.append(None)
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: np.ndarray) -> float | None:
+    """About how long a fit takes, from one to a twentieth of the rows; None where that is no help."""
+    n_clusters = params["n_clusters"]
+    rows = len(X) // _SHARE
+    if len(X) * n_clusters < _LARGE or rows < 3 * n_clusters:
+        return None
+    sample = np.random.default_rng(0).choice(len(X), rows, replace=False)
+    begin = perf_counter()
+    try:
+        cls(**params).fit(X[sample], sensitive_features=groups[sample])
+    except (ValueError, ArithmeticError):
+        # Groups can be too few in a sample.
+        return None
+    return (perf_counter() - begin) * _SHARE

@@ -1,0 +1,165 @@
+"""The options by which commands take a raw table, and the table as the methods take it."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+from fairclust.cli import CommandError
+from fairclust.tables import (
+    Column,
+    TableError,
+    cross,
+    group_columns,
+    make_preparation,
+    read_table,
+    understand,
+)
+
+# Beyond this many values a column of numbers is no column of groups.
+_MANY_VALUES = 20
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """The rows that are clustered.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        The rows that are kept, all columns; the index counts the rows of the file from 0.
+    X : ndarray of shape (n_rows, n_features)
+    groups : DataFrame
+        The sensitive columns as text.
+    crossed : ndarray of str, shape (n_rows,)
+        The combination of groups of every row.
+    columns : list of Column
+    ids : list of str
+        Columns to write beside the labels.
+    preparation : Pipeline
+        Fitted.
+    notes : list of str
+        What was left out, and how the rest was read.
+    """
+
+    frame: pd.DataFrame
+    X: np.ndarray
+    groups: pd.DataFrame
+    crossed: np.ndarray
+    columns: list[Column]
+    ids: list[str]
+    preparation: Pipeline
+    notes: list[str]
+
+
+def read(args: argparse.Namespace) -> RawTable:
+    """Read, understand and prepare a table.
+
+    Raises
+    ------
+    CommandError
+        The file or one of the columns is not what it should be; the message names the option that helps.
+    """
+    try:
+        frame = read_table(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
+        return _prepare(frame, args)
+    except TableError as error:
+        raise CommandError(str(error)) from None
+
+
+def _prepare(frame: pd.DataFrame, args: argparse.Namespace) -> RawTable:
+    listed = {name: _names(getattr(args, name), name, frame, args) for name in _LISTS}
+    sensitive, features, ids = listed["sensitive"], listed["features"], listed["id"]
+    both = [name for name in features if name in (*sensitive, *ids, *listed["exclude"])]
+    if both:
+        raise CommandError(
+            f"--features: {both[0]!r} is named by another option too; say by --features the others"
+        )
+    for name in sensitive:
+        _check_sensitive(frame[name])
+    own = {"thousands": args.thousands, "decimal": args.decimal}
+    others = frame.drop(columns=[*sensitive, *ids, *listed["exclude"]])
+    columns = understand(others, features=features, categories=listed["categories"], **own)
+    groups = group_columns(frame, sensitive, missing_is_group=args.missing == "group")
+    used = [column.name for column in columns if column.role != "left out"]
+    keep = groups.notna().all(axis=1)
+    notes = _column_notes(columns) + _missing_notes(frame, groups, used, args.missing)
+    if args.missing == "drop":
+        keep &= frame[used].notna().all(axis=1)
+    frame, groups = frame[keep], groups[keep]
+    crossed = cross(groups).to_numpy(dtype=str)
+    if len(set(crossed)) < 2:
+        only = f"only the group {str(crossed[0])!r}" if len(crossed) else "no row"
+        raise CommandError(f"{args.table} has {only}. Fix: name another column by --sensitive")
+    preparation = make_preparation(columns, scale=args.scale, missing=args.missing, **own)
+    X = preparation.fit_transform(frame)
+    if not np.isfinite(X).all():
+        raise CommandError(f"{args.table} has infinite numbers among its features; correct or --exclude them")
+    return RawTable(frame, np.ascontiguousarray(X), groups, crossed, columns, ids, preparation, notes)
+
+
+_LISTS = ("sensitive", "features", "exclude", "id", "categories")
+
+
+def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Namespace) -> list[str]:
+    """The columns that an option names, apart from each other or separated by commas."""
+    names = [part.strip() for name in given for part in ([name] if name in frame else name.split(","))]
+    for name in names:
+        if name not in frame:
+            near = difflib.get_close_matches(name, frame.columns, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(frame.columns[:20])}"
+            delimiter = frame.attrs.get("delimiter")
+            if delimiter and (len(frame.columns) == 1 or args.delimiter is None):
+                hint += f"; is {delimiter!r} the right --delimiter?"
+            raise CommandError(f"--{option}: {args.table} has no column {name!r}; {hint}")
+    return list(dict.fromkeys(names))
+
+
+def _check_sensitive(column: pd.Series) -> None:
+    distinct = column.nunique()
+    if pd.api.types.is_numeric_dtype(column) and distinct > max(_MANY_VALUES, len(column) / 2):
+        raise CommandError(
+            f"--sensitive: {column.name!r} holds numbers, {distinct} different ones in {len(column)} rows, and "
+            "each would be a group; make a column with a few ranges of them"
+        )
+
+
+def _column_notes(columns: Iterable[Column]) -> list[str]:
+    lines = []
+    for role, words in (("number", ""), ("category", ""), ("left out", "left out: ")):
+        lines += [f"{c.name}: {words}{c.note}" for c in columns if c.role == role and c.note]
+    return lines
+
+
+def _missing_notes(frame: pd.DataFrame, groups: pd.DataFrame, used: list[str], missing: str) -> list[str]:
+    lacking = frame[used].isna().sum()
+    lines = [
+        f"{name}: {count:,} missing cells, {_TREATED[missing]}" for name, count in lacking.items() if count
+    ]
+    without = int(groups.isna().any(axis=1).sum())
+    if without:
+        lines.append(
+            f"{without:,} rows without a value in {' or '.join(groups.columns)} are left out; --missing group makes "
+            "them a group"
+        )
+    return lines
+
+
+_TREATED = {
+    "impute": "imputed",
+    "drop": "their rows are left out",
+    "group": "treated as a value of their own",
+}
+
+
+def describe_scale(scale: str) -> str:
+    """How the features are scaled, in words."""
+    return {"standardize": "standardised", "l2": "standardised, rows of unit length", "none": "not scaled"}[
+        scale
+    ]

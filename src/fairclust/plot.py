@@ -1,0 +1,230 @@
+"""Displays in the manner of scikit-learn: what fairness costs, and the groups of every cluster.
+
+A display holds what it shows and draws it with `plot`, as often as wanted. It needs matplotlib, which is imported when
+something is drawn: ``pip install 'fairclust[plot]'``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone
+
+from fairclust.base import encode_groups
+from fairclust.metrics import contingency, score_labels
+from fairclust.metrics.table import METRICS
+
+__all__ = ["ClusterSharesDisplay", "FrontDisplay"]
+
+_MEASURED = ("sse", "balance", "fairness_error", "delta", "share_deviation")
+_MARKS = "os^DvPX*"
+_OTHER_LABELS = {"n_clusters": "Number of clusters", "silhouette": "Silhouette (higher is better)"}
+
+
+class FrontDisplay:
+    """Cost against fairness of several clusterings of the same rows.
+
+    Parameters
+    ----------
+    points : DataFrame
+        A row for each clustering, with the columns `method`, `setting` and metrics.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    lines_ : dict of str to matplotlib Line2D
+        The marks of each method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairclust import FrontDisplay, KMeans, PriceFairKMeans
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> sex = np.where(X[:, 0] > 0, "m", "f")
+    >>> models = [KMeans(2, random_state=0), PriceFairKMeans(2, random_state=0)]
+    >>> display = FrontDisplay.from_estimators(models, X, sensitive_features=sex)
+    >>> display.points.method.tolist()
+    ['KMeans', 'PriceFairKMeans']
+    """
+
+    def __init__(self, points: pd.DataFrame) -> None:
+        self.points = points
+
+    @classmethod
+    def from_estimators(cls, estimators: Iterable[Any], X: Any, *, sensitive_features: Any) -> FrontDisplay:
+        """Fit a copy of every estimator and measure its labels.
+
+        Parameters
+        ----------
+        estimators : iterable of FairClusterer
+        X : array-like of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,)
+        """
+        fitted = [clone(estimator).fit(X, sensitive_features=sensitive_features) for estimator in estimators]
+        clusterings = [(type(model).__name__, _setting(model), model.labels_) for model in fitted]
+        return cls.from_predictions(X, clusterings, sensitive_features=sensitive_features)
+
+    @classmethod
+    def from_predictions(
+        cls, X: Any, clusterings: Iterable[tuple[str, str, Any]], *, sensitive_features: Any
+    ) -> FrontDisplay:
+        """Measure labels that are there.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        clusterings : iterable of (method, setting, labels)
+        sensitive_features : array-like of shape (n_samples,)
+        """
+        codes, names = encode_groups(sensitive_features, len(X))
+        rows = []
+        for method, setting, labels in clusterings:
+            n_clusters = int(np.max(labels)) + 1
+            scores = score_labels(
+                X, labels, codes, n_clusters=n_clusters, n_groups=len(names), metrics=_MEASURED
+            )
+            rows.append({"method": method, "setting": setting, "n_clusters": n_clusters, **scores})
+        return cls(pd.DataFrame(rows))
+
+    def plot(self, x: str = "sse", y: str = "balance", *, ax: Any = None) -> FrontDisplay:
+        """Draw one metric against another.
+
+        Parameters
+        ----------
+        x, y : str
+            Columns of `points`: metrics, or `n_clusters`.
+        ax : matplotlib Axes, optional
+            Default: a new figure.
+
+        Returns
+        -------
+        self
+        """
+        self.ax_ = _axes(ax)
+        self.figure_ = self.ax_.figure
+        self.lines_ = {}
+        for number, (method, of) in enumerate(self.points.groupby("method", sort=False)):
+            of = of.sort_values(x)
+            mark = _MARKS[number % len(_MARKS)]
+            (self.lines_[str(method)],) = self.ax_.plot(
+                of[x], of[y], marker=mark, linewidth=0.8, label=str(method)
+            )
+        self.ax_.set(xlabel=_label(x), ylabel=_label(y))
+        self.ax_.legend()
+        return self
+
+
+class ClusterSharesDisplay:
+    """The shares of the groups in every cluster, beside those in all rows.
+
+    Parameters
+    ----------
+    shares : DataFrame
+        A row for each cluster, a column for each group; the last row is "all".
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+    bars_ : dict of str to matplotlib BarContainer
+        The bars of each group.
+
+    Examples
+    --------
+    >>> from fairclust import ClusterSharesDisplay
+    >>> display = ClusterSharesDisplay.from_predictions([0, 0, 1, 1], sensitive_features=["f", "m", "f", "f"])
+    >>> display.shares.loc["all"].to_dict()
+    {'f': 0.75, 'm': 0.25}
+    """
+
+    def __init__(self, shares: pd.DataFrame) -> None:
+        self.shares = shares
+
+    @classmethod
+    def from_predictions(cls, labels: Any, *, sensitive_features: Any) -> ClusterSharesDisplay:
+        """Count labels.
+
+        Parameters
+        ----------
+        labels : array-like of int, shape (n_samples,)
+        sensitive_features : array-like of shape (n_samples,)
+        """
+        codes, names = encode_groups(sensitive_features, len(labels))
+        table = contingency(np.asarray(labels), codes, n_groups=len(names))
+        counts = pd.DataFrame(table.T, columns=[str(name) for name in names])
+        counts.index = [str(k) for k in counts.index]
+        counts.loc["all"] = counts.sum()
+        return cls(counts.div(counts.sum(axis=1), axis=0))
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any) -> ClusterSharesDisplay:
+        """Count the labels that a fitted estimator predicts.
+
+        Parameters
+        ----------
+        estimator : FairClusterer
+            Fitted.
+        X : array-like of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,)
+        """
+        labels = estimator.predict(X, sensitive_features=sensitive_features)
+        return cls.from_predictions(labels, sensitive_features=sensitive_features)
+
+    def plot(self, *, ax: Any = None) -> ClusterSharesDisplay:
+        """Draw a stacked bar for each cluster, and one for all rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Default: a new figure.
+
+        Returns
+        -------
+        self
+        """
+        self.ax_ = _axes(ax)
+        self.figure_ = self.ax_.figure
+        self.bars_ = {}
+        below = np.zeros(len(self.shares))
+        for group, share in self.shares.fillna(0).items():
+            self.bars_[str(group)] = self.ax_.bar(self.shares.index, share, bottom=below, label=str(group))
+            below = below + share.to_numpy()
+        # The shares in all rows, as lines to compare every cluster with.
+        for level in self.shares.loc["all"].cumsum()[:-1]:
+            self.ax_.axhline(level, color="black", linewidth=0.8, linestyle="--")
+        self.ax_.set(xlabel="Cluster", ylabel="Share of the rows")
+        self.ax_.legend()
+        return self
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots()[1]
+
+
+def _label(name: str) -> str:
+    if name in METRICS:
+        return f"{METRICS[name].label} ({METRICS[name].direction} is better)"
+    return _OTHER_LABELS.get(name, name)
+
+
+def _setting(model: Any) -> str:
+    """The parameters that are not the defaults, without those that every clustering has."""
+    defaults = type(model)().get_params()
+    changed: Mapping[str, Any] = {
+        name: value
+        for name, value in model.get_params().items()
+        if name not in ("n_clusters", "random_state") and not _same(value, defaults[name])
+    }
+    return ", ".join(f"{name}={value}" for name, value in changed.items())
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, Sequence | np.ndarray) and not isinstance(a, str):
+        return np.array_equal(np.asarray(a), np.asarray(b))
+    return bool(a == b)

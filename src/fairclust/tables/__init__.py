@@ -1,0 +1,20 @@
+"""Raw tables as people have them: read, understood column by column, and prepared for the methods."""
+
+from fairclust.tables.columns import Column, understand
+from fairclust.tables.errors import TableError
+from fairclust.tables.groups import cross, group_columns
+from fairclust.tables.model import TableModel, load_model
+from fairclust.tables.preparation import make_preparation
+from fairclust.tables.reading import read_table
+
+__all__ = [
+    "Column",
+    "TableError",
+    "TableModel",
+    "cross",
+    "group_columns",
+    "load_model",
+    "make_preparation",
+    "read_table",
+    "understand",
+]

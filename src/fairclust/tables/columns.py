@@ -1,0 +1,171 @@
+"""What each column of a raw table is: a number, a category, or nothing to cluster by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from fairclust.tables.errors import TableError
+
+Role = Literal["number", "category", "left out"]
+
+MAX_CATEGORIES = 50
+"""Rarer values of a column with more categories share one."""
+
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d.*)?")
+_ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
+# Fewer rows than these say little of whether a column of numbers has a value of its own for each row.
+_FEW_ROWS = 20
+_NEARLY_ALL = 0.95
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column and its role.
+
+    Attributes
+    ----------
+    name : str
+    role : {"number", "category", "left out"}
+    note : str
+        Why the column is left out, or how it is read; empty where there is nothing to say.
+    """
+
+    name: str
+    role: Role
+    note: str = ""
+
+
+def understand(
+    frame: pd.DataFrame,
+    *,
+    features: Collection[str] = (),
+    categories: Collection[str] = (),
+    thousands: str | None = None,
+    decimal: str = ".",
+) -> list[Column]:
+    """The role of every column.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Without the columns that are no features, such as the sensitive ones.
+    features : collection of str
+        Only these, and none of them is taken for an identifier.
+    categories : collection of str
+        Columns that hold codes of categories, although they look like numbers.
+    thousands, decimal : str
+        How numbers are written; without `thousands` it is the other one of comma and point.
+
+    Returns
+    -------
+    list of Column
+        In the order of the table.
+
+    Raises
+    ------
+    TableError
+        A column that is asked for cannot be a feature, or none is left.
+    """
+    named = [name for name in frame.columns if not features or name in features]
+    columns = [
+        _column(frame[name], name, name in features, name in categories, thousands, decimal) for name in named
+    ]
+    unusable = [
+        c for c in columns if c.role == "left out" and c.name in features and "constant" not in c.note
+    ]
+    if unusable:
+        raise TableError(f"{unusable[0].name!r} cannot be a feature: {unusable[0].note}")
+    if all(column.role == "left out" for column in columns):
+        why = "; ".join(f"{column.name}: {column.note}" for column in columns)
+        raise TableError(f"no column is left to cluster by ({why or 'there is no other'})")
+    return columns
+
+
+def _column(
+    column: pd.Series, name: str, asked: bool, category: bool, thousands: str | None, decimal: str
+) -> Column:
+    values = column.dropna()
+    if name.startswith("Unnamed: ") and not asked:
+        return Column(name, "left out", "it has no name")
+    if values.nunique() <= 1:
+        return Column(name, "left out", "constant" if len(values) else "constant: every cell is missing")
+    if pd.api.types.is_datetime64_any_dtype(values):
+        return Column(name, "left out", "dates")
+    if category or pd.api.types.is_bool_dtype(values):
+        return Column(name, "category", _rare(values))
+    if pd.api.types.is_numeric_dtype(values):
+        found = None if asked else _identifies(values, name)
+        return Column(name, "left out", found) if found else Column(name, "number")
+    return _text_column(values.astype(str).str.strip(), name, thousands, decimal)
+
+
+def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str) -> Column:
+    numeric = is_number(text, thousands, decimal)
+    if numeric.all():
+        example = text[text.str.contains(_separator(thousands, decimal), regex=False)].iloc[:1]
+        read = to_number(example, thousands, decimal)
+        return Column(name, "number", f"{example.iloc[0]!r} is read as {read.iloc[0]:g}" if len(read) else "")
+    distinct = text.nunique()
+    if text.str.fullmatch(_DATE.pattern).mean() > _NEARLY_ALL:
+        return Column(name, "left out", f"dates, such as {text.iloc[0]!r}")
+    if numeric.mean() > 0.5 and distinct > MAX_CATEGORIES:
+        strange = text[~numeric]
+        return Column(
+            name,
+            "left out",
+            f"{len(strange):,} cells are not numbers, the first is {strange.iloc[0]!r} in data row "
+            f"{int(strange.index[0]) + 1}; correct them, or see --thousands and --decimal",
+        )
+    if distinct > _NEARLY_ALL * len(text):
+        return Column(name, "left out", f"an identifier: {distinct:,} different values in {len(text):,} rows")
+    if distinct > 0.5 * len(text):
+        return Column(name, "left out", f"free text: {distinct:,} different values in {len(text):,} rows")
+    return Column(name, "category", _rare(text))
+
+
+def _rare(values: pd.Series) -> str:
+    distinct = values.nunique()
+    if distinct <= MAX_CATEGORIES:
+        return ""
+    return f"of {distinct:,} categories the {MAX_CATEGORIES - 1} most frequent, and one for all others"
+
+
+def _identifies(values: pd.Series, name: str) -> str | None:
+    """Why a column of numbers seems to name the rows, if it does.
+
+    A measurement can have a value of its own for each row, too. So whole numbers must also count the rows in some
+    order, rise from row to row, all have the same number of digits, or be called an identifier.
+    """
+    distinct = values.nunique()
+    if len(values) < _FEW_ROWS or distinct <= _NEARLY_ALL * len(values) or (values % 1 != 0).any():
+        return None
+    if values.diff().iloc[1:].eq(1).all():
+        return "it counts the rows"
+    span, digits = float(values.max() - values.min()), values.abs().astype("int64").astype(str).str.len()
+    looks_so = span < 1.1 * len(values) or values.is_monotonic_increasing or digits.nunique() == 1
+    if looks_so or _ID_NAME.search(name):
+        return f"an identifier: {distinct:,} different whole numbers in {len(values):,} rows"
+    return None
+
+
+def is_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
+    """Which cells of text are numbers, with or without separated thousands."""
+    separator, point = re.escape(_separator(thousands, decimal)), re.escape(decimal)
+    grouped = rf"[+-]?\d{{1,3}}({separator}\d{{3}})+({point}\d*)?"
+    plain = rf"[+-]?(\d+({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
+    return text.str.fullmatch(f"(?:{grouped})|(?:{plain})")
+
+
+def to_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
+    """The numbers in cells of which `is_number` is true."""
+    plain = text.str.replace(_separator(thousands, decimal), "", regex=False)
+    return pd.to_numeric(plain.str.replace(decimal, ".", regex=False))
+
+
+def _separator(thousands: str | None, decimal: str) -> str:
+    return thousands or ("." if decimal == "," else ",")

@@ -1,0 +1,105 @@
+"""A fitted method with the preparation of its table: what is saved, and what predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+from fairclust import __version__
+from fairclust.tables.errors import TableError
+from fairclust.tables.groups import cross, group_columns
+
+
+@dataclass
+class TableModel:
+    """A fitted method, and how raw rows become its input.
+
+    Attributes
+    ----------
+    preparation : Pipeline
+        Fitted, from `make_preparation`.
+    estimator : FairClusterer
+        Fitted.
+    sensitive : list of str
+        Columns; the groups are their combinations.
+    missing : str
+        As in `make_preparation`.
+    ids : list of str
+        Columns to write beside the labels.
+    version : str
+        Of fairclust, when it was made.
+    """
+
+    preparation: Pipeline
+    estimator: Any
+    sensitive: list[str]
+    missing: str
+    ids: list[str]
+    version: str = __version__
+
+    @property
+    def features(self) -> list[str]:
+        """The raw columns that the method clusters by."""
+        columns = self.preparation.named_steps["columns"]
+        return [name for _, _, names in columns.transformers for name in names]
+
+    def usable(self, frame: pd.DataFrame) -> pd.Series:
+        """Which rows have a group and, where rows with missing cells are dropped, all features."""
+        groups = group_columns(frame, self.sensitive, missing_is_group=self.missing == "group")
+        keep = groups.notna().all(axis=1)
+        return keep & frame[self.features].notna().all(axis=1) if self.missing == "drop" else keep
+
+    def groups(self, frame: pd.DataFrame) -> pd.Series:
+        """The group of every row."""
+        return cross(group_columns(frame, self.sensitive, missing_is_group=self.missing == "group"))
+
+    def predict(self, frame: pd.DataFrame) -> np.ndarray:
+        """The cluster of every row, all of them `usable`.
+
+        Raises
+        ------
+        TableError
+            The table lacks a column, or has a group that was not there in the fit.
+        """
+        absent = [name for name in self.features if name not in frame.columns]
+        if absent:
+            raise TableError(f"the table has no column {absent[0]!r}, which the model was fitted to")
+        return self.estimator.predict(
+            self.preparation.transform(frame), sensitive_features=self.groups(frame).to_numpy(dtype=str)
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the model; `load_model` reads it."""
+        joblib.dump(self, path, compress=3)
+
+
+def load_model(path: str | Path) -> TableModel:
+    """Read a model that `TableModel.save` has written.
+
+    The file is a pickle, so reading it runs what is in it: only open files of people whom you trust.
+
+    Raises
+    ------
+    TableError
+        There is no such file, or it is no model.
+    """
+    if not Path(path).is_file():
+        raise TableError(f"there is no file {path}")
+    try:
+        model = joblib.load(path)
+    except Exception as error:
+        raise TableError(f"{path} cannot be read as a model: {error}") from None
+    if not isinstance(model, TableModel):
+        raise TableError(f"{path} is no model that `fairclust fit --save` has written")
+    if model.version != __version__:
+        raise TableError(
+            f"{path} was saved by fairclust {model.version}, this is {__version__}: fit it again, or install "
+            f"fairclust=={model.version}"
+        )
+    return model

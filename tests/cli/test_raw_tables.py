@@ -1,0 +1,252 @@
+"""`fairclust fit`, `predict`, `front`, `methods` and `advise` on a table as people have them."""
+
+import io
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust import methods
+from fairclust.cli import main
+
+N = 400
+
+
+@pytest.fixture
+def people(tmp_path):
+    rng = np.random.default_rng(0)
+    gender = rng.choice(["female", "male"], N)
+    frame = pd.DataFrame(
+        {
+            "person": [f"P{i}" for i in rng.permutation(N)],
+            "gender": gender,
+            "ethnicity": rng.choice(["a", "b", "c"], N, p=[0.5, 0.3, 0.2]),
+            "age": rng.normal(40, 10, N) + 6 * (gender == "male"),
+            "income": [f"{x:,}" for x in rng.integers(900, 90_000, N)],
+            "education": rng.choice(["primary", "degree"], N),
+            "joined": "2020-01-01",
+        }
+    )
+    frame.loc[:4, "age"] = np.nan
+    frame.loc[5:9, "ethnicity"] = None
+    path = tmp_path / "people.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def run(capsys, *arguments):
+    status = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def fit(capsys, people, *options):
+    return run(capsys, "fit", people, "--n-clusters", 3, "--set", "n_init=2", "--sensitive", *options)
+
+
+def test_several_columns_are_crossed_and_each_is_reported(people, capsys):
+    status, text, _ = fit(capsys, people, "gender", "ethnicity")
+    assert status == 0
+    assert "the groups are the combinations of gender and ethnicity: 6 groups" in text
+    lines = text.splitlines()
+    for start in ("gender  ", "ethnicity  ", "gender & ethnicity  "):
+        assert any(line.startswith(start) for line in lines), start
+    assert any(line.startswith("the worst: ") for line in lines)
+    assert "5 rows without a value in gender or ethnicity are left out" in text
+    # One option that is repeated, and one with commas, mean the same.
+    again = fit(capsys, people, "gender", "--sensitive", "ethnicity")[1]
+    assert without_seconds(again) == without_seconds(text)
+    assert without_seconds(fit(capsys, people, "gender,ethnicity")[1]) == without_seconds(text)
+
+
+def without_seconds(text):
+    return text.splitlines()[1:]
+
+
+def test_json_has_certificate_payers_and_as_many_starts_of_k_means(people, capsys):
+    status, text, _ = fit(capsys, people, "gender", "--json", "--set", "tolerance=0.1")
+    assert status == 0
+    found = json.loads(text)
+    assert found["parameters"]["tolerance"] == 0.1
+    certificate = found["certificate"]
+    assert certificate["lower_bound"] <= certificate["cost"] * (1 + 1e-9)
+    assert certificate["gap"] >= 0
+    payers = found["cost_per_row"]
+    assert set(payers) == {"all rows", "gender female", "gender male"}
+    sizes = found["groups"]
+    for method, of in found["metrics"].items():
+        paid = sum(sizes[group] * payers[f"gender {group}"][method] for group in sizes)
+        assert paid == pytest.approx(of["sse"])
+    assert payers["all rows"]["PriceFairKMeans"] * N == pytest.approx(
+        found["metrics"]["PriceFairKMeans"]["sse"]
+    )
+    # The table, prepared once more by hand, and k-means with the same two starts.
+    from fairclust.tables import make_preparation, understand
+
+    frame = pd.read_csv(people)
+    others = frame.drop(columns="gender")
+    X = make_preparation(understand(others)).fit_transform(frame)
+    plain = methods.KMeans(3, n_init=2, random_state=0).fit(X, sensitive_features=frame.gender)
+    assert found["metrics"]["KMeans"]["sse"] == pytest.approx(plain.inertia_)
+    assert sum(cluster["size"] for cluster in found["clusters"]) == N
+
+
+def test_labels_have_identifiers_and_rows_of_the_file(people, tmp_path, capsys):
+    out = tmp_path / "labels.csv"
+    assert fit(capsys, people, "ethnicity", "--id", "person", "--out", out)[0] == 0
+    labels, frame = pd.read_csv(out), pd.read_csv(people)
+    assert list(labels.columns) == ["row", "person", "cluster"]
+    assert labels.row.tolist() == [i + 1 for i in range(N) if not 5 <= i <= 9]
+    assert labels.person.tolist() == frame.person[labels.row - 1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("missing", "rows", "groups"), [("impute", N - 5, 3), ("drop", N - 10, 3), ("group", N, 4)]
+)
+def test_missing(people, capsys, missing, rows, groups):
+    status, text, _ = fit(capsys, people, "ethnicity", "--missing", missing, "--json", "--method", "vfc")
+    assert status == 2 and not text  # vfc has no n_init
+    options = ["--n-clusters", 3, "--missing", missing, "--json", "--method", "vfc"]
+    found = json.loads(run(capsys, "fit", people, "--sensitive", "ethnicity", *options)[1])
+    assert found["rows"] == rows
+    assert len(found["groups"]) == groups
+    assert any("age: 5 missing cells" in note for note in found["notes"])
+
+
+def test_predict_gives_the_labels_of_the_fit_and_of_new_rows(people, tmp_path, capsys):
+    model, out = tmp_path / "people.fairclust", tmp_path / "labels.csv"
+    options = ["--n-clusters", 3, "--id", "person", "--method", "vfc", "--save", model, "--out", out]
+    assert run(capsys, "fit", people, "--sensitive", "gender", *options)[0] == 0
+    status, text, _ = run(capsys, "predict", model, people)
+    assert status == 0
+    predicted = pd.read_csv(io.StringIO(text))
+    pd.testing.assert_frame_equal(predicted, pd.read_csv(out))
+    frame = pd.read_csv(people)
+    new = tmp_path / "new.parquet"
+    frame.head(20).drop(columns=["person", "joined"]).assign(income=1000.0).to_parquet(new)
+    status, text, _ = run(capsys, "predict", model, new, "--out", tmp_path / "new.csv")
+    assert status == 0 and "20 rows" in text
+    assert list(pd.read_csv(tmp_path / "new.csv").columns) == ["row", "cluster"]
+
+
+def test_predict_says_what_is_wrong(people, tmp_path, capsys):
+    model = tmp_path / "people.fairclust"
+    run(capsys, "fit", people, "--sensitive", "gender", "--n-clusters", 3, "--method", "vfc", "--save", model)
+    frame = pd.read_csv(people)
+    for changed, message in (
+        (frame.drop(columns="age"), "no column 'age'"),
+        (frame.drop(columns="gender"), "no sensitive column 'gender'"),
+        (frame.assign(gender="other"), "other"),
+    ):
+        changed.to_csv(tmp_path / "new.csv", index=False)
+        status, _, err = run(capsys, "predict", model, tmp_path / "new.csv")
+        assert status == 2 and message in err
+    for file, message in ((people, "cannot be read as a model"), (tmp_path / "none", "there is no file")):
+        status, _, err = run(capsys, "predict", file, people)
+        assert status == 2 and message in err
+    status, _, err = run(
+        capsys, "fit", people, "--sensitive", "gender", "--n-clusters", 3, "--method", "bera", "--save", model
+    )
+    assert status == 2 and "cannot predict" in err
+
+
+def test_standard_input(people, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(people.read_bytes())))
+    options = ["--sensitive", "gender", "--n-clusters", 2, "--method", "vfc"]
+    assert run(capsys, "fit", "-", *options)[0] == 0
+
+
+def test_front_draws_settings(people, tmp_path, capsys):
+    stem = tmp_path / "front"
+    options = ["--sensitive", "gender", "--n-clusters", 3, "--methods", "price", "vfc", "--out", stem]
+    status, _, err = run(capsys, "front", people, *options)
+    assert status == 0, err
+    points = pd.read_csv(f"{stem}.csv")
+    assert set(points.method) == {"KMeans", "PriceFairKMeans", "VariationalFairKMeans"}
+    price = points[points.method == "PriceFairKMeans"]
+    # A wider tolerance costs less and is less fair, but for what starts differ by.
+    assert price.sse.iloc[0] >= price.sse.iloc[-1]
+    assert price.balance.iloc[0] >= price.balance.iloc[-1]
+    assert tmp_path.joinpath("front.png").read_bytes().startswith(b"\x89PNG")
+    page = tmp_path.joinpath("front.html").read_text()
+    data = json.loads(page.partition("const data = ")[2].partition(";\n")[0])
+    assert len(data["points"]) == len(points)
+    assert "<script src" not in page
+
+
+def test_front_over_the_number_of_clusters(people, tmp_path, capsys):
+    stem = tmp_path / "by_k"
+    options = ["--sensitive", "gender", "--n-clusters", "2:4", "--methods", "vfc", "--out", stem]
+    status, _, err = run(capsys, "front", people, *options)
+    assert status == 0, err
+    points = pd.read_csv(f"{stem}.csv")
+    assert points.groupby("method").n_clusters.apply(list).to_dict() == {
+        "KMeans": [2, 3, 4],
+        "VariationalFairKMeans": [2, 3, 4],
+    }
+    assert points.silhouette.between(-1, 1).all()
+    status, _, err = run(
+        capsys, "front", people, "--sensitive", "gender", "--n-clusters", "4:2", "--out", stem
+    )
+    assert status == 2 and "neither a number nor a range" in err
+
+
+def test_methods_shows_parameters(capsys):
+    for name in methods.__all__:
+        status, text, _ = run(capsys, "methods", name)
+        assert status == 0
+        for parameter in getattr(methods, name)().get_params():
+            assert f"  {parameter} = " in text, (name, parameter)
+    _, text, _ = run(capsys, "methods", "price")
+    assert "  tolerance = 0.0  (float)" in text
+    assert "the share of group j in every cluster" in text
+    status, _, err = run(capsys, "methods", "prize")
+    assert status == 2 and "did you mean 'price'" in err
+
+
+def test_advice_names_methods_and_options_that_exist(capsys, monkeypatch):
+    from fairclust.cli import _parser
+    from fairclust.cli.advise import NEEDS
+    from fairclust.cli.methods import find_method
+
+    for name, need in NEEDS.items():
+        _, text, _ = run(capsys, "advise", name)
+        command = text.splitlines()[-1].split()
+        assert command[0] == "fairclust" and need.method in command
+        args = _parser().parse_args([word.replace("K", "3") if word == "K" else word for word in command[1:]])
+        known = find_method(args.method)().get_params()
+        assert {given.partition("=")[0] for given in args.set} <= set(known)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    _, text, _ = run(capsys, "advise")
+    assert all(name in text for name in NEEDS)
+    status, _, err = run(capsys, "advise", "luck")
+    assert status == 2 and "there is no need 'luck'" in err
+
+
+def test_three_questions(capsys, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal("2\n\n2\n"))
+    status, text, _ = run(capsys, "advise")
+    assert status == 0
+    assert "min_balance" in text and "--save" in text
+
+
+def test_progress_is_told_on_standard_error(capsys, monkeypatch):
+    from time import sleep
+
+    from fairclust.cli import progress
+
+    monkeypatch.setattr(progress, "_FIRST", 0.01)
+    with progress.progress("fitting", total=4) as done:
+        done()
+        sleep(0.2)
+    said = capsys.readouterr().err
+    assert "fitting: 0 s, 1 of 4 done, about" in said
+    with progress.progress("fitting"):
+        pass
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,91 @@
+"""What `import fairclust` offers, and what it costs."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairclust
+
+# Neither the package nor the command on a CSV may import these.
+EXTRAS = ("jinja2", "matplotlib", "ot", "pyarrow", "pydantic", "requests", "snakemake", "yaml")
+
+
+def test_everything_public_is_at_the_top():
+    for name in fairclust.__all__:
+        assert getattr(fairclust, name) is not None
+    assert set(fairclust.methods.__all__) < set(fairclust.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'PriceFairKMean'"):
+        _ = fairclust.PriceFairKMean
+
+
+def test_imports_are_lazy_and_need_no_extra():
+    code = (
+        "import sys, fairclust\n"
+        "assert 'numpy' not in sys.modules, 'import fairclust imports numpy'\n"
+        "import fairclust.cli.fit, fairclust.cli.predict, fairclust.cli.front, fairclust.plot\n"
+        f"print([name for name in {EXTRAS} if name in sys.modules])\n"
+    )
+    # Where they find them, pandas imports pyarrow and numba imports yaml.
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(eval(done.stdout)) <= {"pyarrow", "yaml"}
+
+
+def test_metrics_take_labels_and_groups_as_those_of_fairlearn():
+    from fairclust import metrics
+
+    labels = np.array([0, 0, 1, 1, 1, 0])
+    sex = pd.Series(["f", "m", "f", "m", "m", "m"])
+    table = metrics.contingency(labels, np.array([0, 1, 0, 1, 1, 1]))
+    for name, metric in metrics.METRICS.items():
+        if metric.needs == "table" and metric.home.startswith("fairness."):
+            function = getattr(metrics, name)
+            assert function(labels, sensitive_features=sex) == function(table), name
+            assert function(labels.tolist(), sensitive_features=sex.tolist()) == function(table), name
+    assert metrics.fairness_error(labels, [0.5, 0.5], sensitive_features=sex) > 0
+    with pytest.raises(ValueError, match="pass sensitive_features"):
+        metrics.balance(labels)
+    with pytest.raises(ValueError, match="1 missing values"):
+        metrics.balance(labels, sensitive_features=sex.where(sex.index > 0))
+
+
+def test_of_several_columns_the_groups_are_the_combinations():
+    from fairclust.metrics import balance, group_codes
+
+    frame = pd.DataFrame({"sex": list("fmfmfm"), "town": [1, 1, 2, 2, 1, 1]})
+    joined = frame.sex + frame.town.astype(str)
+    np.testing.assert_array_equal(group_codes(frame), group_codes(joined))
+    labels = np.array([0, 1, 0, 1, 1, 0])
+    assert balance(labels, sensitive_features=frame) == balance(labels, sensitive_features=joined)
+
+
+def test_displays(grouped_blobs):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    X, codes = grouped_blobs(n_samples=120)
+    sex = np.array(["f", "m"])[codes]
+    models = [fairclust.KMeans(3, random_state=0), fairclust.RandomLabels(3, random_state=0)]
+    display = fairclust.FrontDisplay.from_estimators(models, X, sensitive_features=sex)
+    assert display.points.method.tolist() == ["KMeans", "RandomLabels"]
+    assert display.points.sse.is_monotonic_increasing
+    display.plot(y="delta")
+    assert set(display.lines_) == {"KMeans", "RandomLabels"}
+    assert display.ax_.get_ylabel() == "Delta (lower is better)"
+    model = models[0].fit(X, sensitive_features=sex)
+    shares = fairclust.ClusterSharesDisplay.from_estimator(model, X, sensitive_features=sex)
+    np.testing.assert_allclose(shares.shares.sum(axis=1), 1)
+    assert shares.shares.loc["all", "f"] == (sex == "f").mean()
+    own = model.labels_ == 1
+    assert shares.shares.loc["1", "m"] == pytest.approx((sex[own] == "m").mean())
+    assert set(shares.plot().bars_) == {"f", "m"}
+
+
+def test_polars_frames(grouped_blobs):
+    polars = pytest.importorskip("polars")
+    X, codes = grouped_blobs(n_samples=60)
+    frame = polars.DataFrame({"a": X[:, 0], "b": X[:, 1], "sex": ["fm"[code] for code in codes]})
+    model = fairclust.KMeans(2, random_state=0).fit(frame[["a", "b"]], sensitive_features=frame["sex"])
+    assert list(model.groups_) == ["f", "m"]
+    assert 0 <= fairclust.metrics.balance(model.labels_, sensitive_features=frame[["sex"]]) <= 1

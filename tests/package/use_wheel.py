@@ -1,0 +1,70 @@
+"""Use the package as it is installed, in an environment with nothing but its five dependencies.
+
+`make test-wheel` builds the wheel, installs it into an empty environment and runs this there, outside of the source
+tree.
+"""
+
+import importlib.util
+import subprocess
+import sys
+from importlib.metadata import requires
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+
+import fairclust
+
+# Extras that these need are not here.
+NEED_EXTRAS = {"FairletClustering": "ot", "FairletTreeClustering": "ot", "VariationalFairNCut": "pynndescent"}
+# These take another kind of input, or all of a minute.
+OTHER_INPUT = {"FairSpectralClustering", "SpectralClustering", "FairAlignmentKMeans"}
+
+
+def check_estimators(X: np.ndarray, sex: np.ndarray) -> None:
+    for name in fairclust.methods.__all__:
+        if name in OTHER_INPUT:
+            continue
+        try:
+            model = getattr(fairclust, name)(3).fit(X, sensitive_features=sex)
+        except ModuleNotFoundError as error:
+            assert NEED_EXTRAS.get(name) == error.name, f"{name} needs {error.name}"
+            continue
+        balance = fairclust.metrics.balance(model.labels_, sensitive_features=sex)
+        print(f"{name}: balance {balance:.3f}")
+
+
+def check_command(X: np.ndarray, sex: np.ndarray, folder: Path) -> None:
+    table, model, out = folder / "people.csv", folder / "people.fairclust", folder / "labels.csv"
+    pd.DataFrame(X, columns=["age", "income"]).assign(sex=sex, id=range(len(X))).to_csv(table, index=False)
+    command = [str(Path(sys.executable).with_name("fairclust"))]
+    options = ["--sensitive", "sex", "--n-clusters", "3", "--id", "id"]
+    subprocess.run([*command, "fit", table, *options, "--save", model, "--out", out], check=True)
+    subprocess.run([*command, "predict", model, table, "--out", folder / "new.csv"], check=True)
+    subprocess.run([*command, "front", table, *options, "--out", folder / "front"], check=True)
+    assert len(pd.read_csv(folder / "new.csv")) == len(pd.read_csv(out)) == len(X)
+    done = subprocess.run([*command, "status"], capture_output=True, text=True)
+    assert done.returncode == 2 and "pip install 'fairclust[pipeline]'" in done.stderr, done.stderr
+
+
+def main() -> None:
+    needed = [line for line in requires("fairclust") or [] if "extra ==" not in line]
+    assert sorted(line.partition(">")[0] for line in needed) == [
+        "numba",
+        "numpy",
+        "pandas",
+        "scikit-learn",
+        "scipy",
+    ]
+    for package in ("snakemake", "pyarrow", "pydantic", "matplotlib"):
+        assert importlib.util.find_spec(package) is None, f"{package} is here: the environment is not empty"
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    sex = np.where(X[:, 0] + rng.normal(size=300) > 0, "m", "f")
+    check_estimators(X, sex)
+    with TemporaryDirectory() as folder:
+        check_command(X, sex, Path(folder))
+
+
+main()
