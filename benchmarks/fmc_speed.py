@@ -122,7 +122,9 @@ def sub_sample(args: argparse.Namespace, share: float) -> dict[str, float]:
 def plain_vfc(args: argparse.Namespace) -> dict[str, float]:
     step = inner_numpy(args, K, with_bound=True, clock=process_time)["seconds"]
     X, groups = drawn(args.rows // 100)
-    model = VariationalFairKMeans(K, lam=500_000.0 * len(X) / CENSUS_ROWS, solver="mm", random_state=SEED)
+    model = VariationalFairKMeans(
+        K, lam=500_000.0 * len(X) / CENSUS_ROWS, match_reference=True, random_state=SEED
+    )
     model.fit(X, sensitive_features=groups)
     return {
         "cpu_seconds": step * model.n_inner_iter_,

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from fairclust import lam_path
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout, pack_points
 from fairclust.methods import VariationalFairKMeans
-from fairclust.solvers.path import lam_path
 from measuring import CENSUS_ROWS, SEED, adult, apart, centers_of, drawn, least, tell, write_measurements
 
 
@@ -79,10 +79,10 @@ def inner_tiles(args: argparse.Namespace) -> dict[str, float]:
     }
 
 
-def fit_large(args: argparse.Namespace, solver: str = "accelerated", **params: Any) -> dict[str, float]:
+def fit_large(args: argparse.Namespace, **params: Any) -> dict[str, float]:
     X, groups = drawn(args.rows)
     lam = 500_000.0 * args.rows / CENSUS_ROWS
-    model = VariationalFairKMeans(20, lam=lam, random_state=SEED, solver=solver, **params)
+    model = VariationalFairKMeans(20, lam=lam, random_state=SEED, **params)
     # On a few rows first: compilation is not what is measured.
     clone(model).set_params(max_iter=1).fit(X[:9999], sensitive_features=groups[:9999])
     begin, begin_cpu = perf_counter(), process_time()
@@ -102,14 +102,14 @@ def fit_large(args: argparse.Namespace, solver: str = "accelerated", **params: A
 
 def fit_large_mm(args: argparse.Namespace) -> dict[str, float]:
     # Its inner loop runs to thousands of updates here; a few hundred tell what one costs.
-    return fit_large(args, "mm", max_iter=1, bound_max_iter=200)
+    return fit_large(args, match_reference=True, max_iter=1, bound_max_iter=200)
 
 
 def fit_small(args: argparse.Namespace) -> dict[str, float]:
     X, groups = adult(args.mirror)
     out: dict[str, float] = {}
-    for solver in ("accelerated", "mm"):
-        model = VariationalFairKMeans(10, lam=9000, init=centers_of(X, 10), solver=solver)
+    for solver, reference in (("newton", False), ("reference", True)):
+        model = VariationalFairKMeans(10, lam=9000, init=centers_of(X, 10), match_reference=reference)
         out[f"{solver}_seconds"] = least(lambda model=model: model.fit(X, sensitive_features=groups), 3)
         out[f"{solver}_energy"] = model.history_[-1]["objective"]
         out[f"{solver}_passes"] = model.n_inner_iter_
@@ -120,8 +120,8 @@ def hundred(args: argparse.Namespace) -> dict[str, float]:
     """Twenty lambdas times five seeds."""
     X, groups = adult(args.mirror)
     out: dict[str, float] = {}
-    for solver in ("accelerated", "mm"):
-        model = VariationalFairKMeans(10, lam=9000, solver=solver)
+    for solver, reference in (("newton", False), ("reference", True)):
+        model = VariationalFairKMeans(10, lam=9000, match_reference=reference)
         clone(model).set_params(max_iter=1).fit(X, sensitive_features=groups)
         begin = perf_counter()
         for seed in range(5):

@@ -11,10 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
-
-from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.tiles import make_layout, pack_points
+from sklearn.utils.validation import validate_data
 
 
 class NotSupported(ValueError):
@@ -245,45 +242,3 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None: ...
-
-
-class OffsetPredictMixin:
-    """`predict` by the map ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``.
-
-    It is the very arithmetic of the last assignment in `fit`, so training rows get their `labels_` again.
-    `fit` calls `_open_tiles` first and leaves `cluster_centers_`, `scale_` and `offset_`, of shape
-    (n_groups, n_clusters), behind.
-    """
-
-    _squared_distances = True
-    precision: str
-    _shift: np.ndarray
-
-    def _open_tiles(self, X: np.ndarray, codes: np.ndarray, n_clusters: int) -> tuple[np.ndarray, Potentials]:
-        """Packed points and empty potentials, in the method's precision, `_shift` taken out of the points."""
-        dtype = {"single": np.float32, "double": np.float64}[self.precision]
-        n_groups = len(self.groups_)  # type: ignore[attr-defined]
-        layout = make_layout(codes, n_groups)
-        points = pack_points(X, layout, self._shift, dtype)
-        return points, Potentials.empty(layout, n_groups, n_clusters, dtype)
-
-    def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
-        """Assign rows to clusters, new ones as well.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        sensitive_features : array-like of shape (n_samples,)
-            Groups out of those seen in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        codes, _ = encode_groups(sensitive_features, len(X), known=self.groups_)  # type: ignore[attr-defined]
-        points, potentials = self._open_tiles(X, codes, len(self.cluster_centers_))  # type: ignore[attr-defined]
-        centers = self.cluster_centers_ - self._shift  # type: ignore[attr-defined]
-        potentials.set_distances(points, centers, squared=self._squared_distances)
-        return potentials.hard(self.scale_, self.offset_)[0]  # type: ignore[attr-defined]

@@ -87,8 +87,9 @@ def test_passes_match_numpy(n_samples, n_numeric, n_categorical, shared, n_clust
         (0.7, C, psi * (0.7 + c - (c * psi).sum(axis=1, keepdims=True))),
     ):
         for known in (False, True):
-            tiles.table(moved)
-            found, again, _ = tiles.moments(moved, alpha=alpha, C=table, known=known)
+            kept = tiles.room(len(moved.const)) if known else None
+            tiles.table(moved, psi=kept)
+            found, again, _ = tiles.moments(moved, alpha=alpha, C=table, psi=kept)
             expected = twin_moments(X, levels, components, w, n_levels)
             for a, b in zip(found, expected, strict=True):
                 np.testing.assert_allclose(a, b, rtol=tol, atol=5 * tol * n_samples)
@@ -122,8 +123,9 @@ def test_responsibilities_computed_again_are_the_same(monkeypatch):
     for limit in (1 << 27, 0):
         monkeypatch.setattr(module, "_KEEP_BYTES", limit)
         tiles = MixtureTiles.pack(X, levels, 5, groups, 2, np.zeros(3))
-        tiles.table(components)
-        found.append(tiles.moments(components, C=C, known=True)[0])
+        psi = tiles.room(len(components.const))
+        tiles.table(components, psi=psi)
+        found.append(tiles.moments(components, C=C, psi=psi)[0])
     for a, b in zip(*found, strict=True):
         np.testing.assert_array_equal(a, b)
 

@@ -11,11 +11,11 @@ def test_fairness_ratio_is_what_was_asked_for(grouped_blobs, n_groups):
     X, codes = grouped_blobs(n_samples=1000, n_groups=n_groups)
     plain = cluster.KMeans(4, n_init=10, random_state=0).fit(X)
     assert fairness_ratio(contingency(plain.labels_, codes)) < 0.6
-    for delta in (0.0, 0.2):
-        model = BeraFairKMeans(4, delta=delta, random_state=0).fit(X, sensitive_features=codes)
+    for tolerance in (0.0, 0.2):
+        model = BeraFairKMeans(4, tolerance=tolerance, random_state=0).fit(X, sensitive_features=codes)
         ratio = fairness_ratio(contingency(model.labels_, codes))
         # The bound binds; whole points blur it.
-        assert ratio == pytest.approx(1 - delta, abs=0.05)
+        assert ratio == pytest.approx(1 - tolerance, abs=0.05)
 
 
 def test_attributes_agree(grouped_blobs):
@@ -42,16 +42,16 @@ def test_attributes_agree(grouped_blobs):
 
 
 @pytest.mark.parametrize("n_groups", [2, 3, 4])
-@pytest.mark.parametrize("delta", [0.0, 0.05, 0.3])
-def test_prices_find_the_optimum_of_the_linear_program(grouped_blobs, n_groups, delta):
+@pytest.mark.parametrize("tolerance", [0.0, 0.05, 0.3])
+def test_prices_find_the_optimum_of_the_linear_program(grouped_blobs, n_groups, tolerance):
     X, codes = grouped_blobs(n_samples=1500, n_groups=n_groups)
     lp, prices = (
-        BeraFairKMeans(5, delta=delta, solver=solver, random_state=0).fit(X, sensitive_features=codes)
+        BeraFairKMeans(5, tolerance=tolerance, solver=solver, random_state=0).fit(X, sensitive_features=codes)
         for solver in ("lp", "prices")
     )
     assert prices.lp_cost_ == pytest.approx(lp.lp_cost_, rel=1e-5)
     assert prices.lp_cost_ <= lp.lp_cost_ * (1 + 1e-9)
-    assert prices.violation_ < (1 if delta == 0 else 1e-9)
+    assert prices.violation_ < (1 if tolerance == 0 else 1e-9)
     # The rounding of "lp" breaks the bounds by up to two points, which may save a little.
     assert prices.cost_ == pytest.approx(lp.cost_, rel=0.02)
     assert len(prices.history_) == 2
@@ -59,7 +59,7 @@ def test_prices_find_the_optimum_of_the_linear_program(grouped_blobs, n_groups, 
 
 def test_weak_bounds_leave_k_means_alone(grouped_blobs):
     X, codes = grouped_blobs()
-    model = BeraFairKMeans(4, delta=0.999, random_state=0).fit(X, sensitive_features=codes)
+    model = BeraFairKMeans(4, tolerance=0.999, random_state=0).fit(X, sensitive_features=codes)
     np.testing.assert_array_equal(model.labels_, cluster.KMeans(4, n_init=10, random_state=0).fit_predict(X))
     assert model.price_of_fairness_ == pytest.approx(1)
 
@@ -84,7 +84,8 @@ def test_price_of_fairness_where_k_means_costs_nothing():
 
 
 @pytest.mark.parametrize(
-    "params", [{"delta": 1.0}, {"delta": -0.1}, {"solver": "prices?"}, {"n_clusters": 0}, {"n_init": 0}]
+    "params",
+    [{"tolerance": 1.0}, {"tolerance": -0.1}, {"solver": "prices?"}, {"n_clusters": 0}, {"n_init": 0}],
 )
 def test_bad_parameters(params):
     with pytest.raises(ValueError, match=next(iter(params))):

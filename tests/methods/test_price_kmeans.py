@@ -50,7 +50,7 @@ def test_the_cost_never_rises_and_the_certificate_holds(cls, grouped_blobs, prec
 
 def test_beats_fair_assignment_to_vanilla_centres(grouped_blobs):
     X, codes = grouped_blobs(n_samples=2000)
-    fixed = BeraFairKMeans(4, delta=0.1, random_state=0).fit(X, sensitive_features=codes)
+    fixed = BeraFairKMeans(4, tolerance=0.1, random_state=0).fit(X, sensitive_features=codes)
     model = PriceFairKMeans(4, tolerance=0.1, random_state=0).fit(X, sensitive_features=codes)
     assert model.cost_ < fixed.cost_
 

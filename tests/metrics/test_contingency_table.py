@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
-from fairclust.metrics import cluster_sizes, contingency, soft_contingency
+from fairclust.metrics import cluster_sizes, contingency
 
 
 def test_counts_by_hand():
@@ -30,18 +30,6 @@ def test_narrow_codes_do_not_overflow():
 def test_no_points():
     assert_array_equal(contingency([], [], 2, 3), np.zeros((3, 2)))
     assert contingency([], []).shape == (0, 0)
-    assert_array_equal(soft_contingency(np.empty((0, 2)), [], 1), [[0.0, 0.0]])
-
-
-def test_soft_table_of_hard_responsibilities_is_the_table():
-    rng = np.random.default_rng(0)
-    labels, groups = rng.integers(0, 4, 200), rng.integers(0, 3, 200)
-    assert_array_equal(soft_contingency(np.eye(4)[labels], groups), contingency(labels, groups, 4))
-
-
-def test_soft_table_by_hand():
-    table = soft_contingency([[0.75, 0.25], [0.5, 0.5], [0.1, 0.9]], [0, 1, 0], 3)
-    assert_allclose(table, [[0.85, 1.15], [0.5, 0.5], [0.0, 0.0]], rtol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -59,10 +47,3 @@ def test_soft_table_by_hand():
 def test_malformed_input_raises(labels, groups, K, J, message):
     with pytest.raises(ValueError, match=message):
         contingency(labels, groups, K, J)
-
-
-def test_malformed_responsibilities_raise():
-    with pytest.raises(ValueError, match="one row"):
-        soft_contingency([[1.0, 0.0]], [0, 1])
-    with pytest.raises(ValueError, match="one row"):
-        soft_contingency([1.0, 0.0], [0, 1])

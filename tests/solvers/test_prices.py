@@ -1,12 +1,9 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from problems import from_blobs, from_matrix, optimum
-from scipy.optimize import nnls
 
 from fairclust.solvers.criteria import exact_shares, gap_bound, ratio_bound, share_bounds
-from fairclust.solvers.prices import complementary, dual_prices
+from fairclust.solvers.prices import dual_prices
 
 LEVELS = (0.2, 0.04, 0.008, 0.0016, 0.0003)
 KINDS = ["exact", "loose", "tight", "balance", "gap", "no gap"]
@@ -80,20 +77,3 @@ def test_saturated_softmax_rows_do_not_throw_the_prices_away():
     assert np.isfinite(found.prices).all()
     bound = lower_bound(problem, exact_shares(problem.shares), found)
     assert bound <= optimum(a, problem.codes, exact_shares(problem.shares)) * (1 + 1e-9)
-
-
-@given(st.integers(1, 12), st.integers(0, 2**20))
-@settings(max_examples=40, deadline=None)
-def test_interior_point_method_against_nnls(n, seed):
-    rng = np.random.default_rng(seed)
-    A, b = rng.normal(size=(n + 3, n)), rng.normal(size=n + 3)
-    y = complementary(A.T @ A, -A.T @ b, np.empty((n, 0)), np.ones(n))
-    np.testing.assert_allclose(y, nnls(A, b)[0], atol=1e-6)
-
-
-def test_interior_point_method_with_free_helpers():
-    # min |y - (1, 2, -3)|^2 / 2 with y1 + y2 = y3: the projection onto that cone.
-    y = complementary(np.eye(3), -np.array([1.0, 2.0, -3.0]), np.array([[1.0], [1.0], [-1.0]]), np.ones(3))
-    np.testing.assert_allclose(y, 0, atol=1e-6)
-    y = complementary(np.eye(3), -np.array([1.0, 2.0, 3.0]), np.array([[1.0], [1.0], [-1.0]]), np.ones(3))
-    np.testing.assert_allclose(y, [1, 2, 3], atol=1e-6)

@@ -9,133 +9,79 @@ runs into the thousands. Tables and sums over points are float64 always.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic, overload
+from numba import njit
 from numpy.typing import DTypeLike
 
-from fairclust.kernels.tiles import TILE, TileLayout, run_over_tiles, sum_by_group
-
-_FAST = {"contract", "reassoc", "nsz", "arcp"}
-
-
-@intrinsic
-def _float_from_bits(typingctx, bits):  # type: ignore[no-untyped-def]
-    real, ir_real = (
-        (types.float32, ir.FloatType()) if bits.bitwidth == 32 else (types.float64, ir.DoubleType())
-    )
-
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir_real)
-
-    return real(bits), codegen
+from fairclust.kernels.fast import FAST, exp
+from fairclust.kernels.tiles import TILE, TileLayout, padded, run_over_tiles, sum_by_group
 
 
-def _exp(x):  # type: ignore[no-untyped-def]
-    raise TypeError("compiled code only")
-
-
-@overload(_exp, inline="always", jit_options={"fastmath": _FAST})
-def _exp_overload(x):  # type: ignore[no-untyped-def]
-    """exp of numbers at most 0, as a plain polynomial after range reduction, so that loops vectorise.
-
-    The relative error is below 2e-7 in float32 and below 1e-15 in float64. Arguments are cut off at -80
-    (-700): such results still are normal numbers once a row is divided by its sum, and arithmetic on others
-    is slow.
-    """
-    if x == types.float32:
-        real, integer, mantissa, bias, floor = (
-            np.float32,
-            np.int32,
-            np.int32(23),
-            np.int32(127),
-            np.float32(-80),
-        )
-        log2e, ln2_hi, ln2_lo = real(1.4426950408889634), real(0.693359375), real(-2.12194440e-4)
-        c2, c3, c4 = real(5.0000001201e-1), real(1.6666665459e-1), real(4.1665795894e-2)
-        c5, c6, c7 = real(8.3334519073e-3), real(1.3981999507e-3), real(1.9875691500e-4)
-        half, one = real(0.5), real(1.0)
-
-        def single(x):  # type: ignore[no-untyped-def]
-            x = max(x, floor)
-            n = integer(x * log2e - half)
-            f = real(n)
-            r = (x - f * ln2_hi) - f * ln2_lo
-            y = (((((c7 * r + c6) * r + c5) * r + c4) * r + c3) * r + c2) * r * r + r + one
-            return y * _float_from_bits(integer((n + bias) << mantissa))  # type: ignore[call-arg]
-
-        return single
-
-    def double(x):  # type: ignore[no-untyped-def]
-        x = max(x, -700.0)
-        n = np.int64(x * 1.4426950408889634 - 0.5)
-        f = np.float64(n)
-        r = (x - f * 6.93147180369123816490e-01) - f * 1.90821492927058770002e-10
-        # Taylor terms up to r^13 / 13!: abs(r) <= log(2) / 2, so the rest is below 1e-17.
-        y = 1.0 / 6227020800.0
-        y = y * r + 1.0 / 479001600.0
-        y = y * r + 1.0 / 39916800.0
-        y = y * r + 1.0 / 3628800.0
-        y = y * r + 1.0 / 362880.0
-        y = y * r + 1.0 / 40320.0
-        y = y * r + 1.0 / 5040.0
-        y = y * r + 1.0 / 720.0
-        y = y * r + 1.0 / 120.0
-        y = y * r + 1.0 / 24.0
-        y = y * r + 1.0 / 6.0
-        y = y * r + 0.5
-        y = y * r * r + r + 1.0
-        return y * _float_from_bits(np.int64((n + 1023) << 52))  # type: ignore[call-arg]
-
-    return double
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _squared_distances(lo, hi, points, centers, root, a, row_min):  # type: ignore[no-untyped-def]
+# No sums in another order: distances are the same however many features a sweep takes.
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+def _squared_distances(lo, hi, points, centers, root, count, a, row_min):  # type: ignore[no-untyped-def]
+    """Several features per sweep over a tile: sweeps are bound by loads and stores of the sums."""
     n_clusters, n_features = centers.shape
     zero = a.dtype.type(0)
     for t in range(lo, hi):
-        for k in range(n_clusters):
-            row = a[t, k]
-            for i in range(TILE):
-                row[i] = zero
-            for f in range(n_features):
-                x = points[t, f]
-                c = centers[k, f]
-                for i in range(TILE):
-                    diff = x[i] - c
-                    row[i] += diff * diff
-            if root:
-                for i in range(TILE):
-                    row[i] = np.sqrt(row[i])
+        n = padded(count[t])
         low = row_min[t]
-        first = a[t, 0]
-        for i in range(TILE):
-            low[i] = first[i]
-        for k in range(1, n_clusters):
-            row = a[t, k]
-            for i in range(TILE):
-                low[i] = min(low[i], row[i])
         for k in range(n_clusters):
             row = a[t, k]
-            for i in range(TILE):
+            c = centers[k]
+            for i in range(n):
+                row[i] = zero
+            f = 0
+            while f + 3 < n_features:
+                x0, x1, x2, x3 = points[t, f], points[t, f + 1], points[t, f + 2], points[t, f + 3]
+                c0, c1, c2, c3 = c[f], c[f + 1], c[f + 2], c[f + 3]
+                for i in range(n):
+                    d0 = x0[i] - c0
+                    d1 = x1[i] - c1
+                    d2 = x2[i] - c2
+                    d3 = x3[i] - c3
+                    acc = row[i] + d0 * d0
+                    acc = acc + d1 * d1
+                    acc = acc + d2 * d2
+                    row[i] = acc + d3 * d3
+                f += 4
+            while f < n_features:
+                x = points[t, f]
+                cf = c[f]
+                for i in range(n):
+                    diff = x[i] - cf
+                    row[i] += diff * diff
+                f += 1
+            if root:
+                for i in range(n):
+                    row[i] = np.sqrt(row[i])
+            if k == 0:
+                for i in range(n):
+                    low[i] = row[i]
+            else:
+                for i in range(n):
+                    low[i] = np.minimum(low[i], row[i])
+        for k in range(n_clusters):
+            row = a[t, k]
+            for i in range(n):
                 row[i] -= low[i]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def _mean_gap(lo, hi, a, count, gaps):  # type: ignore[no-untyped-def]
     low = np.empty(TILE, a.dtype)
     second = np.empty(TILE, a.dtype)
     for t in range(lo, hi):
-        for i in range(TILE):
+        n = padded(count[t])
+        for i in range(n):
             low[i] = min(a[t, 0, i], a[t, 1, i])
             second[i] = max(a[t, 0, i], a[t, 1, i])
         for k in range(2, a.shape[1]):
             row = a[t, k]
-            for i in range(TILE):
+            for i in range(n):
                 second[i] = min(second[i], max(low[i], row[i]))
                 low[i] = min(low[i], row[i])
         gaps[t] = 0.0
@@ -143,8 +89,8 @@ def _mean_gap(lo, hi, a, count, gaps):  # type: ignore[no-untyped-def]
             gaps[t] += second[i] - low[i]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
-def _outer_products(s, out):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
     """out[k, l] = sum_i s[k, i] s[l, i], in blocks of 2 x 4 sums: a load then serves several products."""
     n_clusters = s.shape[0]
     zero = s.dtype.type(0)
@@ -154,7 +100,7 @@ def _outer_products(s, out):  # type: ignore[no-untyped-def]
             y0, y1 = s[m], s[min(m + 1, n_clusters - 1)]
             y2, y3 = s[min(m + 2, n_clusters - 1)], s[min(m + 3, n_clusters - 1)]
             a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = zero
-            for i in range(TILE):
+            for i in range(n):
                 a0 += x0[i] * y0[i]
                 a1 += x0[i] * y1[i]
                 a2 += x0[i] * y2[i]
@@ -170,7 +116,7 @@ def _outer_products(s, out):  # type: ignore[no-untyped-def]
                         out[m + c, k + r] = value
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
     n_clusters = a.shape[1]
     zero = a.dtype.type(0)
@@ -180,27 +126,28 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
     total = np.empty(TILE, a.dtype)
     weighted = np.empty(TILE, a.dtype)
     for t in range(lo, hi):
+        width = padded(count[t])
         g = group[t]
         for k in range(n_clusters):
             row = a[t, k]
             z = s[k]
             off = offset[g, k]
             if k == 0:
-                for i in range(TILE):
+                for i in range(width):
                     z[i] = -(scale * row[i]) - off
                     top[i] = z[i]
             else:
-                for i in range(TILE):
+                for i in range(width):
                     z[i] = -(scale * row[i]) - off
                     top[i] = max(top[i], z[i])
-        for i in range(TILE):
+        for i in range(width):
             total[i] = zero
             weighted[i] = zero
         for k in range(n_clusters):
             row = a[t, k]
             z = s[k]
-            for i in range(TILE):
-                e = _exp(z[i] - top[i])
+            for i in range(width):
+                e = exp(z[i] - top[i])
                 z[i] = e
                 total[i] += e
                 weighted[i] += e * row[i]
@@ -214,32 +161,33 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
             for m in range(i, min(i + 8, n)):
                 product *= np.float64(total[m])
             lse += np.log(product)
-        for i in range(TILE):
+        for i in range(width):
             total[i] = one / total[i]
-        for i in range(n, TILE):
+        for i in range(n, width):
             total[i] = zero
         sa = zero
-        for i in range(TILE):
+        for i in range(width):
             sa += weighted[i] * total[i]
         potential[t] = sa
         logsum[t] = lse
         for k in range(n_clusters):
             z = s[k]
             acc = zero
-            for i in range(TILE):
+            for i in range(width):
                 z[i] *= total[i]
                 acc += z[i]
             mass[t, k] = acc
         if len(products) > 0:
-            _outer_products(s, products[t])
+            _outer_products(s, width, products[t])
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def _hard(lo, hi, a, scale, offset, group, start, count, order, labels, mass, potential):  # type: ignore[no-untyped-def]
     n_clusters = a.shape[1]
     best = np.empty(TILE, a.dtype)
     arg = np.empty(TILE, np.int32)
     for t in range(lo, hi):
+        n = padded(count[t])
         g = group[t]
         for k in range(n_clusters):
             row = a[t, k]
@@ -247,11 +195,11 @@ def _hard(lo, hi, a, scale, offset, group, start, count, order, labels, mass, po
             # One width for all that the loop selects from, no other array in it: or it does not vectorise.
             narrow = np.int32(k)
             if k == 0:
-                for i in range(TILE):
+                for i in range(n):
                     best[i] = scale * row[i] + off
                     arg[i] = 0
             else:
-                for i in range(TILE):
+                for i in range(n):
                     v = scale * row[i] + off
                     b = best[i]
                     old = arg[i]
@@ -267,27 +215,39 @@ def _hard(lo, hi, a, scale, offset, group, start, count, order, labels, mass, po
         potential[t] = paid
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def _priced(lo, hi, a, prices, group, start, count, order, labels, mass, potential, least):  # type: ignore[no-untyped-def]
     """`_hard` in double precision, whatever the tiles hold, and the sums of the least reduced costs."""
     n_clusters = a.shape[1]
+    best = np.empty(TILE)
+    arg = np.empty(TILE, np.int64)
     for t in range(lo, hi):
-        g = group[t]
+        n = padded(count[t])
+        for k in range(n_clusters):
+            row = a[t, k]
+            price = prices[group[t], k]
+            wide = np.int64(k)
+            if k == 0:
+                for i in range(n):
+                    best[i] = np.float64(row[i]) + price
+                    arg[i] = 0
+            else:
+                for i in range(n):
+                    v = np.float64(row[i]) + price
+                    b = best[i]
+                    old = arg[i]
+                    arg[i] = wide if v < b else old
+                    best[i] = min(b, v)
         mass[t] = 0.0
-        potential[t] = 0.0
-        least[t] = 0.0
+        paid = reduced = 0.0
         for i in range(count[t]):
-            best = np.float64(a[t, 0, i]) + prices[g, 0]
-            arg = 0
-            for k in range(1, n_clusters):
-                v = np.float64(a[t, k, i]) + prices[g, k]
-                if v < best:
-                    best = v
-                    arg = k
-            labels[order[start[t] + i]] = arg
-            mass[t, arg] += 1.0
-            potential[t] += np.float64(a[t, arg, i])
-            least[t] += best
+            k = arg[i]
+            labels[order[start[t] + i]] = k
+            mass[t, k] += 1.0
+            paid += np.float64(a[t, k, i])
+            reduced += best[i]
+        potential[t] = paid
+        least[t] = reduced
 
 
 @njit(cache=True, nogil=True)
@@ -345,13 +305,31 @@ class Potentials:
         return cls(
             layout,
             n_groups,
-            np.empty((layout.n_tiles, n_clusters, TILE), dtype),
-            np.empty((layout.n_tiles, TILE), dtype),
+            np.zeros((layout.n_tiles, n_clusters, TILE), dtype),
+            np.zeros((layout.n_tiles, TILE), dtype),
         )
 
     @property
     def entries(self) -> int:
         return self.a.size
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.layout.order)
+
+    @property
+    def n_clusters(self) -> int:
+        return self.a.shape[1]
+
+    @property
+    def group_sizes(self) -> np.ndarray:
+        """Points of each group."""
+        return np.bincount(self.layout.group, self.layout.count, self.n_groups)
+
+    @property
+    def rounding(self) -> float:
+        """Of sums of softmax rows, relative to the sum: terms round either way."""
+        return 1e-14 if self.a.dtype == np.float64 else 1e-7
 
     def set_distances(self, points: np.ndarray, centers: np.ndarray, *, squared: bool = True) -> None:
         """Fill in the (squared) Euclidean distances of packed points to centres.
@@ -371,6 +349,7 @@ class Potentials:
             points,
             centers.astype(self.a.dtype),
             not squared,
+            self.layout.count,
             self.a,
             self.row_min,
         )
@@ -399,9 +378,50 @@ class Potentials:
         )
         self.row_min_sum = float(self.row_min.sum(dtype=np.float64))
 
-    def excess(self, tiles: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """Rows of `a` by tile and place in it, shape (n_rows, n_clusters), float64."""
-        return self.a[tiles, :, slots].astype(np.float64)
+    def mean_excess(self) -> float:
+        """Mean of ``a[p, k] - min_k a[p, k]``, padding included."""
+        return float(self.a.mean(dtype=np.float64))
+
+    def movable(
+        self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """The points among which the cheapest changes of labels are found.
+
+        Parameters
+        ----------
+        prices : ndarray of shape (n_groups, n_clusters)
+        labels : ndarray of shape (n_samples,)
+        units : ndarray of int, shape (n_groups,)
+            At most so many points of a group leave any cluster for any other.
+
+        Yields
+        ------
+        group : int
+            One with units.
+        rows : ndarray
+        excess : ndarray of shape (n_rows, n_clusters)
+            ``a[p, k] - min_k a[p, k]`` of these rows.
+        """
+        layout = self.layout
+        for j in np.flatnonzero(units):
+            tiles = np.flatnonzero(layout.group == j)
+            first, last = layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]]
+            members = layout.order[first:last]
+            slot = np.arange(last - first)
+            excess = self.a[tiles[0] + slot // TILE, :, slot % TILE].astype(np.float64)
+            chosen = np.zeros(len(members), dtype=bool)
+            for k in range(self.n_clusters):
+                inside = np.flatnonzero(labels[members] == k)
+                if len(inside) <= units[j]:
+                    chosen[inside] = True
+                    continue
+                regret = excess[inside] + prices[j]
+                regret -= regret[:, [k]]
+                for other in range(self.n_clusters):
+                    if other != k:
+                        nearest = np.argpartition(regret[:, other], units[j] - 1)[: units[j]]
+                        chosen[inside[nearest]] = True
+            yield int(j), members[chosen], excess[chosen]
 
     def mean_gap(self) -> float:
         """Mean over points of the second smallest less the smallest potential: the scale of temperatures.
@@ -471,9 +491,7 @@ class Potentials:
             logsum,
             products,
         )
-        sizes = np.zeros(self.n_groups)
-        np.add.at(sizes, layout.group, layout.count)
-        taken_out = scale * self.row_min_sum + float(sizes @ base[:, 0])
+        taken_out = scale * self.row_min_sum + float(self.group_sizes @ base[:, 0])
         return (
             sum_by_group(mass, layout, self.n_groups),
             float(potential.sum()) + self.row_min_sum,

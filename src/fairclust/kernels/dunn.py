@@ -18,62 +18,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["diameter", "dunn_distances", "separation"]
-
 # Small enough that few hopeless pairs of points are compared, large enough that the tree stays small.
 _LEAF_SIZE = 16
 _SWEEPS = 4
 _LARGEST = 1e150
-
-
-def separation(X: ArrayLike, labels: ArrayLike) -> float:
-    """Smallest Euclidean distance between two points of different clusters.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point. Any integers; only equality matters.
-
-    Returns
-    -------
-    float
-        In [0, inf]; ``inf`` where fewer than two clusters have points.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, ``labels`` are no integers, or ``X`` has a value that is not finite or above
-        1e150 in absolute value (its square would overflow).
-    """
-    points, codes, _ = _checked(X, labels)
-    return math.sqrt(_separation(points, codes))
-
-
-def diameter(X: ArrayLike, labels: ArrayLike) -> float:
-    """Largest Euclidean distance between two points of the same cluster.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point. Any integers; only equality matters.
-
-    Returns
-    -------
-    float
-        In [0, inf); 0 where every cluster is a single point, or there are no points.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, ``labels`` are no integers, or ``X`` has a value that is not finite or above
-        1e150 in absolute value (its square would overflow).
-    """
-    points, codes, n_clusters = _checked(X, labels)
-    return math.sqrt(_diameter(points, codes, n_clusters))
 
 
 def dunn_distances(X: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
@@ -89,9 +37,9 @@ def dunn_distances(X: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
     Returns
     -------
     separation : float
-        See `separation`.
+        Smallest distance between two points of different clusters; ``inf`` where fewer than two have points.
     diameter : float
-        See `diameter`.
+        Largest distance between two points of the same cluster; 0 where every cluster is a single point.
 
     Raises
     ------

@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Medoid", "medoid", "medoid_cost", "medoids"]
+__all__ = ["Medoid", "medoid", "medoids"]
 
 _WEISZFELD_STEPS = 20
 # Terms of the curvature bound are pooled by distance from the centre, candidates by rank: coarser is looser.
@@ -150,35 +150,6 @@ def medoids(
         own = medoid(points[rows], max_evaluations=max_evaluations)
         found.append(own._replace(row=int(rows[own.row])) if rows.size else own)
     return found
-
-
-def medoid_cost(
-    X: ArrayLike, labels: ArrayLike, n_clusters: int, *, max_evaluations: int | None = None
-) -> float:
-    """Sum over clusters of the Euclidean distances to the cluster's medoid.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, in 0 .. n_clusters - 1.
-    n_clusters : int
-        Number of clusters K. Empty clusters cost nothing.
-    max_evaluations : int, optional
-        Budget per cluster, see `medoid`: the result is then an upper bound of the cost.
-
-    Returns
-    -------
-    float
-        In [0, inf).
-
-    Raises
-    ------
-    ValueError
-        As `medoids`.
-    """
-    return float(sum(m.cost for m in medoids(X, labels, n_clusters, max_evaluations=max_evaluations)))
 
 
 @njit(cache=True, nogil=True)

@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 
-from fairclust.kernels.assignment import _FAST, _exp
+from fairclust.kernels.fast import FAST, exp
 from fairclust.kernels.tiles import TILE, TileLayout, make_layout, pack_points, run_over_tiles
 
 # Responsibilities up to this many bytes are kept between the two passes of a gradient, else computed again.
@@ -154,7 +154,7 @@ class _Parts(NamedTuple):
     tables: np.ndarray
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type: ignore[no-untyped-def]
     """z[k, i] = log(pi_k f_k(x_i)) for the points of one tile, and the largest of each point in `top`.
 
@@ -210,7 +210,7 @@ def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type
                 top[i] = np.maximum(top[i], row[i])
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def _responsibilities(  # type: ignore[no-untyped-def]
     points, codes, counts, n, const, roots, root_means, tables, sharpness, with_logsum, psi, top, total, mass
 ):
@@ -224,7 +224,7 @@ def _responsibilities(  # type: ignore[no-untyped-def]
     for k in range(n_clusters):
         row = psi[k]
         for i in range(TILE):
-            e = _exp(sharpness * (row[i] - top[i]))
+            e = exp(sharpness * (row[i] - top[i]))
             row[i] = e
             total[i] += e
     logsum = 0.0
@@ -244,7 +244,7 @@ def _responsibilities(  # type: ignore[no-untyped-def]
     return logsum
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def _table(  # type: ignore[no-untyped-def]
     lo, hi, points, codes, counts, count, const, means, roots, root_means, tables, sharpness,
     with_logsum, kept, mass, logsum,
@@ -260,7 +260,7 @@ def _table(  # type: ignore[no-untyped-def]
         )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def _weighted_moments(  # type: ignore[no-untyped-def]
     lo, hi, edges, points, codes, counts, group, count, const, means, roots, root_means, tables,
     sharpness, kept, known, alpha, C, weight, first, second, levels, mass, logsum,
@@ -348,7 +348,7 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                         target[k] += source[k]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@njit(cache=True, nogil=True, fastmath=FAST)
 def _rows(lo, hi, points, codes, count, start, const, means, roots, root_means, tables, out):  # type: ignore[no-untyped-def]
     z = np.empty((len(const), TILE), points.dtype)
     top = np.empty(TILE, points.dtype)
@@ -500,7 +500,6 @@ class MixtureTiles:
         return cls(layout, n_groups, n_levels, points, codes, counts, members)
 
     def __post_init__(self) -> None:
-        self._kept = np.empty((0, 0, 0), self.points.dtype)
         if self.counts is None:
             real = np.arange(TILE) < self.layout.count[:, None]
             self._counts = real.astype(self.points.dtype)
@@ -527,14 +526,15 @@ class MixtureTiles:
         """Rows of each group."""
         return self._sizes
 
-    def _room(self, n_clusters: int) -> np.ndarray:
-        """Where responsibilities are kept from one pass to the next: nowhere, if there are too many."""
+    def room(self, n_clusters: int) -> np.ndarray:
+        """Where `table` leaves responsibilities for `moments`; empty, if there are too many to keep."""
         shape = (self.layout.n_tiles, n_clusters, TILE)
         if np.prod(shape, dtype=float) * self.points.itemsize > _KEEP_BYTES:
-            return np.empty((0, n_clusters, TILE), self.points.dtype)
-        if self._kept.shape != shape:
-            self._kept = np.empty(shape, self.points.dtype)
-        return self._kept
+            return self._nowhere(n_clusters)
+        return np.empty(shape, self.points.dtype)
+
+    def _nowhere(self, n_clusters: int) -> np.ndarray:
+        return np.empty((0, n_clusters, TILE), self.points.dtype)
 
     def _by_group(self, per_tile: np.ndarray) -> np.ndarray:
         """Sums over the tiles of each group."""
@@ -577,7 +577,12 @@ class MixtureTiles:
         return self._edges[n_clusters]
 
     def table(
-        self, components: Components, *, sharpness: float = 1.0, with_logsum: bool = True
+        self,
+        components: Components,
+        *,
+        sharpness: float = 1.0,
+        with_logsum: bool = True,
+        psi: np.ndarray | None = None,
     ) -> tuple[np.ndarray, float]:
         """One pass over the responsibilities ``softmax(sharpness * z_i)``.
 
@@ -587,6 +592,8 @@ class MixtureTiles:
         sharpness : float
             Inverse temperature.
         with_logsum : bool
+        psi : ndarray, optional
+            From `room`: filled with the responsibilities.
 
         Returns
         -------
@@ -609,7 +616,7 @@ class MixtureTiles:
             *self._parts(components),
             self.points.dtype.type(sharpness),
             with_logsum,
-            self._room(n_clusters),
+            self._nowhere(n_clusters) if psi is None else psi,
             mass,
             logsum,
         )
@@ -622,7 +629,7 @@ class MixtureTiles:
         alpha: float = 1.0,
         C: np.ndarray | None = None,
         sharpness: float = 1.0,
-        known: bool = False,
+        psi: np.ndarray | None = None,
     ) -> tuple[Moments, np.ndarray, float]:
         """Moments with the weights ``psi_ik (alpha + C[g, k] - sum_l C[g, l] psi_il)``.
 
@@ -634,9 +641,8 @@ class MixtureTiles:
             Zeros if not given.
         sharpness : float
             As in `table`; the weights have no factor `sharpness`.
-        known : bool
-            The last pass was `table` or `moments` with the same components and sharpness: its
-            responsibilities are used again where they were kept.
+        psi : ndarray, optional
+            Filled by `table` for the same components and sharpness: used where it is not empty.
 
         Returns
         -------
@@ -644,7 +650,7 @@ class MixtureTiles:
             About `components.means`.
         sums : ndarray of shape (n_groups, n_clusters)
         logsum : float
-            As `table`; empty and zero if `known`.
+            As `table`; empty and zero if `psi` is given.
         """
         n_clusters, n_features = components.means.shape
         n_tiles, dtype = self.layout.n_tiles, self.points.dtype
@@ -671,8 +677,8 @@ class MixtureTiles:
             self.layout.count,
             *self._parts(components),
             dtype.type(sharpness),
-            self._room(n_clusters),
-            known,
+            self._nowhere(n_clusters) if psi is None else psi,
+            psi is not None,
             dtype.type(alpha),
             C.astype(dtype),
             weight,
@@ -688,7 +694,7 @@ class MixtureTiles:
         elif categorical:
             by_level = _total(levels)
         found = Moments(_total(weight), _total(first), _total(second), by_level[:-1].T)
-        if known:
+        if psi is not None:
             return found, mass[:0], 0.0
         return found, self._by_group(mass), float(logsum.sum())
 

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 TILE = 512
+# Loops run over whole vectors: the last tile of a group up to the next multiple of these.
+_VECTOR = 64
 
 # Handing a pass to a second thread costs some 50 microseconds: not worth it below this many table entries.
 _MIN_ENTRIES_PER_THREAD = 150_000
@@ -70,6 +72,12 @@ def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
             start.append(first[j] + begin)
             count.append(min(TILE, sizes[j] - begin))
     return TileLayout(order, np.array(group, np.int64), np.array(start, np.int64), np.array(count, np.int64))
+
+
+@numba.njit(cache=True, nogil=True)
+def padded(count):  # type: ignore[no-untyped-def]
+    """How many points of a tile the loops run over: the padding behind them is never touched."""
+    return min(TILE, (count + _VECTOR - 1) // _VECTOR * _VECTOR)
 
 
 @lru_cache(maxsize=4)

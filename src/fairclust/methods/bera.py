@@ -20,15 +20,15 @@ from fairclust.solvers.fair_lp import bound_violation, fair_assignment_lp, round
 class BeraFairKMeans(FairClusterer):
     """K-means centres, to which the points are then assigned fairly at the least cost.
 
-    Every cluster holds between ``mu_j (1 - delta)`` and ``mu_j / (1 - delta)`` of group j, as a share of its
+    Every cluster holds between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)`` of group j, as a share of its
     size, mu_j being the group's share of the data: exactly so in the linear program, up to a point or two in
     the labels, which are rounded from it. FAC in the tables of balanced fair k-means.
 
     Parameters
     ----------
     n_clusters : int, default=8
-    delta : float, default=0.2
-        In [0, 1). 0 asks for the shares of the data in every cluster.
+    tolerance : float, default=0.2
+        In [0, 1), the paper's delta. 0 asks for the shares of the data in every cluster.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init, max_iter : int, default=10, 300
         Starts and Lloyd steps of the k-means; one start where `init` is an array.
@@ -71,7 +71,7 @@ class BeraFairKMeans(FairClusterer):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
-        "delta": [Interval(Real, 0, 1, closed="left")],
+        "tolerance": [Interval(Real, 0, 1, closed="left")],
         "init": INIT,
         "n_init": COUNT,
         "max_iter": COUNT,
@@ -83,7 +83,7 @@ class BeraFairKMeans(FairClusterer):
         self,
         n_clusters: int = 8,
         *,
-        delta: float = 0.2,
+        tolerance: float = 0.2,
         init: Any = "k-means++",
         n_init: int = 10,
         max_iter: int = 300,
@@ -91,7 +91,7 @@ class BeraFairKMeans(FairClusterer):
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
-        self.delta = delta
+        self.tolerance = tolerance
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -111,7 +111,7 @@ class BeraFairKMeans(FairClusterer):
         self.cluster_centers_ = vanilla.cluster_centers_
         distances = cdist(X, self.cluster_centers_, "sqeuclidean")
         shares = np.bincount(codes) / len(codes)
-        lower, upper = shares * (1 - self.delta), shares / (1 - self.delta)
+        lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
         table = contingency(vanilla.labels_, codes, self.n_clusters)
         nearest = float(distances.min(axis=1).sum())
         violation = bound_violation(table, table.sum(axis=0), lower, upper)
@@ -125,7 +125,7 @@ class BeraFairKMeans(FairClusterer):
         """Labels at given centres; sets the costs and the violation, and adds to the history."""
         begin = perf_counter()
         if self.solver == "prices":
-            found = fair_assignment(distances, codes, tolerance=self.delta)
+            found = fair_assignment(distances, codes, tolerance=self.tolerance)
             self.lp_cost_, self.cost_, self.violation_ = found.lower_bound, found.cost, found.slack
             self.history_.append(_record(2, found.cost, found.violation, begin))
             return found.labels

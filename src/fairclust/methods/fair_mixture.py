@@ -68,11 +68,13 @@ class FairMixture(FairClusterer):
     categorical_features : array-like of int or str, optional
         Categorical columns, by index, or by name for data frames: integer codes from 0 on. Columns of a data
         frame that are categories, strings or objects are categorical anyway and their values are remembered.
-    objective : {"smooth", "paper", "program"}, default="smooth"
+    objective : {"smooth", "paper"}, default="smooth"
         "paper": as above. "smooth": the absolute value and the maximum smoothed, and a barrier that keeps
-        every component alive. "program": that of the authors' published program; for two groups its `lam` is
-        ``n_clusters * P(0) * P(1)`` times as much in terms of the paper, and it is optimised as there: a new
-        Adam each round, steps never shortened, the last iterate kept.
+        every component alive.
+    match_reference : bool, default=False
+        Take the objective of the authors' published program instead; for two groups its `lam` is
+        ``n_clusters * P(0) * P(1)`` times as much in terms of the paper. It is optimised as there: a new Adam
+        each round, steps never shortened, the last iterate kept.
     batch_size : int or float, optional
         Rows, or share of the rows, of a mini-batch (Algorithm 3): the likelihood is learned batch by batch,
         Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read.
@@ -150,7 +152,8 @@ class FairMixture(FairClusterer):
         "solver": [StrOptions(set(_DEFAULTS))],
         "covariance": [StrOptions({"isotropic", "diag"})],
         "categorical_features": [None, "array-like"],
-        "objective": [StrOptions({"smooth", "paper", "program"})],
+        "objective": [StrOptions({"smooth", "paper"})],
+        "match_reference": ["boolean"],
         "batch_size": _AMOUNT,
         "fairness_sample": _AMOUNT,
         "subsample": _AMOUNT,
@@ -176,6 +179,7 @@ class FairMixture(FairClusterer):
         covariance: str = "isotropic",
         categorical_features: Any = None,
         objective: str = "smooth",
+        match_reference: bool = False,
         batch_size: float | None = None,
         fairness_sample: float | None = None,
         subsample: float | None = None,
@@ -197,6 +201,7 @@ class FairMixture(FairClusterer):
         self.covariance = covariance
         self.categorical_features = categorical_features
         self.objective = objective
+        self.match_reference = match_reference
         self.batch_size = batch_size
         self.fairness_sample = fairness_sample
         self.subsample = subsample
@@ -293,7 +298,7 @@ class FairMixture(FairClusterer):
         if self.n_nonempty_ < self.n_clusters:
             warnings.warn(
                 f"{self.n_nonempty_} of {self.n_clusters} components have points (lam={self.lam:g}, "
-                f"objective={self.objective!r}): the others have died or coincide with one of them",
+                f"match_reference={self.match_reference}): the others have died or coincide with one of them",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -307,7 +312,7 @@ class FairMixture(FairClusterer):
             len(self._columns.numeric),
             self._columns.sizes,
             np.full((1, 1) if shared else (len(self._columns.numeric),), floor),
-            by_precision=self.objective == "program" and self.lam > 0,
+            by_precision=self.match_reference and self.lam > 0,
         )
 
     def _learn(
@@ -351,18 +356,18 @@ class FairMixture(FairClusterer):
                 n_gradient_steps=self.n_gradient_steps,
                 learning_rate=rate,
                 tol=self.tol,
-                monotone=self.objective != "program",
-                new_optimizer=self.objective == "program",
+                monotone=not self.match_reference,
+                new_optimizer=self.match_reference,
                 trace=trace,
             )
         # The value of an iterate is known only where every step looks at all rows.
-        exact = in_full and self.objective != "program"
+        exact = in_full and not self.match_reference
         return trace.best if exact and trace.best is not None else mixture
 
     def _penalty(self, sizes: np.ndarray) -> Penalty:
         if self.lam == 0:
             return lambda M: (0.0, np.zeros_like(M))
-        if self.objective == "program":
+        if self.match_reference:
             return program_penalty(self.lam, sizes)
         return {"paper": paper_penalty, "smooth": smooth_penalty}[self.objective](self.lam)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from fairclust.base import NotSupported
-from fairclust.solvers.fairlets import FairletMethod, flow_fairlets
+from fairclust.methods._fairlets import FairletClusterer
+from fairclust.solvers.fairlets import flow_fairlets
 
 # The flow's table has about as many entries as there are rows, squared; its time grows faster.
 _MOST_ROWS = 5000
 
 
-class FairletClustering(FairletMethod):
+class FairletClustering(FairletClusterer):
     """Fairlets of least cost by minimum-cost flow, then clusters of their centres; for small data.
 
     As `FairletTreeClustering`, with better fairlets, in more than quadratic time: seconds at 4,000 points;

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairclust.solvers.fairlets import FairletMethod, quadtree_fairlets
+from fairclust.methods._fairlets import FairletClusterer
+from fairclust.solvers.fairlets import quadtree_fairlets
 
 
-class FairletTreeClustering(FairletMethod):
+class FairletTreeClustering(FairletClusterer):
     """Fairlets on a randomly shifted quadtree, then clusters of their centres; SFC in the papers' tables.
 
     Every cluster is a union of fairlets and so has at least their balance: the smaller of its two groups is

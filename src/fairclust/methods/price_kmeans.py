@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from fairclust.solvers.centers import Prototypes, mean_centers
-from fairclust.solvers.price_prototypes import PricePrototypes
+from fairclust.methods._price import PriceClusterer
 
 
-class PriceFairKMeans(PricePrototypes):
+class PriceFairKMeans(PriceClusterer):
     """K-means in which every cluster keeps a bound on its group shares, its balance or its gap.
 
     Alternates centres with the cheapest assignment within the bounds, which is found through its dual:
@@ -79,6 +76,3 @@ class PriceFairKMeans(PricePrototypes):
     single precision: ``4 N (d + K)`` bytes. The labels can be off the bounds where whole points cannot meet
     them, as with ``tolerance=0``, by less than a point; clusters of a few points show that most.
     """
-
-    def _update(self, X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Prototypes:
-        return mean_centers(X, labels, old)

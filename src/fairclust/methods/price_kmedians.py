@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from fairclust.base import COUNT, at_least
-from fairclust.solvers.centers import MedoidMixin
-from fairclust.solvers.price_prototypes import PricePrototypes
+from fairclust.methods._price import PriceClusterer
+from fairclust.methods._prototypes import MedoidClusterer
 
 
-class PriceFairKMedians(MedoidMixin, PricePrototypes):
+class PriceFairKMedians(MedoidClusterer, PriceClusterer):
     """K-medians in which every cluster keeps a bound on its group shares, its balance or its gap.
 
     `PriceFairKMeans` with Euclidean distances, and with rows of X, the medoids of the clusters, as centres.
@@ -36,7 +36,7 @@ class PriceFairKMedians(MedoidMixin, PricePrototypes):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PricePrototypes._parameter_constraints,
+        **PriceClusterer._parameter_constraints,
         "exact_size": at_least(0),
         "max_evaluations": COUNT,
     }

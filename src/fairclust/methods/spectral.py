@@ -9,8 +9,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import COUNT, POSITIVE, at_least
 from fairclust.kernels.graph import AffinityGraph
+from fairclust.methods._graph import SpectralClusterer
 from fairclust.solvers.spectral import Embedding, spectral_embedding
-from fairclust.solvers.spectral_clustering import SpectralClusterer
 
 
 class SpectralClustering(SpectralClusterer):

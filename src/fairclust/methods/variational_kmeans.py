@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from fairclust.solvers.centers import Prototypes, mean_centers
-from fairclust.solvers.prototypes import VariationalPrototypes
+from fairclust.methods._variational import VariationalClusterer
 
 
-class VariationalFairKMeans(VariationalPrototypes):
+class VariationalFairKMeans(VariationalClusterer):
     """K-means with the Kullback-Leibler fairness penalty.
 
     Minimises ``sum_pk s_pk ||x_p - c_k||^2 + lam * sum_k KL(U || P_k)`` (equation 2), where P_k are the group
@@ -21,29 +18,29 @@ class VariationalFairKMeans(VariationalPrototypes):
         Weight of fairness. It is absolute, as in the paper: it grows with the number of rows and the scale of
         the data (on standardised, L2-normalised data a fifth of the number of rows is a good first try).
         0 is plain Lloyd.
-    solver : "accelerated" or "mm", default="accelerated"
-        How each assignment is found. "mm" is the paper's bound optimisation, replayed step by step.
-        "accelerated" solves for the group prices that it converges to by Newton's method, in a tenth of the
-        passes, and measures the energy on the hard labels: it never rises.
+    match_reference : bool, default=False
+        Find each assignment by the paper's bound optimisation, replayed step by step as in the authors'
+        program. The default solves for the group prices that it converges to by Newton's method, in a tenth
+        of the passes, and measures the energy on the hard labels: it never rises.
     warm_start : bool, default=True
-        "accelerated": start each assignment from the prices of the one before.
+        Start each assignment from the prices of the one before; not with `match_reference`.
     lipschitz : float, default=2.0
-        "mm": L of the bound. As in the published program, and unlike equations 9 and 13, both the clustering
-        and the fairness potentials are divided by it.
+        With `match_reference`, L of the bound. As in the published program, and unlike equations 9 and 13,
+        both the clustering and the fairness potentials are divided by it.
     target : None, mapping or array-like of shape (n_groups,), default=None
         Target shares U; None takes the data's own.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     max_iter : int, default=100
         Outer steps.
     tol : float, optional
-        "mm": stops once the energy changes by less than `tol`, relatively, from the third step on; 1e-4 by
-        default, as published. "accelerated": the same from the second step on, relative to the energy less
-        its least possible fairness term ``lam * K * H(U)``; 1e-5 by default.
+        Stops once the energy changes by less than `tol` from the second step on, relative to the energy less
+        its least possible fairness term ``lam * K * H(U)``; 1e-5 by default. With `match_reference`, from the
+        third step on and relative to the energy; 1e-4 by default, as published.
     bound_max_iter, bound_tol : int, float, default=10000, 1e-5
-        "mm": the same for the inner loop.
+        With `match_reference`, the same for the inner loop.
     max_restarts : int, default=3
-        Restarts from fresh k-means++ seeds where a step ("accelerated": the first step) empties a cluster.
-        After the last, "mm" stops; "accelerated" goes on with fewer clusters.
+        Restarts from fresh k-means++ seeds where the first step (with `match_reference`: any step) empties a
+        cluster. After the last, the fit goes on with fewer clusters (with `match_reference`: it stops).
     precision : "single" or "double", default="single"
         Arithmetic of the distances and softmax rows; sums are double always. Single is three times as fast
         and may stop the inner loop a step earlier or later.
@@ -53,15 +50,15 @@ class VariationalFairKMeans(VariationalPrototypes):
     ----------
     labels_, cluster_centers_, n_iter_, history_, groups_
         `cluster_centers_` are the centres of the last assignment, those that `predict` measures from.
-        The energies in `history_` are those of the soft assignments for "mm", of the labels for
-        "accelerated"; `inner_iter` counts passes over the points. A restart of "accelerated" begins a new
-        history.
+        The energies in `history_` are those of the labels, with `match_reference` those of the soft
+        assignments; `inner_iter` counts passes over the points. A restart begins a new history, but not with
+        `match_reference`.
     scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)
-        The assignment map, see `predict`; for "accelerated" `scale_` is 1 and `offset_` are the prices.
+        The assignment map, see `predict`; `scale_` is 1 and `offset_` are the prices, but not with `match_reference`.
     target_ : ndarray of shape (n_groups,)
     n_inner_iter_, n_restarts_ : int
     n_energy_rises_ : int
-        With "mm" the inner loop starts cold in every outer step and centres come from hard labels, so that
+        With `match_reference` the inner loop starts cold in every outer step and centres come from hard labels, so that
         the energy may rise between outer steps: counted here.
     converged_ : bool
 
@@ -69,6 +66,3 @@ class VariationalFairKMeans(VariationalPrototypes):
     ----------
     Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Algorithm 1.
     """
-
-    def _update(self, X: np.ndarray, labels: np.ndarray, old: Prototypes) -> Prototypes:
-        return mean_centers(X, labels, old)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from fairclust.base import COUNT, at_least
-from fairclust.solvers.centers import MedoidMixin
-from fairclust.solvers.prototypes import VariationalPrototypes
+from fairclust.methods._prototypes import MedoidClusterer
+from fairclust.methods._variational import VariationalClusterer
 
 
-class VariationalFairKMedians(MedoidMixin, VariationalPrototypes):
+class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
     """K-medians with the Kullback-Leibler fairness penalty.
 
     Minimises ``sum_pk s_pk ||x_p - c_k|| + lam * sum_k KL(U || P_k)`` (equation 2 with the Euclidean
@@ -23,7 +23,7 @@ class VariationalFairKMedians(MedoidMixin, VariationalPrototypes):
     max_evaluations : int, default=100
         In larger clusters it is the best of so many points, tried from the geometric median outwards, unless
         bounds prove one best before.
-    lam, solver, warm_start, lipschitz, target, init, max_iter, tol : optional
+    lam, match_reference, warm_start, lipschitz, target, init, max_iter, tol : optional
     bound_max_iter, bound_tol, max_restarts, precision, random_state : optional
         As in `VariationalFairKMeans`. `lam` = 0 alternates nearest medoids and new medoids.
 
@@ -44,7 +44,7 @@ class VariationalFairKMedians(MedoidMixin, VariationalPrototypes):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **VariationalPrototypes._parameter_constraints,
+        **VariationalClusterer._parameter_constraints,
         "exact_size": at_least(0),
         "max_evaluations": COUNT,
     }
@@ -56,7 +56,7 @@ class VariationalFairKMedians(MedoidMixin, VariationalPrototypes):
         exact_size: int = 20_000,
         max_evaluations: int = 100,
         lam: float = 10.0,
-        solver: str = "accelerated",
+        match_reference: bool = False,
         warm_start: bool = True,
         lipschitz: float = 2.0,
         target: Any = None,
@@ -72,7 +72,7 @@ class VariationalFairKMedians(MedoidMixin, VariationalPrototypes):
         super().__init__(
             n_clusters,
             lam=lam,
-            solver=solver,
+            match_reference=match_reference,
             warm_start=warm_start,
             lipschitz=lipschitz,
             target=target,

@@ -28,10 +28,12 @@ from fairclust.base import (
 )
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph
-from fairclust.kernels.tiles import make_layout, pack_points
+from fairclust.kernels.points import DTYPES, TiledPoints
+from fairclust.kernels.tiles import make_layout
+from fairclust.methods._graph import GraphClusterer
+from fairclust.metrics import contingency
 from fairclust.solvers.bound import bound_iteration
 from fairclust.solvers.criteria import exact_shares
-from fairclust.solvers.graph_input import GraphClusterer
 from fairclust.solvers.penalty import minimize_penalty, padded_fairness
 from fairclust.solvers.prices import dual_prices
 from fairclust.solvers.spectral import NotConverged, spectral_embedding
@@ -78,7 +80,7 @@ class VariationalFairNCut(GraphClusterer):
     n_neighbors : int, default=20
         Neighbours of a point, itself included; cut to the number of rows, which gives the complete graph.
     lipschitz : float, default=1.0
-        L of the bound, for ``solver="mm"``: 1 in the published program.
+        With `match_reference`, L of the bound: 1 in the published program.
     target : None, mapping or array-like of shape (n_groups,), default=None
         Target shares U; None takes the data's own.
     init : str or array-like of shape (n_samples,), default="best"
@@ -87,16 +89,16 @@ class VariationalFairNCut(GraphClusterer):
         (exactly proportional clusters round the centres of "fair_spectral"), "best" (the last three, of which
         the lowest final energy is kept), or an array of labels. For a precomputed affinity, which has no
         points, the k-means starts use the spectral embedding.
-    solver : "accelerated" or "mm", default="accelerated"
-        "mm" is the paper's plain iteration, which needs thousands of updates per outer step. "accelerated"
-        solves for prices by Newton's method (`fairclust.solvers.penalty`) and takes a step only if it lowers
-        the energy and empties no cluster; if not, it tries again with a multiple of D added to W, which
-        leaves the minimiser as it is and makes the linearisation an upper bound.
+    match_reference : bool, default=False
+        Use the paper's plain iteration, which needs thousands of updates per outer step, as in the authors'
+        program. The default solves for prices by Newton's method (`fairclust.solvers.penalty`) and takes a
+        step only if it lowers the energy and empties no cluster; if not, it tries again with a multiple of D
+        added to W, which leaves the minimiser as it is and makes the linearisation an upper bound.
     max_iter, tol : int, float, default=100, 1e-4
-        Outer steps. "mm" stops once the energy changes by less than `tol` relatively, from the third step
-        on; "accelerated" once it falls by less, its constant ``lam * K * H(U)`` left out.
+        Outer steps. The fit stops once the energy falls by less than `tol` relatively, its constant
+        ``lam * K * H(U)`` left out; with `match_reference` once it changes by less, from the third step on.
     bound_max_iter, bound_tol : int, float, default=10000, 1e-5
-        The same for the inner loop of "mm".
+        With `match_reference`, the same for the inner loop.
     precision : "single" or "double", default="single"
         Arithmetic of the potentials and softmax rows; sums are double always.
     random_state : int, RandomState or None
@@ -114,7 +116,7 @@ class VariationalFairNCut(GraphClusterer):
         Final energy of every start tried.
     target_ : ndarray of shape (n_groups,)
     n_energy_rises_ : int
-        Outer steps after which the energy was higher; 0 for "accelerated".
+        Outer steps after which the energy was higher; 0 without `match_reference`.
     converged_ : bool
     graph_info_ : dict
         How the nearest-neighbour graph was built; empty for a precomputed one.
@@ -122,8 +124,9 @@ class VariationalFairNCut(GraphClusterer):
     Notes
     -----
     The published program scores its outer steps by the soft assignments; here both solvers are scored by the
-    hard labels, which are what is reported and what the next step starts from. Where a step of "mm" empties a
-    cluster the program restarts twice from k-means; here the labels of the step before are kept.
+    hard labels, which are what is reported and what the next step starts from. Where a step of
+    `match_reference` empties a cluster the program restarts twice from k-means; here the labels of the step
+    before are kept.
 
     References
     ----------
@@ -138,7 +141,7 @@ class VariationalFairNCut(GraphClusterer):
         "lipschitz": POSITIVE,
         "target": [None, dict, "array-like"],
         "init": [StrOptions({"best", *_STARTS}), "array-like"],
-        "solver": [StrOptions({"accelerated", "mm"})],
+        "match_reference": ["boolean"],
         "max_iter": COUNT,
         "tol": NON_NEGATIVE,
         "bound_max_iter": COUNT,
@@ -157,7 +160,7 @@ class VariationalFairNCut(GraphClusterer):
         lipschitz: float = 1.0,
         target: Any = None,
         init: Any = "best",
-        solver: str = "accelerated",
+        match_reference: bool = False,
         max_iter: int = 100,
         tol: float = 1e-4,
         bound_max_iter: int = 10_000,
@@ -172,7 +175,7 @@ class VariationalFairNCut(GraphClusterer):
         self.lipschitz = lipschitz
         self.target = target
         self.init = init
-        self.solver = solver
+        self.match_reference = match_reference
         self.max_iter = max_iter
         self.tol = tol
         self.bound_max_iter = bound_max_iter
@@ -185,13 +188,13 @@ class VariationalFairNCut(GraphClusterer):
     ) -> None:
         self.target_ = resolve_target(self.target, self.groups_, codes)
         n_groups = len(self.groups_)
-        dtype = {"single": np.float32, "double": np.float64}[self.precision]
-        potentials = Potentials.empty(make_layout(codes, n_groups), n_groups, self.n_clusters, dtype)
-        descend = self._descend if self.solver == "accelerated" else self._iterate
+        layout = make_layout(codes, n_groups)
+        potentials = Potentials.empty(layout, n_groups, self.n_clusters, DTYPES[self.precision])
+        descend = self._iterate if self.match_reference else self._descend
         runs = []
         for name, labels in self._starts(graph, points, codes, rng):
             labels = without_empty(labels, codes, self.n_clusters)
-            counts = _table(labels, codes, n_groups, self.n_clusters)
+            counts = contingency(labels, codes, self.n_clusters, n_groups).astype(float)
             runs.append(_Run(name, labels, *self._terms(graph, potentials, labels, counts)))
             descend(graph, potentials, runs[-1])
         best = min(runs, key=lambda run: run.objective)
@@ -202,7 +205,7 @@ class VariationalFairNCut(GraphClusterer):
         if not self.converged_:
             warnings.warn(
                 f"stopped after {self.n_iter_} outer steps, the energy still moving or a cluster about to "
-                f"empty (lam={self.lam:g}, solver={self.solver!r})",
+                f"empty (lam={self.lam:g})",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -335,12 +338,6 @@ def _record(
     }
 
 
-def _table(labels: np.ndarray, codes: np.ndarray, n_groups: int, n_clusters: int) -> np.ndarray:
-    """Counts of shape (n_groups, n_clusters), as float64."""
-    cells = codes.astype(np.int64) * n_clusters + labels
-    return np.bincount(cells, minlength=n_groups * n_clusters).reshape(n_groups, n_clusters).astype(float)
-
-
 def _checked_labels(init: Any, n_samples: int, n_clusters: int) -> np.ndarray:
     labels = np.asarray(init)
     if labels.shape != (n_samples,):
@@ -358,8 +355,7 @@ def _nearest_pick(points: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
 def _proportional_labels(points: np.ndarray, centers: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Cheapest labels at these centres with the data's group shares in every cluster, up to rounding."""
     sizes = np.bincount(codes)
-    potentials = Potentials.empty(make_layout(codes, len(sizes)), len(sizes), len(centers))
-    shift = np.zeros(points.shape[1])
-    potentials.set_distances(pack_points(points, potentials.layout, shift), centers)
-    prices = dual_prices(potentials, exact_shares(sizes / len(codes))).prices
-    return potentials.hard(1.0, prices)[0]
+    packed = TiledPoints.pack(points, codes, len(sizes), len(centers), shift=np.zeros(points.shape[1]))
+    packed.measure(centers)
+    prices = dual_prices(packed, exact_shares(sizes / len(codes))).prices
+    return packed.hard(1.0, prices)[0]

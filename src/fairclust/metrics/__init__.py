@@ -34,7 +34,6 @@ _HOMES = {
     "score_labels": "table",
     "share_deviation": "fairness",
     "smallest_cluster": "quality",
-    "soft_contingency": "counts",
     "sse": "quality",
 }
 
@@ -63,7 +62,6 @@ __all__ = [
     "score_labels",
     "share_deviation",
     "smallest_cluster",
-    "soft_contingency",
     "sse",
 ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["cluster_sizes", "contingency", "group_codes", "soft_contingency"]
+__all__ = ["cluster_sizes", "contingency", "group_codes"]
 
 
 def contingency(
@@ -79,41 +79,6 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
             raise ValueError(f"sensitive_features has {(codes < 0).sum()} missing values")
         crossed = np.unique(crossed * len(values) + codes, return_inverse=True)[1]
     return crossed
-
-
-def soft_contingency(
-    responsibilities: ArrayLike, groups: ArrayLike, n_groups: int | None = None
-) -> NDArray[np.float64]:
-    """Sum the responsibilities of every group's points for every cluster.
-
-    The table of expected counts: pass it to `delta` for the soft Delta of Fair Model-Based Clustering, eq.
-    (6).
-
-    Parameters
-    ----------
-    responsibilities : array-like of shape (n_samples, n_clusters)
-        Share psi_k(x_i) of each point in each cluster, in [0, 1]; rows sum to one.
-    groups : array-like of int, shape (n_samples,)
-        Group of each point, in 0 .. n_groups - 1.
-    n_groups : int, optional
-        Number of groups J. Default: the largest group code plus one.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_groups, n_clusters)
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, the group codes are no integers, or a code is out of range.
-    """
-    shares = np.asarray(responsibilities)
-    group = _codes(groups, "groups")
-    if shares.ndim != 2 or shares.shape[0] != group.size:
-        raise ValueError(f"responsibilities {shares.shape} must have one row for each of {group.size} points")
-    J = _number(group, n_groups, "groups")
-    columns = [np.bincount(group, weights=shares[:, k], minlength=J) for k in range(shares.shape[1])]
-    return np.stack(columns, axis=1) if columns else np.zeros((J, 0))
 
 
 def cluster_sizes(labels: ArrayLike, n_clusters: int | None = None) -> NDArray[np.int64]:

@@ -16,15 +16,15 @@ from fairclust.metrics import METRICS, score_labels
 
 # Parameters that lead to other kernels than the defaults do.
 _VARIANTS: dict[str, list[dict[str, object]]] = {
-    "VariationalFairKMeans": [{"lam": 10.0, "solver": "mm"}, {"lam": 10.0, "solver": "accelerated"}],
-    "VariationalFairKMedians": [{"lam": 10.0, "solver": "mm"}, {"lam": 10.0, "solver": "accelerated"}],
-    "VariationalFairNCut": [{"lam": 1.0, "solver": "mm"}, {"lam": 1.0, "solver": "accelerated"}],
+    "VariationalFairKMeans": [{"lam": 10.0, "match_reference": True}, {"lam": 10.0}],
+    "VariationalFairKMedians": [{"lam": 10.0, "match_reference": True}, {"lam": 10.0}],
+    "VariationalFairNCut": [{"lam": 1.0, "match_reference": True}, {"lam": 1.0}],
     "PriceFairKMeans": [{"tolerance": 0.0, "n_init": 1}, {"tolerance": 0.2, "n_init": 1}],
     "PriceFairKMedians": [{"tolerance": 0.2, "n_init": 1}],
     "FairMixture": [
         {"lam": 1.0, "max_iter": 5},
-        {"lam": 1.0, "max_iter": 5, "objective": "program"},
-        {"lam": 1.0, "max_iter": 5, "solver": "gd", "objective": "program"},
+        {"lam": 1.0, "max_iter": 5, "match_reference": True},
+        {"lam": 1.0, "max_iter": 5, "solver": "gd", "match_reference": True},
         {"lam": 1.0, "max_iter": 5, "calibrate": True},
         {"lam": 1.0, "max_iter": 5, "batch_size": 0.5},
         {"lam": 1.0, "max_iter": 5, "categorical_features": [0, 1]},

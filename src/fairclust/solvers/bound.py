@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fairclust.base import Diverged
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.bound import SMALL_ENTRIES, bound_loop
+from fairclust.solvers.points import Points
 
 # The published program keeps every s_pk at 1e-20 or above; a group's mass in a cluster is kept so here.
 _LEAST_SHARE = 1e-20
+
+
+class BoundSolution(NamedTuple):
+    """Where the bound iteration ended.
+
+    Attributes
+    ----------
+    scale : float
+        ``1 + t/L``.
+    offset : ndarray of shape (n_groups, n_clusters)
+        B.
+    mass : ndarray of shape (n_groups, n_clusters)
+        Soft counts.
+    clustering : float
+        ``sum_pk s_pk a_pk``.
+    n_iter : int
+    """
+
+    scale: float
+    offset: np.ndarray
+    mass: np.ndarray
+    clustering: float
+    n_iter: int
 
 
 def fairness_term(mass: np.ndarray, target: np.ndarray) -> float:
@@ -29,14 +55,14 @@ def fairness_term(mass: np.ndarray, target: np.ndarray) -> float:
 
 
 def bound_iteration(
-    potentials: Potentials,
+    points: Points,
     *,
     lam: float,
     lipschitz: float,
     target: np.ndarray,
     max_iter: int,
     tol: float,
-) -> tuple[float, np.ndarray, np.ndarray, float, int]:
+) -> BoundSolution:
     """The paper's inner loop (equation 13) on the group-by-cluster table instead of N x K rows.
 
     The bound's ``b_pk`` depends on the point through its group alone. After t updates from ``softmax(-a)``,
@@ -46,7 +72,7 @@ def bound_iteration(
 
     Parameters
     ----------
-    potentials : Potentials
+    points : Points
     lam, lipschitz : float
     target : ndarray of shape (n_groups,)
     max_iter : int
@@ -55,24 +81,15 @@ def bound_iteration(
 
     Returns
     -------
-    scale : float
-        ``1 + t/L``.
-    offset : ndarray of shape (n_groups, n_clusters)
-        B.
-    mass : ndarray of shape (n_groups, n_clusters)
-        Soft counts at the end.
-    clustering : float
-        ``sum_pk s_pk a_pk`` at the end.
-    n_iter : int
+    BoundSolution
     """
-    n_clusters = potentials.a.shape[1]
-    if isinstance(potentials, Potentials) and potentials.entries <= SMALL_ENTRIES:
-        layout = potentials.layout
-        *found, t, bound = bound_loop(
-            potentials.a,
+    if isinstance(points, Potentials) and points.entries <= SMALL_ENTRIES:
+        layout = points.layout
+        scale, offset, mass, clustering, t, bound = bound_loop(
+            points.a,
             layout.group,
             layout.count,
-            potentials.row_min_sum,
+            points.row_min_sum,
             np.asarray(target, dtype=float),
             float(lam),
             float(lipschitz),
@@ -82,10 +99,10 @@ def bound_iteration(
         )
         if t and not np.isfinite(bound):
             raise _diverged(bound, t, lam)
-        return *found, t
-    offset = np.zeros((len(target), n_clusters))
+        return BoundSolution(scale, offset, mass, clustering, t)
+    offset = np.zeros((len(target), points.n_clusters))
     scale = 1.0
-    mass, clustering, logsum = potentials.soft(scale, offset)
+    mass, clustering, logsum = points.soft(scale, offset)
     floor = _LEAST_SHARE * mass.sum(axis=1, keepdims=True)
     mass = np.maximum(mass, floor)
     bound = np.inf
@@ -95,7 +112,7 @@ def bound_iteration(
         offset = offset + (lam / lipschitz) * b
         t += 1
         scale = 1.0 + t / lipschitz
-        mass, clustering, new_logsum = potentials.soft(scale, offset)
+        mass, clustering, new_logsum = points.soft(scale, offset)
         mass = np.maximum(mass, floor)
         # sum s log(s/s_in) + s (a + lam b), with log s = log s_in - (a + lam b)/L - log Z.
         linear = clustering + lam * float((mass * b).sum())
@@ -106,7 +123,7 @@ def bound_iteration(
         if t > 2 and abs(new_bound - bound) <= tol * abs(bound):
             break
         bound = new_bound
-    return scale, offset, mass, clustering, t
+    return BoundSolution(scale, offset, mass, clustering, t)
 
 
 def _diverged(bound: float, t: int, lam: float) -> Diverged:

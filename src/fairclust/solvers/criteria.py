@@ -30,6 +30,9 @@ class Criterion:
     equal : bool
         The rows are equalities.
     helpers : ndarray of shape (n_rows, n_helpers)
+    low, high : ndarray of shape (n_groups,)
+        Of criteria whose rows are ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` for all groups, in this
+        order, or equalities of shares; else empty.
     """
 
     rows: np.ndarray
@@ -37,6 +40,8 @@ class Criterion:
     excess: Callable[[np.ndarray], np.ndarray]
     equal: bool = False
     helpers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    low: np.ndarray = field(default_factory=lambda: np.empty(0))
+    high: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         if not self.helpers.size:
@@ -125,7 +130,7 @@ def exact_shares(shares: np.ndarray) -> Criterion:
     def excess(table: np.ndarray) -> np.ndarray:
         return np.abs(table - np.outer(shares, table.sum(axis=0)))
 
-    return Criterion(rows, np.zeros(len(rows)), excess, equal=True)
+    return Criterion(rows, np.zeros(len(rows)), excess, equal=True, low=shares, high=shares)
 
 
 def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
@@ -149,6 +154,8 @@ def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
         unit = unit[:1]
     over, under = (unit - high[:, None])[high < 1], (low[:, None] - unit)[low > 0]
     rows = np.vstack([over, under])
+    if len(rows) == 2 * len(lower):
+        return Criterion(rows, np.zeros(len(rows)), excess, low=lower, high=upper)
     return Criterion(rows, np.zeros(len(rows)), excess)
 
 

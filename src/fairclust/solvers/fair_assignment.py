@@ -12,6 +12,7 @@ from fairclust.base import encode_groups, resolve_target
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout
 from fairclust.solvers.criteria import Criterion, make_criterion
+from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, dual_prices, temperature_unit
 from fairclust.solvers.rounding import integer_table, move_to_table
 
@@ -27,6 +28,8 @@ _SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
 # Tiles of smaller problems are kept in double precision.
 _DOUBLE_ENTRIES = 1 << 23
 _BLOCK_ROWS = 1 << 16
+# Sums as exact as these can tell lower temperatures apart.
+_DOUBLE_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -153,10 +156,10 @@ def fair_assignment(
     return FairAssignment(labels, solved.prices, names, cost, lower_bound, gap, criterion.excess(counts))
 
 
-def solve(potentials: Potentials, criterion: Criterion, start: np.ndarray | None = None) -> Prices:
+def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None) -> Prices:
     """Prices to the last temperature, from none or from the multipliers of a similar problem."""
     found = dual_prices(
-        potentials,
+        points,
         criterion,
         start=start,
         levels=COLD if start is None else WARM,
@@ -164,32 +167,32 @@ def solve(potentials: Potentials, criterion: Criterion, start: np.ndarray | None
         tol=_TOL,
     )
     # A point's worth is rounded away; more may mean that a step went astray, not that it is small numbers.
-    if found.error > max(1.0, 10 * _TOL * len(potentials.layout.order)):
-        slow = dual_prices(potentials, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
+    if found.error > max(1.0, 10 * _TOL * points.n_samples):
+        slow = dual_prices(points, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
         found = min(found, slow, key=lambda prices: prices.error)
-    if potentials.a.dtype != np.float64 or not criterion.rows.size:
+    if points.rounding > _DOUBLE_ROUNDING or not criterion.rows.size:
         return found
-    found, tight = _deepen(potentials, criterion, found)
+    found, tight = _deepen(points, criterion, found)
     if not tight:
         # Groups of a point or two: prices far from zero, found by small drops only.
-        slow = dual_prices(potentials, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
-        slow, _ = _deepen(potentials, criterion, slow)
-        found = max(found, slow, key=lambda prices: lower_bound(potentials, criterion, prices))
+        slow = dual_prices(points, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
+        slow, _ = _deepen(points, criterion, slow)
+        found = max(found, slow, key=lambda prices: lower_bound(points, criterion, prices))
     return found
 
 
-def _deepen(potentials: Potentials, criterion: Criterion, found: Prices) -> tuple[Prices, bool]:
+def _deepen(points: Points, criterion: Criterion, found: Prices) -> tuple[Prices, bool]:
     """Lower temperatures, until smoothing takes nothing off the bound; whether the cost nearly meets it."""
-    least = lower_bound(potentials, criterion, found)
+    least = lower_bound(points, criterion, found)
     for level in _DEEPER:
         # At these prices, and so without what the soft table is off its bounds by.
         reduced = found.cost + float((found.prices * found.mass).sum()) - paid_limits(criterion, found)
         if found.converged and reduced - least <= _TIGHT * abs(least):
             break
         new = dual_prices(
-            potentials, criterion, start=found.multipliers, levels=(level,), max_steps=_STEPS, tol=_TOL
+            points, criterion, start=found.multipliers, levels=(level,), max_steps=_STEPS, tol=_TOL
         )
-        new_least = lower_bound(potentials, criterion, new)
+        new_least = lower_bound(points, criterion, new)
         if new_least < least:
             break
         found, least = new, new_least
@@ -197,7 +200,7 @@ def _deepen(potentials: Potentials, criterion: Criterion, found: Prices) -> tupl
 
 
 def round_prices(
-    potentials: Potentials, criterion: Criterion, solved: Prices
+    points: Points, criterion: Criterion, solved: Prices
 ) -> tuple[np.ndarray, float, np.ndarray, float]:
     """Labels within the bounds, as near to the prices' argmin as can be.
 
@@ -205,22 +208,22 @@ def round_prices(
     -------
     labels : ndarray of shape (n_samples,), int32
     cost : float
-        Sum of the labels' potentials.
+        Sum of the labels' points.
     counts : ndarray of shape (n_groups, n_clusters), float64
     least : float
         As `Potentials.priced`.
     """
-    labels, counts, cost, least = potentials.priced(solved.prices)
+    labels, counts, cost, least = points.priced(solved.prices)
     sizes = np.rint(solved.mass.sum(axis=1, keepdims=True))
     soft = solved.mass * (sizes / solved.mass.sum(axis=1, keepdims=True))
-    table = integer_table(soft, solved.prices / temperature_unit(potentials), criterion)
-    added = move_to_table(potentials, solved.prices, labels, counts, table)
+    table = integer_table(soft, solved.prices / temperature_unit(points), criterion)
+    added = move_to_table(points, solved.prices, labels, counts, table)
     return labels, cost + added, table.astype(float), least
 
 
-def lower_bound(potentials: Potentials, criterion: Criterion, solved: Prices) -> float:
+def lower_bound(points: Points, criterion: Criterion, solved: Prices) -> float:
     """The dual function of `fairclust.solvers.prices` at the multipliers, without smoothing."""
-    return potentials.priced(solved.prices)[3] - paid_limits(criterion, solved)
+    return points.priced(solved.prices)[3] - paid_limits(criterion, solved)
 
 
 def paid_limits(criterion: Criterion, solved: Prices) -> float:

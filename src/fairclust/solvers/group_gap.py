@@ -144,18 +144,21 @@ class Gaps(NamedTuple):
     penalty : float
     by_M : ndarray of shape (n_groups, n_clusters)
         Derivative of the penalty.
+    psi : ndarray
+        The responsibilities, as `MixtureTiles.table` leaves them.
     """
 
     M: np.ndarray
     penalty: float
     by_M: np.ndarray
+    psi: np.ndarray
 
     @property
     def delta(self) -> float:
         return delta(self.M)[0]
 
 
-def weigh(sums: np.ndarray, sizes: np.ndarray, penalty: Penalty) -> Gaps:
+def weigh(sums: np.ndarray, sizes: np.ndarray, penalty: Penalty, psi: np.ndarray) -> Gaps:
     """Apply a penalty to sums of responsibilities per group; `sizes` are the groups', all positive."""
     M = sums / sizes[:, None]
-    return Gaps(M, *penalty(M))
+    return Gaps(M, *penalty(M), psi)

@@ -31,15 +31,17 @@ def calibrated(tiles: MixtureTiles, sizes: np.ndarray, mixture: Mixture) -> np.n
         To be added to the log weights; zeros if nothing better was found.
     """
 
+    psi = tiles.room(mixture.n_clusters)
+
     def squares(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
         components = mixture.components(offset)
-        M = tiles.table(components, sharpness=sharpness, with_logsum=False)[0] / sizes[:, None]
+        M = tiles.table(components, sharpness=sharpness, with_logsum=False, psi=psi)[0] / sizes[:, None]
         M = np.maximum(M, 1e-9)
         mean = M.mean(axis=0)
         logs = np.log(M / mean)
         by_M = 2 * (logs / M - logs.mean(axis=0) / mean)
         C = by_M / sizes[:, None]
-        moved = tiles.moments(components, alpha=0.0, C=C, sharpness=sharpness, known=True)[0]
+        moved = tiles.moments(components, alpha=0.0, C=C, sharpness=sharpness, psi=psi)[0]
         return float((logs**2).sum()), sharpness * moved.weight
 
     best = np.zeros(mixture.n_clusters)

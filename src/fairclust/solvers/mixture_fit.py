@@ -55,19 +55,25 @@ class FairPart:
     tiles: MixtureTiles
     sizes: np.ndarray
     penalty: Penalty
+    _psi: np.ndarray | None = None
 
     def gaps(self, mixture: Mixture) -> Gaps:
         return self.look(mixture, with_logsum=False)[0]
 
     def look(self, mixture: Mixture, *, with_logsum: bool = True) -> tuple[Gaps, float]:
-        """The gaps, and the mean log-likelihood of these rows."""
-        sums, logsum = self.tiles.table(mixture.components(), with_logsum=with_logsum)
-        return weigh(sums, self.sizes, self.penalty), logsum / self.tiles.n_samples
+        """The gaps, and the mean log-likelihood of these rows.
+
+        All looks share one array of responsibilities: those of earlier gaps are overwritten.
+        """
+        if self._psi is None:
+            self._psi = self.tiles.room(mixture.n_clusters)
+        sums, logsum = self.tiles.table(mixture.components(), with_logsum=with_logsum, psi=self._psi)
+        return weigh(sums, self.sizes, self.penalty, self._psi), logsum / self.tiles.n_samples
 
     def pull(self, mixture: Mixture, gaps: Gaps) -> Moments:
-        """Moments whose `Mixture.gradient` is that of minus the penalty; call right after `gaps`."""
+        """Moments whose `Mixture.gradient` is that of minus the penalty, from the last gaps."""
         C = -gaps.by_M / self.sizes[:, None]
-        return self.tiles.moments(mixture.components(), alpha=0.0, C=C, known=True)[0]
+        return self.tiles.moments(mixture.components(), alpha=0.0, C=C, psi=gaps.psi)[0]
 
 
 class Expectation(Protocol):
@@ -88,9 +94,9 @@ class FullData:
         n = self.tiles.n_samples
         return found.times(1 / n), logsum / n
 
-    def known(self, mixture: Mixture) -> Moments:
-        """The moments alone, if the last pass over the tiles was that of the same mixture."""
-        return self.tiles.moments(mixture.components(), alpha=1 / self.tiles.n_samples, known=True)[0]
+    def known(self, mixture: Mixture, psi: np.ndarray) -> Moments:
+        """The moments alone, from the responsibilities of the same mixture."""
+        return self.tiles.moments(mixture.components(), alpha=1 / self.tiles.n_samples, psi=psi)[0]
 
 
 @dataclass
@@ -275,7 +281,7 @@ def fair_em(
         if step == max_iter or trace.at_rest(tol, _ROUNDS_AT_REST):
             break
         if same is not None:
-            moments = same.known(mixture)
+            moments = same.known(mixture, gaps.psi)
         if new_optimizer:
             adam = Adam(learning_rate, mixture.vector().size)
         start = mixture
@@ -342,20 +348,19 @@ def ascend(
     for step in range(max_iter + 1):
         record = step % RECORD_EVERY == 0 or step == max_iter
         components = mixture.components()
-        sums, logsum = fair.tiles.table(components, with_logsum=record and batches is None)
-        gaps = weigh(sums, fair.sizes, fair.penalty)
+        gaps, loglik = fair.look(mixture, with_logsum=record and batches is None)
         C = -gaps.by_M / fair.sizes[:, None]
         if batches is None:
             n = fair.tiles.n_samples
-            moments = fair.tiles.moments(components, alpha=1 / n, C=C, known=True)[0]
+            moments = fair.tiles.moments(components, alpha=1 / n, C=C, psi=gaps.psi)[0]
         else:
             pull = fair.pull(mixture, gaps)
             rows = next(batches)
             n = rows.n_samples
             found, _, logsum = rows.moments(components)
-            moments = found.times(1 / n) + pull
+            moments, loglik = found.times(1 / n) + pull, logsum / n
         if record:
-            trace.add(step, mixture, logsum / n, gaps)
+            trace.add(step, mixture, loglik, gaps)
             if step == max_iter or (batches is None and trace.at_rest(tol)):
                 break
         vector = vector + adam.move(mixture.gradient(moments))

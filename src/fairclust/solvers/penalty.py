@@ -11,34 +11,39 @@ on it. T is lowered in a few levels; each evaluation is one pass over the points
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from fairclust.base import Diverged
-from fairclust.kernels.assignment import Potentials
 from fairclust.solvers.bound import fairness_term
 from fairclust.solvers.criteria import exact_shares
-from fairclust.solvers.prices import ROUNDING, curvature, dual_prices, temperature_unit
+from fairclust.solvers.points import Points
+from fairclust.solvers.prices import curvature, dual_prices, temperature_unit
 
-# Temperatures in units of the mean gap between a point's two smallest potentials.
-_FROM_NEAREST = (1.0, 0.25, 0.06, 0.02, 0.005, 0.002)
-_FROM_SHARES = (0.02, 0.005, 0.002)
-_FROM_PRICES = (0.002,)
+
+class _Schedule(NamedTuple):
+    """Temperatures, in units of the mean gap between a point's two smallest potentials, and passes at each."""
+
+    levels: tuple[float, ...]
+    max_passes: int
+
+
+# A start from old prices that takes long does not pay: the cold one is safer.
+_FROM_NEAREST = _Schedule((1.0, 0.25, 0.06, 0.02, 0.005, 0.002), 60)
+_FROM_SHARES = _Schedule((0.02, 0.005, 0.002), 60)
+_FROM_PRICES = _Schedule((0.002,), 15)
 _WORTH_HARDENING = 0.06
 # Points added to every cell, shared out as the target: a cell that empties keeps a finite penalty.
 _PSEUDO_COUNT = 0.01
 _ROUGH, _FINE = 1e-2, 1e-4
-# A start from old prices that takes long does not pay: the cold one is safer.
-_COLD_PASSES, _WARM_PASSES = 60, 15
 # In units of the mean gap; the last steps were 0.0001 to 0.05 of it on all data tried, 0.5 where stuck.
 _SMALL_STEP = 0.1
 _SUFFICIENT = 1e-4
 _SHORTEST_STEP = 1.0 / 64
 
 
-@dataclass(frozen=True)
-class PenaltySolution:
+class PenaltySolution(NamedTuple):
     """Prices and the hard assignment that they make.
 
     Attributes
@@ -82,8 +87,7 @@ def padded_fairness(counts: np.ndarray, target: np.ndarray) -> float:
     return fairness_term(counts + _PSEUDO_COUNT * target[:, None], target)
 
 
-@dataclass
-class _Smoothed:
+class _Smoothed(NamedTuple):
     """E_T and its derivatives at prices W."""
 
     prices: np.ndarray
@@ -95,14 +99,14 @@ class _Smoothed:
 
 
 def _evaluate(
-    potentials: Potentials, prices: np.ndarray, temperature: float, lam: float, target: np.ndarray
+    points: Points, prices: np.ndarray, temperature: float, lam: float, target: np.ndarray
 ) -> _Smoothed:
-    mass, potential, logsum, moments = potentials.soft_moments(1.0 / temperature, prices / temperature)
+    mass, potential, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
     value = -temperature * logsum - float((mass * prices).sum()) + lam * padded_fairness(mass, target)
     if not np.isfinite(value):
         raise Diverged(f"the smoothed energy is {value} at temperature {temperature:g} (lam={lam:g})")
     paid = mass * (prices - prices.min(axis=1, keepdims=True))
-    noise = ROUNDING[potentials.a.dtype.char] * (potential - potentials.row_min_sum + float(paid.sum()))
+    noise = points.rounding * (potential - points.row_min_sum + float(paid.sum()))
     padded = mass + _PSEUDO_COUNT * target[:, None]
     slope = 1.0 / padded.sum(axis=0) - target[:, None] / padded
     return _Smoothed(prices, mass, value, noise, lam * slope - prices, curvature(mass, moments))
@@ -126,7 +130,7 @@ def _penalty_hessian(mass: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def _newton(
-    potentials: Potentials,
+    points: Points,
     prices: np.ndarray,
     level: float,
     unit: float,
@@ -137,8 +141,8 @@ def _newton(
 ) -> tuple[np.ndarray, int, bool]:
     """Guarded Newton steps at one temperature: prices, passes, whether they converged."""
     temperature = level * unit
-    enough = tol * len(potentials.layout.order) * temperature
-    at = _evaluate(potentials, prices, temperature, lam, target)
+    enough = tol * points.n_samples * temperature
+    at = _evaluate(points, prices, temperature, lam, target)
     n_passes = 1
     while n_passes < max_passes:
         slope = (lam / temperature) * _penalty_hessian(at.mass, target) @ at.curvature
@@ -156,7 +160,7 @@ def _newton(
         length = 1.0
         while length >= _SHORTEST_STEP:
             trial = at.prices + length * step.reshape(prices.shape)
-            new = _evaluate(potentials, trial, temperature, lam, target)
+            new = _evaluate(points, trial, temperature, lam, target)
             n_passes += 1
             falls = new.value <= at.value - _SUFFICIENT * length * decrease + at.noise
             # Far minima lie at the border of the domain: no cluster may run empty in one stride.
@@ -171,39 +175,40 @@ def _newton(
 
 
 def _descend(
-    potentials: Potentials,
+    points: Points,
     prices: np.ndarray,
-    levels: tuple[float, ...],
+    schedule: _Schedule,
     unit: float,
     lam: float,
     target: np.ndarray,
 ) -> PenaltySolution:
     """Newton's method from temperature to temperature; the best of the labels on the way."""
     found, n_passes = [], 0
-    max_passes = _WARM_PASSES if levels is _FROM_PRICES else _COLD_PASSES
-    for level in levels:
-        tol = _FINE if level == levels[-1] else _ROUGH
-        prices, passes, converged = _newton(potentials, prices, level, unit, tol, max_passes, lam, target)
+    for level in schedule.levels:
+        tol = _FINE if level == schedule.levels[-1] else _ROUGH
+        prices, passes, converged = _newton(
+            points, prices, level, unit, tol, schedule.max_passes, lam, target
+        )
         n_passes += passes
         # Small cells round badly, at times, at the lowest temperature.
         if level <= _WORTH_HARDENING:
-            found.append(_harden(potentials, prices, lam, target, converged))
+            found.append(_harden(points, prices, lam, target, converged))
     best = min(found, key=PenaltySolution.rank)
-    return replace(best, n_passes=n_passes + len(found), converged=converged)
+    return best._replace(n_passes=n_passes + len(found), converged=converged)
 
 
 def _harden(
-    potentials: Potentials, prices: np.ndarray, lam: float, target: np.ndarray, converged: bool = True
+    points: Points, prices: np.ndarray, lam: float, target: np.ndarray, converged: bool = True
 ) -> PenaltySolution:
     """The solution that the prices' argmin makes."""
-    labels, counts, clustering = potentials.hard(1.0, prices)
+    labels, counts, clustering = points.hard(1.0, prices)
     fairness = padded_fairness(counts, target)
     energy = clustering + lam * fairness
     return PenaltySolution(prices, labels, counts, clustering, fairness, energy, 1, converged)
 
 
 def minimize_penalty(
-    potentials: Potentials,
+    points: Points,
     *,
     lam: float,
     target: np.ndarray,
@@ -220,7 +225,7 @@ def minimize_penalty(
 
     Parameters
     ----------
-    potentials : Potentials
+    points : Points
         Of any scale: temperatures are multiples of `temperature_unit`.
     lam : float
     target : ndarray of shape (n_groups,)
@@ -240,21 +245,21 @@ def minimize_penalty(
     Diverged
         The potentials or the energy left the finite numbers.
     """
-    if not np.isfinite(potentials.row_min_sum):
-        raise Diverged(f"the potentials sum to {potentials.row_min_sum} (lam={lam:g})")
-    shape = len(target), potentials.a.shape[1]
+    if not np.isfinite(points.row_min_sum):
+        raise Diverged(f"the potentials sum to {points.row_min_sum} (lam={lam:g})")
+    shape = len(target), points.n_clusters
     if lam == 0 or min(shape) == 1:
-        return _harden(potentials, np.zeros(shape), lam, target)
-    unit = temperature_unit(potentials)
+        return _harden(points, np.zeros(shape), lam, target)
+    unit = temperature_unit(points)
     if start is not None:
-        return _descend(potentials, start, _FROM_SHARES if heat else _FROM_PRICES, unit, lam, target)
-    sizes = np.bincount(potentials.layout.group, potentials.layout.count, len(target))
+        return _descend(points, start, _FROM_SHARES if heat else _FROM_PRICES, unit, lam, target)
+    sizes = points.group_sizes
     # The data's own shares, which can be met: the target's need not be.
-    fair = dual_prices(potentials, exact_shares(sizes / sizes.sum()))
-    best = _descend(potentials, fair.prices, _FROM_SHARES, unit, lam, target)
+    fair = dual_prices(points, exact_shares(sizes / sizes.sum()))
+    best = _descend(points, fair.prices, _FROM_SHARES, unit, lam, target)
     n_passes = fair.n_passes + best.n_passes
     if not best.converged or (best.counts == 0).any():
-        other = _descend(potentials, np.zeros(shape), _FROM_NEAREST, unit, lam, target)
+        other = _descend(points, np.zeros(shape), _FROM_NEAREST, unit, lam, target)
         n_passes += other.n_passes
         best = min(best, other, key=PenaltySolution.rank)
-    return replace(best, n_passes=n_passes)
+    return best._replace(n_passes=n_passes)

@@ -14,19 +14,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
 
-from fairclust.kernels.assignment import Potentials
 from fairclust.solvers.criteria import Criterion
+from fairclust.solvers.points import Points
+from fairclust.solvers.quadratic import (
+    complementary,
+    nonnegative_minimum,
+    step_of_bands,
+    step_of_equal_shares,
+)
 
 # In units of the mean gap between a point's two smallest potentials.
 START_LEVELS = (0.2, 0.04, 0.02)
 _STEPS_PER_LEVEL = 12
-# Of sums of softmax rows, relative to the sum: terms round either way.
-ROUNDING = {"f": 1e-7, "d": 1e-14}
 _DAMPING = 1e-6
 _SHORTEN = 1e4
-_INTERIOR_STEPS = 60
+# Criteria with more multipliers than these are taken apart by group, if they can be.
+_DENSE_UNKNOWNS = 60
 
 
 class Prices(NamedTuple):
@@ -59,12 +63,12 @@ class Prices(NamedTuple):
     converged: bool
 
 
-def temperature_unit(potentials: Potentials) -> float:
+def temperature_unit(points: Points) -> float:
     """The scale of the potentials that temperatures are multiples of; positive."""
-    unit = potentials.mean_gap()
+    unit = points.mean_gap()
     if unit <= 0:
         # Every point's two best clusters are level, as with equal centres or one cluster: any scale does.
-        unit = float(potentials.a.mean(dtype=np.float64))
+        unit = points.mean_excess()
     return unit if unit > 0 else 1.0
 
 
@@ -83,68 +87,8 @@ def curvature(mass: np.ndarray, moments: np.ndarray) -> np.ndarray:
     return out.reshape(mass.size, mass.size)
 
 
-def complementary(M: np.ndarray, q: np.ndarray, B: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The y >= 0 with ``B'y = 0`` that minimises ``y'M y / 2 + q'y``, by Mehrotra's interior point method.
-
-    Parameters
-    ----------
-    M : ndarray of shape (n, n)
-        Positive definite.
-    q : ndarray of shape (n,)
-        M, q and the solution should be of order one.
-    B : ndarray of shape (n, m)
-        Of full column rank, or m = 0; some positive y has ``B'y = 0``.
-    y : ndarray of shape (n,)
-        Where to start from.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Positive, those that should be zero about 1e-12.
-    """
-    n, m = B.shape
-    y = np.maximum(y, 0.1)
-    v = np.zeros(m)
-    s = np.maximum(M @ y + q, 0.1)
-    system = np.zeros((n + m, n + m))
-    system[:n, n:] = B
-    system[n:, :n] = B.T
-    for _ in range(_INTERIOR_STEPS):
-        # M y + q + B v - s = 0,  B'y = 0,  y s = 0.
-        dual, primal, gap = M @ y + q + B @ v - s, B.T @ y, float(y @ s) / n
-        if gap <= 1e-12 and max(np.abs(dual).max(), np.abs(primal).max(initial=0.0)) <= 1e-9:
-            break
-        system[:n, :n] = M + np.diag(s / y)
-        factors = lu_factor(system, check_finite=False)
-        # Steps for y ds + s dy = target - y s: first to zero, to see how far that gets, then to where it may.
-        target = np.zeros(n)
-        for last in (False, True):
-            right = np.concatenate([target / y - s - dual, -primal])
-            solved = lu_solve(factors, right, check_finite=False)
-            dy, dv = solved[:n], solved[n:]
-            ds = (target - s * dy) / y - s
-            step = _longest(y, dy, s, ds)
-            if not last:
-                after = float((y + step * dy) @ (s + step * ds)) / n
-                target = max((after / gap) ** 3, 1e-3) * gap - dy * ds
-        step = min(1.0, 0.995 * step)
-        y, v, s = y + step * dy, v + step * dv, s + step * ds
-    return y
-
-
-def _longest(y: np.ndarray, dy: np.ndarray, s: np.ndarray, ds: np.ndarray) -> float:
-    """The longest step, at most 1 / 0.995, that keeps y and s non-negative."""
-    most = 1 / 0.995
-    for at, by in ((y, dy), (s, ds)):
-        down = by < 0
-        if down.any():
-            # Never zero in the division: what falls slower than this reaches nothing.
-            most = min(most, float((at[down] / np.maximum(-by[down], 1e-300)).min()))
-    return most
-
-
 def dual_prices(
-    potentials: Potentials,
+    points: Points,
     criterion: Criterion,
     *,
     start: np.ndarray | None = None,
@@ -159,7 +103,7 @@ def dual_prices(
 
     Parameters
     ----------
-    potentials : Potentials
+    points : Points
     criterion : Criterion
         There must be tables that satisfy it, or the dual has no maximum.
     start : ndarray of shape (n_rows, n_clusters), optional
@@ -176,20 +120,20 @@ def dual_prices(
     -------
     Prices
     """
-    n_points, n_clusters = len(potentials.layout.order), potentials.a.shape[1]
-    shape = potentials.n_groups, n_clusters
+    n_points, n_clusters = points.n_samples, points.n_clusters
+    shape = points.n_groups, n_clusters
     y = np.zeros((len(criterion.rows), n_clusters)) if start is None else start
-    unit = temperature_unit(potentials)
+    unit = temperature_unit(points)
     enough = max(tol * n_points, 1e-4)
     if not criterion.rows.size:
-        _, mass, cost, _ = potentials.priced(np.zeros(shape))
+        _, mass, cost, _ = points.priced(np.zeros(shape))
         return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, 1, True)
     damping, n_passes = _DAMPING, 0
     for level in levels:
         temperature = level * unit
 
         def evaluate(y: np.ndarray, temperature: float = temperature) -> _Smoothed:
-            return _evaluate(potentials, criterion, y, temperature, unit)
+            return _evaluate(points, criterion, y, temperature, unit)
 
         at = evaluate(y)
         n_passes += 1
@@ -224,15 +168,15 @@ class _Smoothed(NamedTuple):
 
 
 def _evaluate(
-    potentials: Potentials, criterion: Criterion, y: np.ndarray, temperature: float, unit: float
+    points: Points, criterion: Criterion, y: np.ndarray, temperature: float, unit: float
 ) -> _Smoothed:
     prices = criterion.prices(y)
-    mass, cost, logsum, moments = potentials.soft_moments(1.0 / temperature, prices / temperature)
+    mass, cost, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
     limits = float((criterion.limits[:, None] * y).sum())
     violation = float(criterion.excess(mass).max())
     unpaid = 0.0 if criterion.equal else abs(limits - float((prices * mass).sum()))
     paid = float((mass * (prices - prices.min(axis=1, keepdims=True))).sum())
-    noise = ROUNDING[potentials.a.dtype.char] * (cost - potentials.row_min_sum + paid)
+    noise = points.rounding * (cost - points.row_min_sum + paid)
     error = max(violation, unpaid / unit)
     return _Smoothed(y, -temperature * logsum - limits, noise, mass, cost, moments, violation, error)
 
@@ -243,21 +187,38 @@ def _newton_step(
     """Multipliers that maximise the quadratic model of the smoothed dual, less the damping."""
     y, mass = at.multipliers, at.mass
     rows, n_clusters = criterion.rows, mass.shape[1]
-    by_group = -at.moments
-    by_group[:, np.arange(n_clusters), np.arange(n_clusters)] += mass
-    hessian = np.einsum("rj,sj,jkl->rksl", rows, rows, by_group, optimize=True).reshape(y.size, y.size)
-    hessian /= temperature
-    slack = (rows @ mass - criterion.limits[:, None]).ravel()
-    # The unit matrix, too: prices that shift a whole group have no curvature at all, and none have any where
-    # every point is far from level. The second part keeps steps below a hundred units, and it vanishes in the
-    # end, with the violation (not the slack: that of a row far from its limit is large and says nothing).
-    ridge = float(hessian.diagonal().mean()) + _SHORTEN * at.violation / unit
-    hessian[np.diag_indices(y.size)] += damping * ridge
+    diagonal = np.arange(n_clusters)
+    blocks = -at.moments
+    blocks[:, diagonal, diagonal] += mass
+    blocks /= temperature
+    # Prices that shift a whole group have no curvature at all, and none have any where every point is far from
+    # level. The second part keeps steps below a hundred units, and it vanishes in the end, with the violation
+    # (not the slack: that of a row far from its limit is large and says nothing).
+    shorten = _SHORTEN * at.violation / unit
     if criterion.equal:
-        return y + np.linalg.solve(hessian, slack).reshape(y.shape)
+        curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
+        blocks[:, diagonal, diagonal] += damping * (curved + shorten)
+        step = step_of_equal_shares(blocks, mass, criterion.high)
+        return y + step[:-1] - step[-1]
+    slack = rows @ mass - criterion.limits[:, None]
+    banded = len(criterion.high) and y.size > _DENSE_UNKNOWNS
+    if banded:
+        curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
+        found = step_of_bands(
+            blocks, slack, criterion.low, criterion.high, y, damping * (2 * curved + shorten)
+        )
+        if found is not None:
+            return found
+    by_rows = np.tensordot(rows[:, None] * rows, blocks, 1)
+    hessian = by_rows.transpose(0, 2, 1, 3).reshape(y.size, y.size)
+    hessian[np.diag_indices(y.size)] += damping * (float(hessian.diagonal().mean()) + shorten)
     # Shares of the points and multiples of the unit: all of order one.
     M = hessian * (unit / n_points)
     z = y.ravel() / unit
-    q = -slack / n_points - M @ z
-    helpers = np.kron(criterion.helpers, np.eye(n_clusters))
-    return unit * complementary(M, q, helpers, z).reshape(y.shape)
+    q = -slack.ravel() / n_points - M @ z
+    new = None
+    if not criterion.helpers.size:
+        new = nonnegative_minimum(M, q, z)
+    if new is None:
+        new = complementary(M, q, np.kron(criterion.helpers, np.eye(n_clusters)), z)
+    return unit * new.reshape(y.shape)

@@ -15,8 +15,8 @@ from numba import njit
 from scipy import sparse
 from scipy.optimize import LinearConstraint, linprog, milp
 
-from fairclust.kernels.assignment import Potentials
 from fairclust.solvers.criteria import Criterion
+from fairclust.solvers.points import Points
 
 # The integers searched lie so close to the soft table.
 _WINDOW = 3
@@ -162,16 +162,16 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
 
 
 def move_to_table(
-    potentials: Potentials, prices: np.ndarray, labels: np.ndarray, counts: np.ndarray, table: np.ndarray
+    points: Points, prices: np.ndarray, labels: np.ndarray, counts: np.ndarray, table: np.ndarray
 ) -> float:
     """Change labels in place until their counts are those of `table`, at the least cost.
 
     Parameters
     ----------
-    potentials : Potentials
+    points : Points
     prices : ndarray of shape (n_groups, n_clusters)
     labels : ndarray of shape (n_samples,), int32
-        Those of `Potentials.priced` at these prices.
+        Those of `Points.priced` at these prices.
     counts, table : ndarray of shape (n_groups, n_clusters)
         Counts of `labels` and wanted counts, of the same row sums.
 
@@ -180,35 +180,13 @@ def move_to_table(
     float
         What the potentials of the labels have grown by.
     """
-    layout = potentials.layout
-    n_clusters = table.shape[1]
     surplus = (counts - table).astype(np.int64)
     added = 0.0
-    for j in np.flatnonzero(surplus.any(axis=1)):
-        units = int(np.maximum(surplus[j], 0).sum())
-        tiles = np.flatnonzero(layout.group == j)
-        first, last = layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]]
-        members = layout.order[first:last]
-        slot = np.arange(last - first)
-        tile, slot = tiles[0] + slot // potentials.a.shape[2], slot % potentials.a.shape[2]
-        chosen = np.zeros(len(members), dtype=bool)
-        for k in range(n_clusters):
-            inside = np.flatnonzero(labels[members] == k)
-            if len(inside) <= units:
-                chosen[inside] = True
-                continue
-            regret = potentials.excess(tile[inside], slot[inside]) + prices[j]
-            regret -= regret[:, [k]]
-            # No cluster can send more points than this along any edge.
-            for other in range(n_clusters):
-                if other != k:
-                    chosen[inside[np.argpartition(regret[:, other], units - 1)[:units]]] = True
-        rows = np.flatnonzero(chosen)
-        excess = potentials.excess(tile[rows], slot[rows])
-        old = labels[members[rows]].astype(np.int64)
+    for j, rows, excess in points.movable(prices, labels, np.maximum(surplus, 0).sum(axis=1)):
+        old = labels[rows].astype(np.int64)
         new = _shortest_paths(excess + prices[j], old, surplus[j].copy())
         added += float((excess[np.arange(len(rows)), new] - excess[np.arange(len(rows)), old]).sum())
-        labels[members[rows]] = new
+        labels[rows] = new
     return added
 
 
@@ -217,8 +195,8 @@ def _shortest_paths(cost, before, surplus):  # type: ignore[no-untyped-def]
     """Labels with no surplus left, by successive shortest paths on the clusters: an edge costs what the
     cheapest point pays to change.
 
-    Dijkstra's algorithm on costs reduced by node potentials, as in Suurballe's: rounding errors then cannot
-    close a negative cycle.
+    Dijkstra's algorithm on costs reduced by the clusters' heights, as in Suurballe's: rounding errors then
+    cannot close a negative cycle.
     """
     n_points, n_clusters = cost.shape
     own = before.copy()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from fairclust.kernels.assignment import Potentials
+from fairclust.methods._variational import Start, VariationalClusterer
 from fairclust.metrics.counts import contingency
 from fairclust.metrics.fairness import fairness_error as fairness_error_of
-from fairclust.solvers.prototypes import Start, VariationalPrototypes
+from fairclust.solvers.alternation import Prototypes
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class LamPath:
     """
 
     lams: np.ndarray
-    estimators: list[VariationalPrototypes]
+    estimators: list[VariationalClusterer]
     fairness_errors: np.ndarray
     best: int | None
 
 
 def lam_path(
-    estimator: VariationalPrototypes,
+    estimator: VariationalClusterer,
     X: Any,
     lams: Sequence[float],
     *,
@@ -49,7 +49,7 @@ def lam_path(
 ) -> LamPath:
     """Fit clones of `estimator` for every `lam`, as the paper chooses its trade-off.
 
-    The rows are packed, the starting centres drawn and the distances to them computed once for all.
+    The rows are packed and the starting centres drawn once for all.
 
     Parameters
     ----------
@@ -70,26 +70,19 @@ def lam_path(
     """
     grid = np.sort(np.asarray(lams, dtype=float))
     start: Start | None = None
-    models: list[VariationalPrototypes] = []
+    models: list[VariationalClusterer] = []
     errors = []
     for lam in grid:
         model = clone(estimator).set_params(lam=float(lam))
         rows, codes = model._check_input(X, sensitive_features)
-        if start is None:
-            start = model._open(rows, codes)
-            first = start.potentials
-            work = Potentials.empty(first.layout, first.n_groups, model.n_clusters, first.a.dtype)
-        here = start
+        start = model._start(rows, codes) if start is None else start
         if warm_start and models:
             before = models[-1]
-            model._measure(start, before.cluster_centers_, work)
-            here = replace(
-                start,
-                potentials=work,
-                prototypes=before._prototypes,
-                prices=before.offset_ if model.solver == "accelerated" else None,
-            )
-        model._iterate(rows, here, work)
+            # A medoid keeps its row where its cluster runs empty.
+            prototypes = Prototypes(before.cluster_centers_, getattr(before, "medoid_indices_", None))
+            prices = None if model.match_reference else before.offset_
+            start = start._replace(prototypes=prototypes, prices=prices)
+        model._fit_from(start, codes)
         models.append(model)
         table = contingency(model.labels_, codes, model.n_clusters, len(model.groups_))
         errors.append(fairness_error_of(table, model.target_))

@@ -1,0 +1,152 @@
+"""CPU time of the core against scikit-learn's `KMeans` with as many starts, measured in pairs.
+
+    python benchmarks/core_speed.py --mirror DIR [--repeats 5] [--csv FILE]
+
+Every pair is one fit of each, one after the other, in one thread: what else the machine does slows both. The
+ratio is the median over the pairs. The pass of distances is compared to one Lloyd step of scikit-learn. Many
+groups have no counterpart and are told in seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from time import process_time
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from fairclust.kernels.points import TiledPoints
+from fairclust.methods import PriceFairKMeans, VariationalFairKMeans
+from measuring import SEED, paper_data, write_csv
+
+CASES = {
+    "credit_2_std": ("Credit", [0.0, 0.2]),
+    "synthetic": ("Synthetic", [0.0, 0.2]),
+    "elliptical": ("Elliptical", [0.2]),
+}
+CREDIT_LAM = 5000.0
+
+
+def cpu_seconds(call: Callable[[], Any]) -> float:
+    begin = process_time()
+    call()
+    return process_time() - begin
+
+
+def in_pairs(ours: Callable[[int], Any], theirs: Callable[[int], Any], repeats: int) -> dict[str, float]:
+    """Medians over seeds, after one call of each that compiles and warms up."""
+    ours(SEED), theirs(SEED)
+    pairs = [
+        (cpu_seconds(lambda seed=seed: ours(seed)), cpu_seconds(lambda seed=seed: theirs(seed)))
+        for seed in range(SEED, SEED + repeats)
+    ]
+    own, other = np.array(pairs).T
+    return {
+        "cpu_seconds": float(np.median(own)),
+        "kmeans_cpu_seconds": float(np.median(other)),
+        "ratio": float(np.median(own / other)),
+    }
+
+
+def plain(X: np.ndarray, n_clusters: int, seed: int, n_init: int) -> KMeans:
+    return KMeans(n_clusters, n_init=n_init, random_state=seed).fit(X)
+
+
+def prices(args: argparse.Namespace) -> dict[str, dict[str, float]]:
+    return {
+        f"prices, {label}, t = {tolerance:g}, ten starts": priced(
+            *paper_data(name, args.mirror), tolerance, args.repeats
+        )
+        for name, (label, tolerances) in CASES.items()
+        for tolerance in tolerances
+    }
+
+
+def priced(
+    X: np.ndarray, groups: np.ndarray, n_clusters: int, tolerance: float, repeats: int
+) -> dict[str, float]:
+    def ours(seed: int) -> Any:
+        model = PriceFairKMeans(n_clusters, tolerance=tolerance, random_state=seed)
+        return model.fit(X, sensitive_features=groups)
+
+    return in_pairs(ours, lambda seed: plain(X, n_clusters, seed, 10), repeats)
+
+
+def variational(args: argparse.Namespace) -> dict[str, dict[str, float]]:
+    X, groups, n_clusters = paper_data("credit_2_std", args.mirror)
+
+    def ours(seed: int) -> Any:
+        model = VariationalFairKMeans(n_clusters, lam=CREDIT_LAM, random_state=seed)
+        return model.fit(X, sensitive_features=groups)
+
+    return {
+        "VFC, Credit, one start": in_pairs(ours, lambda seed: plain(X, n_clusters, seed, 1), args.repeats)
+    }
+
+
+def distances(args: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """60,000 x 20 and K = 20: a pass of distances, and one Lloyd step."""
+    X = np.random.default_rng(SEED).normal(size=(60_000, 20)).astype(np.float32)
+    centers = X[:20]
+    points = TiledPoints.pack(X, (np.arange(len(X)) % 2).astype(np.int32), 2, 20)
+    step = KMeans(20, init=centers, n_init=1, tol=0, algorithm="lloyd")
+
+    def lloyd(steps: int) -> float:
+        return cpu_seconds(lambda: step.set_params(max_iter=steps).fit(X))
+
+    def own(passes: int) -> float:
+        return cpu_seconds(lambda: [points.measure(centers) for _ in range(passes)])
+
+    own(1), lloyd(2)
+    # The difference of two fits, so that validation and the last labels do not count.
+    pairs = np.array([(own(40) / 40, (lloyd(42) - lloyd(2)) / 40) for _ in range(args.repeats)])
+    return {
+        "distance pass, 60,000 x 20, K = 20": {
+            "cpu_seconds": float(np.median(pairs[:, 0])),
+            "kmeans_cpu_seconds": float(np.median(pairs[:, 1])),
+            "ratio": float(np.median(pairs[:, 0] / pairs[:, 1])),
+        }
+    }
+
+
+def many_groups(args: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """50 groups, 3,000 rows, K = 8."""
+    rng = np.random.default_rng(SEED)
+    X = rng.normal(size=(3000, 4)) + 3 * rng.normal(size=(8, 4))[rng.integers(8, size=3000)]
+    groups = np.minimum((50 * rng.beta(2, 2, 3000)).astype(int), 49)
+    return {
+        f"prices, 50 groups, t = {tolerance:g}, ten starts": priced(X, groups, 8, tolerance, args.repeats)
+        for tolerance in (0.0, 0.2)
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mirror", required=True)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--csv")
+    parser.add_argument("--only", default="", help="part of the name of a measurement")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)
+    rows = []
+    with threadpool_limits(1):
+        for measure in (distances, prices, variational, many_groups):
+            if args.only not in measure.__name__:
+                continue
+            for name, found in measure(args).items():
+                rows.append({"measurement": name, **found})
+                print(
+                    f"{name}: {found['cpu_seconds']:.4g} s, KMeans {found['kmeans_cpu_seconds']:.4g} s, "
+                    f"{found['ratio']:.2f} x",
+                    flush=True,
+                )
+    write_csv(args.csv, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Points in memory: packed in tiles, with their distances to the present centres beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from fairclust.kernels.assignment import Potentials, cluster_moments
+from fairclust.kernels.tiles import TILE, make_layout, pack_points
+
+DTYPES = {"single": np.float32, "double": np.float64}
+
+
+@dataclass(kw_only=True)
+class TiledPoints(Potentials):
+    """Points whose potentials are their (squared) distances to the centres of the last `measure`.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Rows in the order in which they were given.
+    shift : ndarray of shape (n_features,)
+        Taken out of the points and of the centres, so that data far from the origin keeps its digits.
+    packed : ndarray of shape (n_tiles, n_features, TILE)
+    squared : bool
+        Squared distances.
+    """
+
+    X: np.ndarray
+    shift: np.ndarray
+    packed: np.ndarray
+    squared: bool
+
+    @classmethod
+    def pack(
+        cls,
+        X: np.ndarray,
+        codes: np.ndarray,
+        n_groups: int,
+        n_clusters: int,
+        *,
+        shift: np.ndarray | None = None,
+        squared: bool = True,
+        dtype: DTypeLike = np.float32,
+    ) -> TiledPoints:
+        """Sort rows by group and copy them into tiles; the default shift is their mean."""
+        layout = make_layout(codes, n_groups)
+        shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
+        a = np.zeros((layout.n_tiles, n_clusters, TILE), dtype)
+        row_min = np.zeros((layout.n_tiles, TILE), dtype)
+        packed = pack_points(X, layout, shift, dtype)
+        return cls(layout, n_groups, a, row_min, X=X, shift=shift, packed=packed, squared=squared)
+
+    def measure(self, centers: np.ndarray) -> None:
+        """Take the distances to these centres, shape (n_clusters, n_features)."""
+        self.set_distances(self.packed, centers - self.shift, squared=self.squared)
+
+    def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cluster sizes, shape (n_clusters,), and sums of the points, shape (n_clusters, n_features)."""
+        return cluster_moments(self.X, labels, self.n_clusters)

@@ -1,0 +1,85 @@
+"""What methods with prototypes share: points in tiles, new prototypes, the assignment map."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fairclust.base import FairClusterer, encode_groups
+from fairclust.kernels.points import DTYPES, TiledPoints
+from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
+
+
+class PrototypeClusterer(FairClusterer):
+    """Base of the methods whose map is ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``.
+
+    `fit` leaves `cluster_centers_`, `scale_` and `offset_`, of shape (n_groups, n_clusters), behind. `predict`
+    repeats the very arithmetic of the last assignment, so training rows get their `labels_` again.
+    """
+
+    _squared_distances = True
+    precision: str
+    scale_: float
+    offset_: np.ndarray
+    cluster_centers_: np.ndarray
+    _shift: np.ndarray
+
+    def _points(self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None) -> TiledPoints:
+        return TiledPoints.pack(
+            X,
+            codes,
+            len(self.groups_),
+            self.n_clusters,
+            shift=shift,
+            squared=self._squared_distances,
+            dtype=DTYPES[self.precision],
+        )
+
+    def _update(self, points: TiledPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
+        """Best centres for hard labels; an empty cluster keeps its old one."""
+        return mean_centers(points, labels, old)
+
+    def _keep(self, points: TiledPoints, prototypes: Prototypes) -> None:
+        self._shift = points.shift
+        self.cluster_centers_ = prototypes.centers
+
+    def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
+        """Assign rows to clusters, new ones as well.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        sensitive_features : array-like of shape (n_samples,)
+            Groups out of those seen in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        codes, _ = encode_groups(sensitive_features, len(X), known=self.groups_)
+        points = self._points(X, codes, self._shift)
+        points.measure(self.cluster_centers_)
+        return points.hard(self.scale_, self.offset_)[0]
+
+
+class MedoidClusterer(PrototypeClusterer):
+    """Rows of X, the medoids of the clusters, as centres, and Euclidean distances."""
+
+    _squared_distances = False
+    exact_size: int
+    max_evaluations: int
+
+    def _update(self, points: TiledPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
+        return medoid_centers(
+            points.X, labels, old, exact_size=self.exact_size, max_evaluations=self.max_evaluations
+        )
+
+    def _keep(self, points: TiledPoints, prototypes: Prototypes) -> None:
+        super()._keep(points, prototypes)
+        unmoved = np.full(self.n_clusters, -1)
+        self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
+        self.medoid_gap_ = prototypes.gap

@@ -1,0 +1,169 @@
+"""Variational fair clustering with prototypes, whatever their distance."""
+
+from __future__ import annotations
+
+import warnings
+from copy import deepcopy
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import entr
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from fairclust.base import (
+    COUNT,
+    INIT,
+    NON_NEGATIVE,
+    POSITIVE,
+    PRECISION,
+    at_least,
+    initial_centers,
+    resolve_target,
+)
+from fairclust.kernels.points import TiledPoints
+from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.solvers.alternation import Alternation, Prototypes, Step, alternate
+from fairclust.solvers.steps import bound_step, newton_step
+
+# Stopping rules: the published program's; where steps never rise, a tighter one costs little.
+_REFERENCE_TOL, _TOL = 1e-4, 1e-5
+
+
+class Start(NamedTuple):
+    """What a fit begins with: packed points, centres, prices if there are any, and a source of fresh seeds."""
+
+    points: TiledPoints
+    prototypes: Prototypes
+    rng: np.random.RandomState
+    prices: np.ndarray | None = None
+
+
+class VariationalClusterer(PrototypeClusterer):
+    """Alternation of fair assignments and centres; `VariationalFairKMeans` documents the parameters."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": COUNT,
+        "lam": NON_NEGATIVE,
+        "match_reference": ["boolean"],
+        "warm_start": ["boolean"],
+        "lipschitz": POSITIVE,
+        "target": [None, dict, "array-like"],
+        "init": INIT,
+        "max_iter": COUNT,
+        "tol": [None, *NON_NEGATIVE],
+        "bound_max_iter": COUNT,
+        "bound_tol": NON_NEGATIVE,
+        "max_restarts": at_least(0),
+        "precision": PRECISION,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        lam: float = 10.0,
+        match_reference: bool = False,
+        warm_start: bool = True,
+        lipschitz: float = 2.0,
+        target: Any = None,
+        init: Any = "k-means++",
+        max_iter: int = 100,
+        tol: float | None = None,
+        bound_max_iter: int = 10_000,
+        bound_tol: float = 1e-5,
+        max_restarts: int = 3,
+        precision: str = "single",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.lam = lam
+        self.match_reference = match_reference
+        self.warm_start = warm_start
+        self.lipschitz = lipschitz
+        self.target = target
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.bound_max_iter = bound_max_iter
+        self.bound_tol = bound_tol
+        self.max_restarts = max_restarts
+        self.precision = precision
+        self.random_state = random_state
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        self._fit_from(self._start(X, codes), codes)
+
+    def _start(self, X: np.ndarray, codes: np.ndarray) -> Start:
+        rng = check_random_state(self.random_state)
+        points = self._points(X, codes)
+        return Start(points, Prototypes(initial_centers(X, self.n_clusters, self.init, rng)), rng)
+
+    def _fit_from(self, start: Start, codes: np.ndarray) -> None:
+        """Alternate, and begin again from fresh seeds where a cluster is empty."""
+        points, prototypes, _, prices = start
+        rng = deepcopy(start.rng)
+        self.target_ = resolve_target(self.target, self.groups_, codes)
+        self.history_: list[dict[str, float]] = []
+        self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
+        while True:
+            kind = self._alternation(prices)
+            run = alternate(kind, points, prototypes, max_iter=self.max_iter - self.n_iter_)
+            begun = self.history_ if self.match_reference else []
+            self.history_ = begun + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
+            self.n_inner_iter_ += sum(int(record["inner_iter"]) for record in run.history)
+            self.n_energy_rises_ += run.n_rises
+            self.n_iter_ += run.n_steps
+            if run.verdict != "emptied" or self.n_restarts_ == self.max_restarts:
+                break
+            self.n_restarts_ += 1
+            if self.n_iter_ == self.max_iter:
+                break
+            prototypes = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
+            prices = None
+        self.converged_ = run.verdict == "at rest"
+        self.labels_, self.scale_, self.offset_ = run.last.labels, run.last.scale, run.last.offset
+        self._keep(points, run.prototypes)
+        if run.last.n_empty or not self.converged_:
+            state = "at rest" if self.converged_ else "still moving"
+            warnings.warn(
+                f"stopped after {self.n_iter_} outer steps with {self.n_clusters - run.last.n_empty} of "
+                f"{self.n_clusters} clusters non-empty and the energy {state} (lam={self.lam:g}, "
+                f"{self.n_restarts_} restarts)",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _alternation(self, prices: np.ndarray | None) -> Alternation[TiledPoints]:
+        if self.match_reference:
+            assign = partial(
+                bound_step,
+                lam=self.lam,
+                lipschitz=self.lipschitz,
+                target=self.target_,
+                max_iter=self.bound_max_iter,
+                tol=self.bound_tol,
+            )
+            return Alternation(assign, self._update, self._judge_as_reference)
+        step = partial(
+            newton_step, lam=self.lam, target=self.target_, prices=prices, warm_start=self.warm_start
+        )
+        return Alternation(step, self._update, self._judge)
+
+    def _judge_as_reference(self, step: int, before: Step | None, now: Step) -> str:
+        tol = _REFERENCE_TOL if self.tol is None else self.tol
+        if now.n_empty:
+            return "emptied"
+        change = np.inf if before is None else abs(now.objective - before.objective)
+        return "at rest" if step > 2 and before and change <= tol * abs(before.objective) else ""
+
+    def _judge(self, step: int, before: Step | None, now: Step) -> str:
+        if before is None:
+            return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
+        # The energy holds this constant, which grows with lam and would end the iteration early.
+        least_penalty = self.lam * self.n_clusters * float(entr(self.target_).sum())
+        tol = _TOL if self.tol is None else self.tol
+        change = abs(now.objective - before.objective)
+        return "at rest" if change <= tol * abs(now.objective - least_penalty) else ""

@@ -1,0 +1,172 @@
+"""The one outer loop: an assignment at fixed centres, then the best centres for its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import perf_counter
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from fairclust.kernels.medoid import medoid
+from fairclust.solvers.points import MeasuredPoints
+
+AnyPoints = TypeVar("AnyPoints", bound=MeasuredPoints)
+
+
+class Prototypes(NamedTuple):
+    """Centres, the rows of X that they are (k-medians), and how far from the best ones they may be."""
+
+    centers: np.ndarray
+    rows: np.ndarray | None = None
+    gap: float = 0.0
+
+
+class Step(NamedTuple):
+    """An assignment at some centres.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,), int32
+    counts : ndarray of shape (n_groups, n_clusters)
+    scale, offset : float, ndarray of shape (n_groups, n_clusters)
+        The labels are ``argmin_k (scale * a[p, k] + offset[group of p, k])``.
+    objective, clustering, fairness : float
+    n_passes : int
+        Passes over the points.
+    state : object
+        What the solver starts the next assignment from, besides `offset`.
+    more : mapping
+        More columns for the history.
+    """
+
+    labels: np.ndarray
+    counts: np.ndarray
+    scale: float
+    offset: np.ndarray
+    objective: float
+    clustering: float
+    fairness: float
+    n_passes: int
+    state: Any = None
+    more: Mapping[str, float] = {}
+
+    @property
+    def n_empty(self) -> int:
+        return int((self.counts.sum(axis=0) == 0).sum())
+
+
+class Run(NamedTuple):
+    """Where an alternation ended.
+
+    Attributes
+    ----------
+    prototypes : Prototypes
+        Those of the last assignment.
+    last : Step
+    history : list of dict
+    n_steps : int
+        One more than the history has, if the last assignment was not taken.
+    n_rises : int
+        Steps after which the objective was higher.
+    verdict : str
+        "at rest", "stopped", or "cut short" by the number of steps.
+    """
+
+    prototypes: Prototypes
+    last: Step
+    history: list[dict[str, float]]
+    n_steps: int
+    n_rises: int
+    verdict: str
+
+
+class Alternation(NamedTuple, Generic[AnyPoints]):
+    """What one kind of alternation consists of.
+
+    Attributes
+    ----------
+    assign : callable
+        From points and the step before (None at first) to a step, or to None if it finds none as good.
+    update : callable
+        From points, labels and prototypes to the best prototypes for the labels.
+    judge : callable
+        From the number of a step, the step before and the step to a verdict; "" to go on.
+    """
+
+    assign: Callable[[AnyPoints, Step | None], Step | None]
+    update: Callable[[AnyPoints, np.ndarray, Prototypes], Prototypes]
+    judge: Callable[[int, Step | None, Step], str]
+
+
+def alternate(
+    kind: Alternation[AnyPoints], points: AnyPoints, prototypes: Prototypes, *, max_iter: int
+) -> Run:
+    """Assignments and centres in turn, from the given centres."""
+    history: list[dict[str, float]] = []
+    last: Step | None = None
+    n_rises, verdict = 0, "cut short"
+    for step in range(1, max_iter + 1):
+        begin = perf_counter()
+        new = prototypes if last is None else kind.update(points, last.labels, prototypes)
+        points.measure(new.centers)
+        now = kind.assign(points, last)
+        if now is None:
+            verdict = "at rest"
+            break
+        before, last, prototypes = last, now, new
+        n_rises += int(before is not None and now.objective > before.objective)
+        history.append(
+            {
+                "step": step,
+                "objective": now.objective,
+                "clustering": now.clustering,
+                "fairness": now.fairness,
+                "inner_iter": now.n_passes,
+                "n_nonempty": now.counts.shape[1] - now.n_empty,
+                **now.more,
+                "seconds": perf_counter() - begin,
+            }
+        )
+        if judged := kind.judge(step, before, now):
+            verdict = judged
+            break
+    assert last is not None
+    return Run(prototypes, last, history, step, n_rises, verdict)
+
+
+def mean_centers(points: MeasuredPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
+    """Means of the clusters; an empty one keeps its old centre."""
+    sizes, sums = points.sums(labels)
+    return Prototypes(np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], old.centers))
+
+
+def medoid_centers(
+    X: np.ndarray, labels: np.ndarray, old: Prototypes, *, exact_size: int, max_evaluations: int
+) -> Prototypes:
+    """Medoids of the clusters; an empty one keeps its old centre.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    labels : ndarray of shape (n_samples,)
+    old : Prototypes
+    exact_size, max_evaluations : int
+        Exact for clusters of at most so many points; elsewhere the best of so many points.
+    """
+    centers = old.centers.copy()
+    rows = np.full(len(centers), -1) if old.rows is None else old.rows.copy()
+    order = np.argsort(labels, kind="stable")
+    ends = np.searchsorted(labels[order], np.arange(len(centers) + 1))
+    cost = bound = 0.0
+    for k in range(len(centers)):
+        members = order[ends[k] : ends[k + 1]]
+        if not len(members):
+            continue
+        budget = None if len(members) <= exact_size else max_evaluations
+        found = medoid(X[members], max_evaluations=budget)
+        rows[k] = members[found.row]
+        centers[k] = X[rows[k]]
+        cost += found.cost
+        bound += found.lower_bound
+    return Prototypes(centers, rows, cost / bound - 1 if bound else 0.0)

@@ -1,0 +1,61 @@
+"""What solvers ask of the points: sums over them, wherever they live.
+
+The points may lie in memory with their distances kept, in a file that is read in every pass, or on several
+machines. A solver sees none of that. It exchanges tables with J groups, K clusters and d features only, which
+add up from chunk to chunk: the J x K table of an assignment, its K x K moments for each group, K x d sums,
+costs. Labels come back in the order of the points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+
+class Points(Protocol):
+    """Points at fixed potentials a[p, k], the cost of point p in cluster k."""
+
+    n_groups: int
+    row_min_sum: float
+    """Sum over points of the least potential."""
+
+    @property
+    def n_samples(self) -> int: ...
+
+    @property
+    def n_clusters(self) -> int: ...
+
+    @property
+    def group_sizes(self) -> np.ndarray: ...
+
+    @property
+    def rounding(self) -> float:
+        """Relative error of sums of softmax rows."""
+
+    def mean_gap(self) -> float: ...
+
+    def mean_excess(self) -> float: ...
+
+    def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]: ...
+
+    def soft_moments(
+        self, scale: float, offset: np.ndarray
+    ) -> tuple[np.ndarray, float, float, np.ndarray]: ...
+
+    def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]: ...
+
+    def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]: ...
+
+    def movable(
+        self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]: ...
+
+
+class MeasuredPoints(Points, Protocol):
+    """Points whose potentials are distances to centres that move."""
+
+    def measure(self, centers: np.ndarray) -> None: ...
+
+    def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...

@@ -1,0 +1,231 @@
+"""Maximisers of the quadratic model of the smoothed dual: one for each shape of the criterion.
+
+The curvature is block diagonal in the prices, one K x K block ``B_j = (diag(n_j) - M_j) / T`` for each group j.
+Rows of a criterion mix the groups, so that its Hessian in the multipliers is dense; the systems below take the
+blocks apart again, and cost J solutions of K x K systems instead of one of J K unknowns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lu_factor, lu_solve
+
+_PIVOTS, _FULL_PIVOTS = 40, 5
+_ZERO = 1e-11
+_INTERIOR_STEPS = 60
+
+
+def step_of_equal_shares(blocks: np.ndarray, mass: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """The step of the prices with ``sum_j shares_j step_j = 0`` that maximises the model.
+
+    Parameters
+    ----------
+    blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
+        Positive definite.
+    mass : ndarray of shape (n_groups, n_clusters)
+        Gradient of the dual by the prices.
+    shares : ndarray of shape (n_groups,)
+
+    Returns
+    -------
+    ndarray of shape (n_groups, n_clusters)
+    """
+    n_groups, n_clusters = mass.shape
+    # Multiples of the shares change nothing, and without them the digits stay.
+    mass = mass - shares[:, None] * mass.sum(axis=0)
+    right = np.empty((n_groups, n_clusters, n_clusters + 1))
+    right[:, :, 0] = mass
+    right[:, :, 1:] = np.eye(n_clusters)
+    solved = np.linalg.solve(blocks, right)
+    # step_j = B_j^-1 (n_j - shares_j v), v such that the weighted sum vanishes.
+    free = shares @ solved[:, :, 0]
+    pulled = np.tensordot(shares**2, solved[:, :, 1:], 1)
+    v = np.linalg.solve(pulled, free)
+    return solved[:, :, 0] - shares[:, None] * (solved[:, :, 1:] @ v)
+
+
+def step_of_bands(
+    blocks: np.ndarray,
+    slack: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    y: np.ndarray,
+    damping: float,
+) -> np.ndarray | None:
+    """The multipliers of ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` that maximise the model.
+
+    Prices are ``over_j - under_j - c`` with ``c = sum_j high_j over_j - low_j under_j``. For fixed c and
+    ``sum_j B_j step_j`` the groups part, and what is left is a system of 2 K unknowns.
+
+    Parameters
+    ----------
+    blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
+    slack : ndarray of shape (2 n_groups, n_clusters)
+        Gradient of the dual by the multipliers: first of the upper, then of the lower bounds.
+    low, high : ndarray of shape (n_groups,)
+    y : ndarray of shape (2 n_groups, n_clusters)
+        Multipliers so far; those that are positive are the first guess of the rows that bind.
+    damping : float
+        Positive; times half the squared step, taken from the model.
+
+    Returns
+    -------
+    ndarray of shape (2 n_groups, n_clusters) or None
+        None if the rows that bind were not found.
+    """
+    n_groups, n_clusters = len(blocks), blocks.shape[1]
+    K = n_clusters
+    signs = np.array([1.0, -1.0])
+    # H of a group's multipliers: [[B, -B], [-B, B]], plus the damping.
+    own = np.einsum("a,b,jkl->jakbl", signs, signs, blocks).reshape(n_groups, 2 * K, 2 * K)
+    own[:, np.arange(2 * K), np.arange(2 * K)] += damping
+    limits = np.stack([high, low], axis=1)
+    y = y.reshape(2, n_groups, K).transpose(1, 0, 2).reshape(n_groups, 2 * K)
+    slack = slack.reshape(2, n_groups, K).transpose(1, 0, 2).reshape(n_groups, 2 * K)
+    # Right-hand sides: constants, c, sum_j B_j step_j.
+    by_c = np.einsum("a,jkl->jakl", signs, blocks).reshape(n_groups, 2 * K, K)
+    by_sum = np.einsum("a,ja,kl->jakl", signs, limits, np.eye(K)).reshape(n_groups, 2 * K, K)
+    total = blocks.sum(axis=0)
+    free = y > 0
+    unit = np.eye(2 * K)
+
+    def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Steps with the other multipliers at zero, and the gradient left."""
+        both = free[:, :, None] & free[:, None, :]
+        matrix = np.where(both, own, unit)
+        fixed = np.where(free, 0.0, -y)
+        known = slack - np.einsum("jab,jb->ja", own, fixed)
+        right = np.concatenate([known[:, :, None], by_c, by_sum], axis=2)
+        right = np.where(free[:, :, None], right, 0.0)
+        right[:, :, 0] += fixed
+        solved = np.linalg.solve(matrix, right)
+        parts = solved.reshape(n_groups, 2, K, 2 * K + 1)
+        c_of = np.einsum("a,ja,jakr->kr", signs, limits, parts)
+        net = parts[:, 0] - parts[:, 1]
+        sum_of = np.einsum("jkl,jlr->kr", blocks, net)
+        system = np.zeros((2 * K, 2 * K))
+        system[:K] = -c_of[:, 1:]
+        system[K:] = -sum_of[:, 1:]
+        system[K:, :K] += total
+        system[np.arange(2 * K), np.arange(2 * K)] += 1.0
+        found = np.linalg.solve(system, np.r_[c_of[:, 0], sum_of[:, 0]])
+        step = solved[:, :, 0] + solved[:, :, 1:] @ found
+        left = slack + by_c @ found[:K] + by_sum @ found[K:] - np.einsum("jab,jb->ja", own, step)
+        return step, left
+
+    scale = np.abs(slack).max() or 1.0
+    found = _pivot(solve, free, y, np.abs(y).max() or 1.0, scale)
+    if found is None:
+        return None
+    return found.reshape(n_groups, 2, K).transpose(1, 0, 2).reshape(2 * n_groups, K)
+
+
+def _pivot(solve, free, y, unit, scale):  # type: ignore[no-untyped-def]
+    """Block principal pivoting (Portugal, Judice, Vicente 1994): rows that bind, by the signs of both sides.
+
+    All wrong signs change at once as long as they become fewer; then, for a few rounds, anyhow.
+    """
+    fewest, patience = free.size + 1, _FULL_PIVOTS
+    for _ in range(_PIVOTS):
+        try:
+            step, left = solve(free)
+        except np.linalg.LinAlgError:
+            # Rows without any curvature: no point is near a boundary.
+            return None
+        new = y + step
+        wrong = np.where(free, new < -_ZERO * unit, left > _ZERO * scale)
+        n_wrong = int(wrong.sum())
+        if not n_wrong:
+            return np.where(free, np.maximum(new, 0.0), 0.0)
+        if n_wrong < fewest:
+            fewest, patience = n_wrong, _FULL_PIVOTS
+        elif patience:
+            patience -= 1
+        else:
+            # Murty's rule, which always ends: the last of them alone.
+            last = np.flatnonzero(wrong.ravel())[-1]
+            wrong = np.zeros(free.size, bool)
+            wrong[last] = True
+            wrong = wrong.reshape(free.shape)
+        free = free ^ wrong
+    return None
+
+
+def nonnegative_minimum(M: np.ndarray, q: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    """The y >= 0 that minimises ``y'M y / 2 + q'y``, by pivoting from a guess; None if it is not found.
+
+    Parameters
+    ----------
+    M : ndarray of shape (n, n)
+        Positive definite.
+    q, y : ndarray of shape (n,)
+        `y` is the guess: those that are positive are the first to be free.
+    """
+
+    def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = np.zeros(len(q))
+        inside = np.flatnonzero(free)
+        found[inside] = np.linalg.solve(M[np.ix_(inside, inside)], -q[inside])
+        return found, -(M @ found + q)
+
+    return _pivot(solve, y > 0, np.zeros(len(q)), 1.0, 1.0)
+
+
+def complementary(M: np.ndarray, q: np.ndarray, B: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The y >= 0 with ``B'y = 0`` that minimises ``y'M y / 2 + q'y``, by Mehrotra's interior point method.
+
+    Parameters
+    ----------
+    M : ndarray of shape (n, n)
+        Positive definite.
+    q : ndarray of shape (n,)
+        M, q and the solution should be of order one.
+    B : ndarray of shape (n, m)
+        Of full column rank, or m = 0; some positive y has ``B'y = 0``.
+    y : ndarray of shape (n,)
+        Where to start from.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Positive, those that should be zero about 1e-12.
+    """
+    n, m = B.shape
+    y = np.maximum(y, 0.1)
+    v = np.zeros(m)
+    s = np.maximum(M @ y + q, 0.1)
+    system = np.zeros((n + m, n + m))
+    system[:n, n:] = B
+    system[n:, :n] = B.T
+    for _ in range(_INTERIOR_STEPS):
+        # M y + q + B v - s = 0,  B'y = 0,  y s = 0.
+        dual, primal, gap = M @ y + q + B @ v - s, B.T @ y, float(y @ s) / n
+        if gap <= 1e-12 and max(np.abs(dual).max(), np.abs(primal).max(initial=0.0)) <= 1e-9:
+            break
+        system[:n, :n] = M + np.diag(s / y)
+        factors = lu_factor(system, check_finite=False)
+        # Steps for y ds + s dy = target - y s: first to zero, to see how far that gets, then to where it may.
+        target = np.zeros(n)
+        for last in (False, True):
+            right = np.concatenate([target / y - s - dual, -primal])
+            solved = lu_solve(factors, right, check_finite=False)
+            dy, dv = solved[:n], solved[n:]
+            ds = (target - s * dy) / y - s
+            step = _longest(y, dy, s, ds)
+            if not last:
+                after = float((y + step * dy) @ (s + step * ds)) / n
+                target = max((after / gap) ** 3, 1e-3) * gap - dy * ds
+        step = min(1.0, 0.995 * step)
+        y, v, s = y + step * dy, v + step * dv, s + step * ds
+    return y
+
+
+def _longest(y: np.ndarray, dy: np.ndarray, s: np.ndarray, ds: np.ndarray) -> float:
+    """The longest step, at most 1 / 0.995, that keeps y and s non-negative."""
+    most = 1 / 0.995
+    for at, by in ((y, dy), (s, ds)):
+        down = by < 0
+        if down.any():
+            # Never zero in the division: what falls slower than this reaches nothing.
+            most = min(most, float((at[down] / np.maximum(-by[down], 1e-300)).min()))
+    return most

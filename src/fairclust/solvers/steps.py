@@ -1,0 +1,126 @@
+"""The assignments of the alternation, one function for each solver: plain, bound, Newton, bounded tables.
+
+Each takes the points at fixed centres and the step before (None at first), and gives the next step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairclust.base import Diverged
+from fairclust.solvers.alternation import Step
+from fairclust.solvers.bound import bound_iteration, fairness_term
+from fairclust.solvers.criteria import Criterion
+from fairclust.solvers.fair_assignment import certified_gap, paid_limits, solve
+from fairclust.solvers.penalty import PenaltySolution, minimize_penalty
+from fairclust.solvers.points import Points
+from fairclust.solvers.prices import dual_prices
+
+# Temperatures of bounded tables on the way; the last assignment is solved to the end.
+_FIRST = (0.2, 0.04, 0.008, 0.0016)
+_NEXT = (0.0016,)
+_STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
+# Of few points, some part of one may be off the bounds: centres hardly depend on it.
+_PART_OF_A_POINT = 0.3
+
+
+def plain_step(points: Points, last: Step | None) -> Step:
+    """Every point in its nearest cluster."""
+    offset = np.zeros((points.n_groups, points.n_clusters))
+    labels, counts, cost = points.hard(1.0, offset)
+    return Step(labels, counts, 1.0, offset, cost, cost, 0.0, 0)
+
+
+def bound_step(
+    points: Points,
+    last: Step | None,
+    *,
+    lam: float,
+    lipschitz: float,
+    target: np.ndarray,
+    max_iter: int,
+    tol: float,
+) -> Step:
+    """The paper's step: from a cold start, with the energy of the soft assignment."""
+    if lam == 0:
+        return plain_step(points, last)
+    found = bound_iteration(points, lam=lam, lipschitz=lipschitz, target=target, max_iter=max_iter, tol=tol)
+    fairness = fairness_term(found.mass, target)
+    labels, counts, _ = points.hard(found.scale, found.offset)
+    energy = found.clustering + lam * fairness
+    return Step(labels, counts, found.scale, found.offset, energy, found.clustering, fairness, found.n_iter)
+
+
+def newton_step(
+    points: Points,
+    last: Step | None,
+    *,
+    lam: float,
+    target: np.ndarray,
+    prices: np.ndarray | None,
+    warm_start: bool,
+) -> Step | None:
+    """From the last prices, or else cold; None if nothing is as good as the last step.
+
+    At the first step `prices`, if given, are those to start from.
+    """
+    most_empty, most = (points.n_clusters, np.inf) if last is None else (last.n_empty, last.objective)
+    empty_cells = 0 if last is None else (last.counts == 0).sum()
+    if last is not None:
+        prices = last.offset if warm_start else None
+    starts: list[tuple[np.ndarray | None, bool]] = [(None, False)]
+    if prices is not None:
+        starts.insert(0, (prices, False))
+    if last is not None:
+        # Centres that moved far may leave the cold start in a worse place than the labels came from.
+        starts.append((last.offset, True))
+    tried: list[PenaltySolution] = []
+    for start, heat in starts:
+        found = minimize_penalty(points, lam=lam, target=target, start=start, heat=heat)
+        tried.append(found)
+        # A warm start may stick to where it is, or run into a corner where cells are empty.
+        sound = start is None or (found.converged and (found.counts == 0).sum() <= empty_cells)
+        # An empty cluster costs nothing in this energy: hence two conditions.
+        if sound and found.n_empty <= most_empty and found.energy <= most:
+            break
+    n_passes = sum(found.n_passes for found in tried)
+    found = min(tried, key=PenaltySolution.rank)
+    if found.n_empty > most_empty or found.energy > most:
+        return None
+    return Step(
+        found.labels,
+        found.counts,
+        1.0,
+        found.prices,
+        found.energy,
+        found.clustering,
+        found.fairness,
+        n_passes,
+    )
+
+
+def price_step(points: Points, last: Step | None, *, criterion: Criterion) -> Step | None:
+    """The cheapest table within the bounds; None if its lower bound is above the last step's."""
+    if not np.isfinite(points.row_min_sum):
+        raise Diverged(f"the distances sum to {points.row_min_sum}")
+    start, levels = (None, _FIRST) if last is None else (last.state, _NEXT)
+    tol = max(_TOL, _PART_OF_A_POINT / points.n_samples)
+    found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
+    n_passes = found.n_passes + 1
+    if last is not None and found.error > max(1.0, _FAR * points.n_samples):
+        # The centres moved too far for a start at the lowest temperature.
+        cold = solve(points, criterion)
+        n_passes += cold.n_passes
+        found = min(found, cold, key=lambda prices: prices.error)
+    labels, counts, _, least = points.priced(found.prices)
+    bound = least - paid_limits(criterion, found)
+    if last is not None and bound > last.objective:
+        return None
+    more = {
+        "gap": certified_gap(criterion, found, found.cost, bound, found.mass),
+        "violation": float(criterion.excess(found.mass).max()),
+    }
+    excess = float(criterion.excess(counts).max())
+    return Step(
+        labels, counts, 1.0, found.prices, bound, found.cost, excess, n_passes, found.multipliers, more
+    )

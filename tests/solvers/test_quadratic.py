@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+
+from fairclust.solvers.criteria import share_bounds
+from fairclust.solvers.quadratic import (
+    complementary,
+    nonnegative_minimum,
+    step_of_bands,
+    step_of_equal_shares,
+)
+
+
+def curved(n_groups, n_clusters, seed):
+    """Blocks of a softmax's curvature, table and shares."""
+    rng = np.random.default_rng(seed)
+    s = rng.dirichlet(np.ones(n_clusters), (n_groups, 30))
+    mass = s.sum(axis=1)
+    blocks = np.eye(n_clusters) * mass[:, None] - np.einsum("jpk,jpl->jkl", s, s)
+    return blocks, mass, rng.dirichlet(np.ones(n_groups) * 5)
+
+
+def test_step_of_equal_shares_solves_the_model():
+    blocks, mass, shares = curved(4, 3, 0)
+    blocks += 0.1 * np.eye(3)
+    step = step_of_equal_shares(blocks, mass, shares)
+    np.testing.assert_allclose(shares @ step, 0, atol=1e-9)
+    # What is left of the gradient is the same multiple of the shares in every group.
+    left = (mass - np.einsum("jkl,jl->jk", blocks, step)) / shares[:, None]
+    np.testing.assert_allclose(left, np.broadcast_to(left[0], left.shape), atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_step_of_bands_is_that_of_the_dense_system(seed):
+    n_groups, n_clusters, damping = 5, 4, 0.3
+    blocks, mass, shares = curved(n_groups, n_clusters, seed)
+    criterion = share_bounds(0.8 * shares, shares / 0.8)
+    rng = np.random.default_rng(seed)
+    y = np.maximum(rng.normal(size=(2 * n_groups, n_clusters)), 0)
+    slack = criterion.rows @ mass
+    hessian = np.einsum("rj,sj,jkl->rksl", criterion.rows, criterion.rows, blocks).reshape(y.size, y.size)
+    hessian += damping * np.eye(y.size)
+    dense = nonnegative_minimum(hessian, -slack.ravel() - hessian @ y.ravel(), y.ravel())
+    found = step_of_bands(blocks, slack, criterion.low, criterion.high, y, damping)
+    np.testing.assert_allclose(found.ravel(), dense, atol=1e-8)
+
+
+@given(st.integers(1, 12), st.integers(0, 2**20))
+@settings(max_examples=40, deadline=None)
+def test_both_methods_against_nnls(n, seed):
+    rng = np.random.default_rng(seed)
+    A, b = rng.normal(size=(n + 3, n)), rng.normal(size=n + 3)
+    best = nnls(A, b)[0]
+    np.testing.assert_allclose(
+        complementary(A.T @ A, -A.T @ b, np.empty((n, 0)), np.ones(n)), best, atol=1e-6
+    )
+    guess = rng.normal(size=n)
+    np.testing.assert_allclose(nonnegative_minimum(A.T @ A, -A.T @ b, guess), best, atol=1e-6)
+
+
+def test_pivoting_gives_up_where_there_is_no_curvature():
+    assert nonnegative_minimum(np.zeros((2, 2)), np.array([-1.0, 1.0]), np.ones(2)) is None
+
+
+def test_interior_point_method_with_free_helpers():
+    # min |y - (1, 2, -3)|^2 / 2 with y1 + y2 = y3: the projection onto that cone.
+    y = complementary(np.eye(3), -np.array([1.0, 2.0, -3.0]), np.array([[1.0], [1.0], [-1.0]]), np.ones(3))
+    np.testing.assert_allclose(y, 0, atol=1e-6)
+    y = complementary(np.eye(3), -np.array([1.0, 2.0, 3.0]), np.array([[1.0], [1.0], [-1.0]]), np.ones(3))
+    np.testing.assert_allclose(y, [1, 2, 3], atol=1e-6)
