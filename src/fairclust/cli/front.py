@@ -99,8 +99,10 @@ def _settings(
         for cls in classes:
             params = parameters(cls, n_clusters, seed, [])
             name, grid = (None, ()) if one else _grid(cls, raw)
-            if name is None and cls is not methods.KMeans:
-                yield cls, "", params
+            if name is None:
+                if cls is not methods.KMeans:
+                    yield cls, "", params
+                continue
             for value in grid:
                 yield cls, f"{name}={value:g}", params | {name: value}
 

@@ -68,7 +68,7 @@ def describe(
     }
 
 
-def _certificate(model: Any) -> dict[str, float] | None:
+def _certificate(model: Any) -> dict[str, float | None] | None:
     if not hasattr(model, "lower_bound_"):
         return None
     return {
