@@ -18,7 +18,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from toys import make_grouped_blobs
 
-
 # The same examples in every run, and no limit of time on a shared machine. More: pytest --hypothesis-profile=default.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
