@@ -385,3 +385,16 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     standardize(parts)
     unit_rows(parts)
     assert_allclose(parts, whole, rtol=1e-12, atol=1e-15)
+
+
+def test_ordered_categories_are_scaled_like_numbers(tmp_path: Path) -> None:
+    text = "v,band,c,sex\n1,35-55,x,f\n2,0-35,y,m\n3,55<=,x,f\n"
+    options: dict[str, Any] = {"features": ["v"], "ordered": ["band"], "categorical": ["c"]}
+    ds = prepare(tmp_path, text, scale="standardize", **options)
+    assert ds.feature_names == ("v", "band", "c")
+    raw = StandardScaler().fit_transform([[1.0, 1], [2, 0], [3, 2]])
+    assert_allclose(ds.X, np.c_[raw, [0, 1, 0]], atol=1e-15)
+    assert ds.card["ordered"] == {"band": ["0-35", "35-55", "55<="]}
+    assert ds.card["categories"] == {"c": ["x", "y"]}
+    with pytest.raises(DatasetError, match="lists a column twice"):
+        prepare(tmp_path, text, features=["v"], ordered=["sex"])

@@ -281,3 +281,57 @@ def test_cell_of_a_megabyte(tmp_path: Path) -> None:
         open_table(tmp_path, f"a,b\n1,{long}\n?,2\n").read([0], 1)
     with pytest.raises(DatasetError, match=expected):
         open_table(tmp_path, f"a,b\n1,{long}\n", skipinitialspace=True).read([0], 1)
+
+
+ARFF = """% a comment
+@RELATION people
+
+@ATTRIBUTE age REAL
+@attribute 'marital status' {married, 'not married'}
+@attribute	"fee" numeric
+@DATA
+31.0,'not married',NA
+
+45,married,2
+"""
+
+
+def test_arff(tmp_path: Path) -> None:
+    table = open_table(tmp_path, ARFF, format="arff", quotechar="'", as_zero=("NA",))
+    assert table.names == ["age", "marital status", "fee"]
+    read = table.read([0, 2], 1)
+    assert_array_equal(read.X, [[31, 0], [45, 2]])
+    assert column_text(table, 1) == ["not married", "married"]
+
+
+def test_arff_with_blanks(tmp_path: Path) -> None:
+    text = ARFF.replace(",", ", ")
+    table = open_table(tmp_path, text, format="arff", quotechar="'", as_zero=("NA",), skipinitialspace=True)
+    assert_array_equal(table.read([0, 2]).X, [[31, 0], [45, 2]])
+    assert column_text(table, 1) == ["not married", "married"]
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "@data\n1,2\n", "@attribute a real\n1\n"])
+def test_no_arff(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DatasetError, match="the file is no ARFF; found no line with @"):
+        open_table(tmp_path, text, format="arff")
+
+
+def test_arff_errors_name_the_line_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="found 'NA' in line 8, 1 such cells"):
+        open_table(tmp_path, ARFF, format="arff", quotechar="'").read([0, 2])
+
+
+def test_cells_that_count_as_zero(tmp_path: Path) -> None:
+    text = "fee,age,g\nNA,1,NA\n2,2,x\n,3,y\nExempt,?,z\n"
+    table = open_table(tmp_path, text, as_zero=("NA", "Exempt", ""))
+    read = table.read([0, 1], 2, {1: ["?"]})
+    assert_array_equal(read.X, [[0, 1], [2, 2], [0, 3]])
+    assert column_text(table, 2) == ["NA", "x", "y", "z"]
+    with pytest.raises(DatasetError, match=r"column 'age': .* found '\?' in line 5, 1 such cells"):
+        table.read([0, 1])
+
+
+def test_cells_that_count_as_zero_in_a_column_that_decides_which_rows_go(tmp_path: Path) -> None:
+    table = open_table(tmp_path, "fee\nNA\n7\n-\n", as_zero=("NA",))
+    assert_array_equal(table.read([0], drop_rows={0: ["-"]}).X[:, 0], [0, 7])

@@ -295,6 +295,20 @@ def test_rezipped_archive_with_the_right_member(server: Server, raw: Path) -> No
     assert fetch(archive_spec(server, sha256="0" * 64), raw).read_bytes() == GOOD
 
 
+def test_a_place_may_have_the_member_alone(server: Server, raw: Path) -> None:
+    server.routes["/a.zip"], server.routes["/t.csv"] = status(404), body(GOOD)
+    source = archive_spec(server)
+    source = source.model_copy(update={"urls": (*source.urls, server.url("/t.csv"))})
+    assert fetch(source, raw).read_bytes() == GOOD
+    assert files(raw) == ["demo/demo--in_t.csv"]
+    # Another table is neither the member nor an archive that has it.
+    server.routes["/t.csv"] = body(GOOD + b"1,f\n")
+    (raw / "demo/demo--in_t.csv").unlink()
+    with pytest.raises(SourceUnavailable, match="the archive cannot be unpacked"):
+        fetch(source, raw)
+    assert files(raw) == []
+
+
 def test_archive_hash_decides_when_the_member_hash_is_unknown(server: Server, raw: Path) -> None:
     server.routes["/a.zip"] = body(zipped({"in/t.csv": GOOD}))
     with pytest.raises(SourceCorrupt, match="sha256 of"):

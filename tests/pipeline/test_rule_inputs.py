@@ -156,7 +156,7 @@ def test_dear_metrics_only_where_something_shows_them(tmp_path):
             table, figure = metrics(inputs, dataset, method, 2), metrics(inputs, dataset, method, 5)
             assert table & DEAR == {"kmedians_cost"}
             assert figure & DEAR == ({"dunn_index"} if dataset == "a" else set())
-    cheap = {name for name, metric in METRICS.items() if metric.needs == "table"}
+    cheap = {name for name, metric in METRICS.items() if metric.needs == "table" and not metric.audit}
     assert all(cheap | {"sse"} <= metrics(inputs, d, "vfc", k) for d in "ab" for k in (2, 5))
 
 
@@ -174,6 +174,16 @@ def test_dear_metrics_only_where_something_shows_them(tmp_path):
 def test_dear_metrics_where_the_configuration_or_small_data_asks_for_them(tmp_path, changes, expected):
     inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, **changes))
     assert metrics(inputs, "b", "vfc", 2) & DEAR == expected
+
+
+def test_audit_metrics_only_where_the_configuration_names_them(tmp_path):
+    audit = {name for name, metric in METRICS.items() if metric.audit}
+    small = {"datasets": {"a": GENERATED, "b": {**GENERATED, "rows": 400}}}
+    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, **small))
+    assert not metrics(inputs, "b", "vfc", 2) & audit
+    asked = ["worst_group_cost", "absent_groups"]
+    inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, score={"metrics": asked}, **small))
+    assert metrics(inputs, "b", "vfc", 2) & audit == set(asked)
 
 
 def test_claims_score_what_they_look_at(tmp_path):

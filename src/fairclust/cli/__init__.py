@@ -24,6 +24,9 @@ _COMMANDS = {
     "explain": "configuration:explain",
     "publish": "publish:run",
     "verify": "verify:run",
+    "submit": "submit:run",
+    "check-submissions": "submit:check",
+    "board": "submit:board",
 }
 # Packages that come with an extra of their own.
 _EXTRAS = {"kmedoids": "fairlets", "matplotlib": "plot", "ot": "fairlets", "pynndescent": "graphs"}
@@ -64,7 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("results", type=Path, nargs="?", default=Path("results"), help="default: %(default)s")
     verify.add_argument("--sample", type=int, default=20, metavar="CELLS", help="default: %(default)s")
     verify.add_argument("--seed", type=int, default=0, help="of the sample (default: %(default)s)")
-    for command in (status, prune, explain, publish):
+
+    for command in (status, prune, explain, publish, *options.add_submissions(commands)):
         command.add_argument(
             "--configfile",
             type=Path,

@@ -121,3 +121,50 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
         default="standardize",
         help="l2: standardised, then rows of unit length, as in most papers (default: %(default)s)",
     )
+
+
+def add_submissions(commands: argparse._SubParsersAction) -> list[argparse.ArgumentParser]:
+    """`fairclust submit`, `fairclust check-submissions` and `fairclust board`."""
+    submit = commands.add_parser("submit", help="score labels of a data set, as a file for the board")
+    submit.add_argument(
+        "labels",
+        type=Path,
+        help="CSV with the column cluster, from 0, and perhaps row, from 1; or a number in each line",
+    )
+    submit.add_argument("--dataset", required=True, help="a name in config/datasets, such as adult")
+    submit.add_argument("--method", required=True, help="name of the method, for readers")
+    submit.add_argument("--paper", required=True, metavar="URL", help="the paper, or the program")
+    submit.add_argument("--setting", default="", help="tells several submissions of a method apart: 'lam=10'")
+    submit.add_argument(
+        "--n-clusters",
+        type=int,
+        metavar="K",
+        help="clusters that are allowed (default: those of the data set)",
+    )
+    submit.add_argument("--hardware", default="", help="what the method ran on")
+    submit.add_argument("--seconds", type=float, help="how long it ran")
+    submit.add_argument("--replace", action="store_true", help="write over an earlier submission")
+    check = commands.add_parser("check-submissions", help="score the labels of all submissions again")
+    check.add_argument("--rescore", action="store_true", help="write metrics that have changed, or are new")
+    board = commands.add_parser("board", help="rank the submissions beside the clusterings of a run")
+    board.add_argument(
+        "--run",
+        type=Path,
+        default=Path("docs/results"),
+        metavar="FOLDER",
+        help="results of a run, or published ones (default: %(default)s)",
+    )
+    board.add_argument("--out", type=Path, default=Path("docs/board"), help="default: %(default)s")
+    for command in (submit, check, board):
+        command.add_argument(
+            "--folder", type=Path, default=Path("submissions"), help="of submissions (default: %(default)s)"
+        )
+    for command in (submit, check):
+        command.add_argument(
+            "--mirror",
+            action="append",
+            default=[],
+            metavar="PLACE",
+            help="a folder or base URL that is tried before the original addresses; may be repeated",
+        )
+    return [submit, check, board]

@@ -176,21 +176,24 @@ def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path, tra
         return
     with _temporary(stored) as temp:
         _receive(place, temp, transfer)
-        _accept(temp, spec, target)
-        temp.replace(stored)
+        if _accept(temp, spec, target):
+            temp.replace(stored)
 
 
-def _accept(file: Path, spec: SourceSpec, target: Path) -> None:
-    """Compare the hashes of a file, and unpack its member to `target`."""
+def _accept(file: Path, spec: SourceSpec, target: Path) -> bool:
+    """Compare the hashes of a file, and put its member at `target`; return whether it is the file of the source."""
     if spec.member is None:
         _compare(file, spec.file or file.name, spec.content_sha256)
-        return
+        return True
     if spec.content_sha256 is None and spec.sha256 != "unknown":
         _compare(file, spec.file or file.name, spec.sha256)
+    # A place may have the member alone, unpacked.
+    alone = spec.content_sha256 is not None and sha256_of(file) == spec.content_sha256
     with _temporary(target) as temp:
-        _write(_member(file, spec.member, spec.max_bytes), temp, spec.max_bytes)
+        _write(_local(file) if alone else _member(file, spec.member, spec.max_bytes), temp, spec.max_bytes)
         _compare(temp, spec.member, spec.content_sha256)
         temp.replace(target)
+    return not alone
 
 
 def _compare(file: Path, what: str, expected: str | None) -> None:

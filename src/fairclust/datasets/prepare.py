@@ -65,7 +65,11 @@ def prepare_dataset(
         origin: dict[str, Any] = {"generator": spec.generator, "params": dict(spec.params)}
     else:
         files, origin = _files(name, spec, paths, sources or {})
-        made, rows_read, dropped = (read_graph if spec.edges else _read)(name, spec, files)
+        if spec.edges:
+            made, rows_read, dropped = read_graph(name, spec, files)
+        else:
+            made, rows_read, dropped, ordered = _read(name, spec, files)
+            origin |= {"ordered": ordered} if ordered else {}
     if made.W is not None:
         made, left_out, origin["graph"] = join_pieces(name, made, spec.components)
         dropped = [*dropped, *left_out]
@@ -153,21 +157,24 @@ def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, 
     }
 
 
-def _read(name: str, spec: DatasetSpec, files: list[Path]) -> tuple[Generated, int, list[dict[str, object]]]:
-    """Features and groups before scaling, the number of rows in the file, and what was dropped."""
+def _read(
+    name: str, spec: DatasetSpec, files: list[Path]
+) -> tuple[Generated, int, list[dict[str, object]], dict[str, list[str]]]:
+    """Features and groups before scaling, the number of rows in the file, what was dropped, ordered categories."""
     sensitive = spec.sensitive
     assert sensitive is not None  # DatasetSpec: a source comes with a sensitive column
     table = TableFile(files[0], spec.reader, name)
     inside = table.position(sensitive.column) if len(files) == 1 else None
+    ordered = [table.position(column) for column in spec.ordered]
     categorical = [table.position(column) for column in spec.categorical]
     truth = [] if spec.truth is None else [table.position(spec.truth)]
     if spec.features == "all":
-        others = {inside, *categorical, *truth}
+        others = {inside, *ordered, *categorical, *truth}
         features = [i for i in range(len(table.names)) if i not in others]
     else:
         features = [table.position(column) for column in spec.features]
-    listed = [*features, *categorical, *truth]
-    if inside in features or len({*listed}) < len(listed):
+    listed = [*features, *ordered, *categorical, *truth]
+    if inside in (*features, *ordered) or len({*listed}) < len(listed):
         raise problem(
             "'features' lists a column twice, or the sensitive column, or the truth",
             dataset=name,
@@ -176,7 +183,7 @@ def _read(name: str, spec: DatasetSpec, files: list[Path]) -> tuple[Generated, i
             fix="list each feature once, as numeric or categorical; the groups must not be a feature",
         )
     drops = {table.position(column): listed for column, listed in spec.drop_rows.items()}
-    read = table.read(features, inside, drops, [*categorical, *truth])
+    read = table.read(features, inside, drops, [*ordered, *categorical, *truth])
     if read.factor is not None:
         factor, group_file, column = read.factor, table, inside or 0
     else:
@@ -197,10 +204,14 @@ def _read(name: str, spec: DatasetSpec, files: list[Path]) -> tuple[Generated, i
     groups, group_names = code_groups(
         name, sensitive, factor, read.kept, group_file.path.name, group_file.names[column]
     )
-    made = Generated(read.X, groups, read.feature_names, group_names, categories=read.categories)
+    # Ordered categories are numbers from here on.
+    levels = read.categories[: len(ordered)]
+    values = {table.names[column]: list(found) for column, found in zip(ordered, levels, strict=bool(levels))}
+    categories = read.categories[len(ordered) :]
+    made = Generated(read.X, groups, read.feature_names, group_names, categories=categories)
     if truth:
         made = _split_truth(made)
-    return made, len(read.kept), read.dropped
+    return made, len(read.kept), read.dropped, values
 
 
 def _split_truth(made: Generated) -> Generated:

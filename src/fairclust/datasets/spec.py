@@ -155,6 +155,8 @@ class SourceSpec(_Spec):
 class ReaderSpec(_Spec):
     """How the text of a table is cut into cells."""
 
+    format: Literal["csv", "arff"] = "csv"
+    """'arff' is the format of OpenML: the names of the columns stand in its head, before `@data`."""
     sep: OneCharacter = ","
     """Separator, one character."""
     header: bool = True
@@ -169,6 +171,8 @@ class ReaderSpec(_Spec):
     """Decimal point."""
     thousands: OneCharacter | None = None
     """Separator between groups of three digits, as the comma in '44,954'."""
+    as_zero: tuple[StrictStr, ...] = ()
+    """Cells of numeric columns that are read as 0, such as 'NA' where a fee was not charged."""
     encoding: str = "utf-8"
     """Encoding of the text."""
 
@@ -186,6 +190,10 @@ class ReaderSpec(_Spec):
             raise ValueError("'names' is for a file without header; set 'header: false'")
         if len(set(self.names)) < len(self.names):
             raise ValueError("'names' holds a name twice")
+        if self.format == "arff" and not self.header:
+            raise ValueError(
+                "an ARFF file has the names of its columns in its head; leave 'header' and 'names' out"
+            )
         if self.thousands is not None and (self.thousands == self.decimal or self.thousands.isalnum()):
             raise ValueError("'thousands' must differ from 'decimal', and be neither a letter nor a digit")
         return self
@@ -269,6 +277,11 @@ class DatasetSpec(_Spec):
 
     The sensitive column may be one of them, where a paper has it among the features.
     """
+    ordered: tuple[ColumnRef, ...] = ()
+    """Columns of categories in an order, such as bands of age: codes 0, 1, ... of the sorted values.
+
+    They follow the numeric columns and are scaled like them.
+    """
     sensitive: SensitiveSpec | None = None
     """Where the groups come from; a generator makes its own."""
     drop_rows: dict[ColumnRef, tuple[CellValue, ...]] = Field(default_factory=dict)
@@ -297,14 +310,14 @@ class DatasetSpec(_Spec):
         if self.source is not None and self.params:
             raise ValueError("'params' belongs to a generator")
         if self.generator is not None:
-            own = {"reader", "features", "categorical", "sensitive", "drop_rows", "truth", "edges"}
+            own = {"reader", "features", "categorical", "ordered", "sensitive", "drop_rows", "truth", "edges"}
             foreign = own & self.model_fields_set
             if foreign:
                 raise ValueError(f"a generated data set has no {', '.join(sorted(foreign))}")
-        if not self.features and not self.categorical:
-            raise ValueError("a data set needs a column in 'features' or in 'categorical'")
+        if not self.features and not self.categorical and not self.ordered:
+            raise ValueError("a data set needs a column in 'features', 'ordered' or 'categorical'")
         if self.edges is not None:
-            foreign = {"features", "categorical", "truth", "scale"} & self.model_fields_set
+            foreign = {"features", "categorical", "ordered", "truth", "scale"} & self.model_fields_set
             if foreign:
                 raise ValueError(f"a graph has no {', '.join(sorted(foreign))}")
             if self.sensitive is None or self.sensitive.source is None:

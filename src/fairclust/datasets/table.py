@@ -12,12 +12,14 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from fairclust.datasets.arff import arff_head
 from fairclust.datasets.errors import DatasetError, problem
 from fairclust.datasets.numbers import grouped, is_data, is_number, lookalike
 from fairclust.datasets.spec import ReaderSpec, nearest
@@ -83,6 +85,15 @@ class TableFile:
 
     def __init__(self, path: Path, reader: ReaderSpec, dataset: str):
         self.path, self.reader, self.dataset = path, reader, dataset
+        # Lines before the cells that are no CSV, and whether the first row of the CSV names the columns.
+        self._head, self._named = 0, reader.header and reader.format == "csv"
+        if reader.format == "arff":
+            try:
+                with self._open() as lines:
+                    self._head, self.names = arff_head(lines)
+            except (ValueError, UnicodeError) as error:
+                raise self._problem("the file is no ARFF", found=error, fix="check 'format'") from None
+            return
         rows = self._csv_rows()
         first = next(rows, None)
         if first is None:
@@ -248,7 +259,8 @@ class TableFile:
             read_options=pa_csv.ReadOptions(
                 block_size=BLOCK_BYTES,
                 column_names=[str(i) for i in range(len(self.names))],
-                skip_rows_after_names=int(reader.header),
+                skip_rows=0 if reader.skipinitialspace else self._head,
+                skip_rows_after_names=int(self._named),
                 encoding="utf-8" if reader.skipinitialspace else reader.encoding,
             ),
             parse_options=pa_csv.ParseOptions(
@@ -257,7 +269,7 @@ class TableFile:
             convert_options=pa_csv.ConvertOptions(
                 column_types=types,
                 include_columns=list(types),
-                null_values=[],
+                null_values=list(reader.as_zero),
                 decimal_point=reader.decimal,
             ),
         )
@@ -265,9 +277,12 @@ class TableFile:
     def _numbers(self, batch: pa.RecordBatch, column: int, keep: np.ndarray) -> np.ndarray:
         cells = batch.column(str(column))
         if pa.types.is_floating(cells.type):
-            return cells.to_numpy()[keep]
+            # Only the cells listed in `as_zero` are null.
+            return cells.fill_null(0.0).to_numpy()[keep]
         # A feature that also decides which rows go is text until they are gone.
         cells = _trimmed(batch, column).filter(pa.array(keep))
+        if self.reader.as_zero:
+            cells = pc.if_else(pc.is_in(cells, pa.array(self.reader.as_zero)), "0", cells)
         if self.reader.thousands is not None:
             separated = pc.match_substring_regex(cells, grouped(self.reader))
             cells = pc.if_else(separated, pc.replace_substring(cells, self.reader.thousands, ""), cells)
@@ -287,8 +302,9 @@ class TableFile:
     def _csv_rows(self, errors: str = "replace") -> Iterator[tuple[int, list[str]]]:
         """Yield line number and cells of every row, the header included."""
         reader = self.reader
-        encoding = "utf-8-sig" if reader.encoding == "utf-8" else reader.encoding
-        with self.path.open(encoding=encoding, errors=errors, newline="") as file:
+        with self._open(errors) as file:
+            for _ in range(self._head):
+                next(file)
             rows = csv.reader(
                 file,
                 delimiter=reader.sep,
@@ -298,7 +314,7 @@ class TableFile:
             try:
                 for row in rows:
                     if row:
-                        yield rows.line_num, row
+                        yield self._head + rows.line_num, row
             except csv.Error as error:
                 raise self._problem(
                     "the table cannot be cut into cells",
@@ -309,6 +325,10 @@ class TableFile:
                 raise self._problem(
                     f"the file is no {reader.encoding} text", found=error, fix="check 'encoding'"
                 ) from None
+
+    def _open(self, errors: str = "replace") -> TextIO:
+        encoding = "utf-8-sig" if self.reader.encoding == "utf-8" else self.reader.encoding
+        return self.path.open(encoding=encoding, errors=errors, newline="")
 
     def _without_initial_space(self) -> io.BytesIO:
         text = io.StringIO(newline="")
@@ -323,7 +343,7 @@ class TableFile:
     ) -> DatasetError:
         """Find the line behind `cause`."""
         rows = self._csv_rows()
-        if self.reader.header:
+        if self._named:
             next(rows)
         bad: dict[int, tuple[int, str, int]] = {}
         for line, row in rows:
@@ -337,7 +357,7 @@ class TableFile:
             if any(row[column].strip() in listed for column, listed in drops.items()):
                 continue
             for column in features:
-                if not is_number(row[column], self.reader):
+                if row[column] not in self.reader.as_zero and not is_number(row[column], self.reader):
                     first_line, cell, count = bad.get(column, (line, row[column], 0))
                     bad[column] = (first_line, cell, count + 1)
         if not bad:

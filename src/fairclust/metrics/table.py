@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -41,8 +41,10 @@ class Metric:
         Paper (and equation) that defines it, or 'ours'.
     decimals : int
         Digits to print after the point.
-    takes_target : bool
-        Whether ``function`` accepts the proportions ``target``.
+    takes : tuple of str
+        Keyword arguments of ``function``, out of those that `score_labels` has.
+    audit : bool
+        Computed only where a configuration, table or figure names it.
     """
 
     name: str
@@ -53,7 +55,8 @@ class Metric:
     direction: Direction
     source: str
     decimals: int
-    takes_target: bool = False
+    takes: tuple[str, ...] = ()
+    audit: bool = False
 
     @property
     def function(self) -> Callable[..., float]:
@@ -68,6 +71,7 @@ class Metric:
 _VFC = "Ziko et al. 2021 (VFC)"
 _FMC = "Park et al. (FMC)"
 _BFKM = "Pan et al. 2023 (BFKM)"
+_GROUPS = ("sensitive_features",)
 
 _DECLARED = (
     Metric(
@@ -99,7 +103,7 @@ _DECLARED = (
         "lower",
         f"{_VFC}, eq. (2), (3)",
         4,
-        takes_target=True,
+        takes=("target",),
     ),
     Metric(
         "delta",
@@ -164,6 +168,7 @@ _DECLARED = (
         "lower",
         f"{_VFC}, Table 1",
         1,
+        takes=("max_evaluations", "exact_max_rows"),
     ),
     Metric(
         "dunn_index",
@@ -224,6 +229,89 @@ _DECLARED = (
         "none",
         "count",
         0,
+    ),
+    Metric(
+        "absent_groups",
+        "Absent groups",
+        "presence.absent_groups",
+        "table",
+        (0.0, math.inf),
+        "lower",
+        "count",
+        0,
+        audit=True,
+    ),
+    Metric(
+        "worst_group_cost",
+        "Worst group's cost",
+        "social.worst_group_cost",
+        "X",
+        (0.0, math.inf),
+        "lower",
+        "Ghadiri et al. 2021; Abbasi et al. 2021",
+        4,
+        takes=_GROUPS,
+        audit=True,
+    ),
+    Metric(
+        "group_cost_ratio",
+        "Worst to best group's cost",
+        "social.group_cost_ratio",
+        "X",
+        (1.0, math.inf),
+        "lower",
+        "Ghadiri et al. 2021; Abbasi et al. 2021",
+        4,
+        takes=_GROUPS,
+        audit=True,
+    ),
+    Metric(
+        "individual_fairness",
+        "Individual fairness",
+        "individual.individual_fairness",
+        "X",
+        (0.0, math.inf),
+        "lower",
+        "Jung et al. 2020; Mahabadi and Vakilian 2020",
+        4,
+        takes=("n_clusters",),
+        audit=True,
+    ),
+    Metric(
+        "individual_fairness_95",
+        "Individual fairness (95 %)",
+        "individual.individual_fairness_95",
+        "X",
+        (0.0, math.inf),
+        "lower",
+        "ours, after Mahabadi and Vakilian 2020",
+        4,
+        takes=("n_clusters",),
+        audit=True,
+    ),
+    Metric(
+        "proportionality",
+        "Proportionality (rho)",
+        "proportional.proportionality",
+        "X",
+        (0.0, math.inf),
+        "lower",
+        "Chen et al. 2019; Micha and Shah 2020",
+        4,
+        takes=("n_clusters",),
+        audit=True,
+    ),
+    Metric(
+        "silhouette_gap",
+        "Silhouette difference",
+        "silhouette.silhouette_gap",
+        "X",
+        (0.0, 2.0),
+        "lower",
+        "Rousseeuw 1987; ours",
+        4,
+        takes=_GROUPS,
+        audit=True,
     ),
 )
 
@@ -301,30 +389,28 @@ def score_labels(
     if n_samples == 0:
         raise ValueError("there is no point to score")
 
+    # One conversion for all metrics that read the points.
+    given: dict[Needs, Any] = {
+        "table": table,
+        "X": None if X is None else np.asarray(X),
+        "W": W,
+        "truth": truth,
+    }
+    offered = {
+        "target": target,
+        "sensitive_features": groups,
+        "n_clusters": n_clusters,
+        "max_evaluations": kmedians_max_evaluations,
+        "exact_max_rows": kmedians_exact_max_rows,
+    }
+
     def value(metric: Metric) -> float:
-        if metric.needs == "table":
-            extra = {"target": target} if metric.takes_target else {}
-            return float(metric.function(table, **extra))
-        if metric.needs == "truth":
-            return float(metric.function(labels, truth)) if truth is not None else math.nan
-        if metric.needs == "W":
-            return float(metric.function(W, labels)) if W is not None else math.nan
-        if X is None:
+        first = given[metric.needs]
+        if first is None:
             return math.nan
         if metric.name == "dunn_index" and dunn_max_rows is not None and n_samples > dunn_max_rows:
             return math.nan
-        if metric.name == "kmedians_cost":
-            return float(
-                metric.function(
-                    X,
-                    labels,
-                    max_evaluations=kmedians_max_evaluations,
-                    exact_max_rows=kmedians_exact_max_rows,
-                )
-            )
-        return float(metric.function(X, labels))
+        main = {"table": (table,), "truth": (labels, truth)}.get(metric.needs, (first, labels))
+        return float(metric.function(*main, **{name: offered[name] for name in metric.takes}))
 
-    # One conversion for all metrics that read the points.
-    if X is not None:
-        X = np.asarray(X)
     return {name: value(METRICS[name]) for name in names}

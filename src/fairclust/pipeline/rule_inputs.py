@@ -35,8 +35,9 @@ from fairclust.pipeline.report_inputs import At, ReportInputs
 RETRY_SECONDS = 3600
 # Set for the second pass, which makes tables and page without the blocks whose job has failed.
 FINISHING = "FAIRCLUST_FINISHING"
-_CHEAP = tuple(name for name, metric in METRICS.items() if metric.needs == "table" or name == "sse")
-_DEAR = tuple(name for name in METRICS if name not in _CHEAP)
+_USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
+_CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
+_DEAR = tuple(name for name in _USUAL if name not in _CHEAP)
 # What a block's own inputs make meaningful, and cheap, wherever they are there.
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
 

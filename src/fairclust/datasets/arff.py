@@ -1,0 +1,42 @@
+"""The head of an ARFF file, the format of OpenML: names of columns, then lines of cells as in a CSV."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_ATTRIBUTE = re.compile(
+    r"""\s*@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s'"]+))\s""", re.IGNORECASE
+)
+_DATA = re.compile(r"\s*@data\b", re.IGNORECASE)
+
+
+def arff_head(lines: Iterable[str]) -> tuple[int, list[str]]:
+    """Read the lines before the cells.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        Those of the file, from its first one.
+
+    Returns
+    -------
+    count : int
+        Number of lines up to and including ``@data``.
+    names : list of str
+        Names of the columns, in order.
+
+    Raises
+    ------
+    ValueError
+        There is no ``@data``, or no attribute before it.
+    """
+    names: list[str] = []
+    for count, line in enumerate(lines, 1):
+        if found := _ATTRIBUTE.match(line):
+            names.append(next(name for name in found.groups() if name is not None))
+        elif _DATA.match(line):
+            if not names:
+                raise ValueError("no line with @attribute before @data")
+            return count, names
+    raise ValueError("no line with @data")

@@ -1,0 +1,129 @@
+"""Individual fairness: whether every point has a centre as near as its own neighbourhood promises."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
+
+from fairclust.metrics.centers import cluster_means, points_and_labels, sampled_rows, squared_distances_to_own
+
+__all__ = ["individual_fairness", "individual_fairness_95", "neighbourhood_radii"]
+
+# Entries of a block of distances.
+_BLOCK = 2**22
+
+
+def neighbourhood_radii(
+    X: ArrayLike, n_clusters: int, *, queries: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Radius of the smallest ball around each point that holds n/k points, itself among them.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite points.
+    n_clusters : int
+        k; the balls hold ``ceil(n_samples / n_clusters)`` points.
+    queries : array-like of shape (n_queries, n_features), optional
+        The points whose radius is asked for, out of those of `X`. Default: all.
+
+    Returns
+    -------
+    ndarray of shape (n_queries,)
+        Euclidean.
+
+    References
+    ----------
+    Jung, Kannan, Lutz, "Service in your neighborhood: fairness in center location", 2020.
+    """
+    points = np.asarray(X, dtype=float)
+    asked = points if queries is None else np.asarray(queries, dtype=float)
+    rank = ceil(len(points) / n_clusters) - 1
+    radii = np.empty(len(asked))
+    height = max(1, _BLOCK // len(points))
+    for start in range(0, len(asked), height):
+        part = slice(start, start + height)
+        squares = cdist(asked[part], points, "sqeuclidean")
+        squares.partition(rank, axis=1)
+        radii[part] = squares[:, rank]
+    return np.sqrt(radii)
+
+
+def individual_fairness(
+    X: ArrayLike, labels: ArrayLike, *, n_clusters: int | None = None, max_rows: int | None = 5_000
+) -> float:
+    """Largest ratio of a point's distance to its cluster's mean to the radius in which it has n/k neighbours.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite points.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, from 0.
+    n_clusters : int, optional
+        k. Default: the largest label plus one.
+    max_rows : int or None, default 5,000
+        With more rows, both the points and their neighbours are a random sample of this size, always the same
+        one; the means are those of all rows. None for no limit: the work grows with the square of the rows.
+
+    Returns
+    -------
+    float
+        In [0, inf], lower is fairer: 1 is the promise of Jung et al., and every data set has centres within 2.
+        ``inf`` if a point has n/k copies but no centre there.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, the labels are no non-negative integers, or ``X`` is not finite.
+
+    References
+    ----------
+    Jung et al. 2020; Mahabadi and Vakilian, "Individual fairness for k-clustering", 2020.
+    """
+    return float(_ratios(X, labels, n_clusters, max_rows).max())
+
+
+def individual_fairness_95(
+    X: ArrayLike, labels: ArrayLike, *, n_clusters: int | None = None, max_rows: int | None = 5_000
+) -> float:
+    """Ratio of distance to radius, as in `individual_fairness`, that 95 % of the points do not exceed.
+
+    Parameters
+    ----------
+    X, labels, n_clusters, max_rows
+        As for `individual_fairness`.
+
+    Returns
+    -------
+    float
+        In [0, inf], lower is fairer; at most `individual_fairness`. One of the points' ratios, not a value
+        between two of them.
+
+    Raises
+    ------
+    ValueError
+        As `individual_fairness`.
+
+    References
+    ----------
+    Ours, after Mahabadi and Vakilian 2020.
+    """
+    return float(np.quantile(_ratios(X, labels, n_clusters, max_rows), 0.95, method="inverted_cdf"))
+
+
+def _ratios(
+    X: ArrayLike, labels: ArrayLike, n_clusters: int | None, max_rows: int | None
+) -> NDArray[np.float64]:
+    points, codes = points_and_labels(X, labels)
+    k = int(codes.max()) + 1 if n_clusters is None else n_clusters
+    means = cluster_means(points, codes)
+    rows = sampled_rows(len(codes), max_rows)
+    points, codes = points[rows], codes[rows]
+    distances = np.sqrt(squared_distances_to_own(points, codes, means))
+    radii = neighbourhood_radii(points, k)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(distances == 0, 0.0, distances / radii)

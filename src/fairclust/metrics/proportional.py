@@ -1,0 +1,77 @@
+"""Proportional fairness: whether enough points would all be better off with a centre of their own."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+
+from fairclust.metrics.centers import cluster_means, points_and_labels, sampled_rows, squared_distances_to_own
+
+__all__ = ["proportionality"]
+
+# Entries of a block of distances.
+_BLOCK = 2**22
+
+
+def proportionality(
+    X: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_clusters: int | None = None,
+    max_rows: int | None = 20_000,
+    max_candidates: int | None = 1_000,
+) -> float:
+    """Largest factor rho by which n/k points would all come nearer to a centre if one of the points were one.
+
+    A coalition of ``ceil(n/k)`` points blocks a clustering if there is a place y with ``rho d(i, y) < d(i, c(i))``
+    for all its points i, c(i) being the mean of i's cluster. This is the rho from which on none does.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite points.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, from 0.
+    n_clusters : int, optional
+        k. Default: the largest label plus one.
+    max_rows, max_candidates : int or None, default 20,000 and 1,000
+        With more rows, the points who may form a coalition, and the places y, are random samples of these sizes,
+        always the same ones. Fewer places can only lower the value. None for no limit.
+
+    Returns
+    -------
+    float
+        In [0, inf], lower is fairer. At most 1: no coalition gains. Every data set has centres, out of its points,
+        with at most 1 + sqrt(2). ``inf`` if n/k copies of a point have their centre elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, the labels are no non-negative integers, or ``X`` is not finite.
+
+    References
+    ----------
+    Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", 2019; Micha and Shah, "Proportionally fair
+    clustering revisited", 2020. Their points go to their nearest centre, these to the one that their label
+    says.
+    """
+    points, codes = points_and_labels(X, labels)
+    k = int(codes.max()) + 1 if n_clusters is None else n_clusters
+    means = cluster_means(points, codes)
+    places = points[sampled_rows(len(codes), max_candidates)].astype(float)
+    rows = sampled_rows(len(codes), max_rows)
+    agents, codes = points[rows].astype(float), codes[rows]
+    paid = np.sqrt(squared_distances_to_own(agents, codes, means))
+    size = ceil(len(agents) / k)
+    largest = 0.0
+    height = max(1, _BLOCK // len(agents))
+    for start in range(0, len(places), height):
+        distances = cdist(places[start : start + height], agents)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gains = np.where(paid == 0, 0.0, paid / distances)
+        gains.partition(len(agents) - size, axis=1)
+        largest = max(largest, float(gains[:, -size].max()))
+    return largest

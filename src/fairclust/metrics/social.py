@@ -1,0 +1,137 @@
+"""Social fairness: what the points of each group pay, as the mean squared distance to their cluster's centre."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairclust.metrics.centers import cluster_means, points_and_labels, squared_distances_to_own
+from fairclust.metrics.counts import group_codes
+
+__all__ = ["group_cost_changes", "group_cost_ratio", "group_costs", "worst_group_cost"]
+
+
+def group_costs(
+    X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike, centers: ArrayLike | None = None
+) -> NDArray[np.float64]:
+    """Mean squared distance of each group's points to the centres of their clusters.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite points.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, from 0.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+        The group of each point; of several columns the groups are the combinations.
+    centers : array-like of shape (n_clusters, n_features), optional
+        Default: the means of the clusters. Socially fair methods place their centres elsewhere.
+
+    Returns
+    -------
+    ndarray of shape (n_groups,)
+        In the order of the groups' sorted values. In [0, inf), lower is better.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, the labels are no non-negative integers, a group is missing, or ``X`` is not
+        finite.
+
+    References
+    ----------
+    Ghadiri, Samadi, Vempala, "Socially fair k-means clustering", 2021; Abbasi, Bhaskara, Venkatasubramanian,
+    "Fair clustering via equitable group representations", 2021.
+    """
+    points, codes = points_and_labels(X, labels)
+    groups = group_codes(sensitive_features)
+    if groups.shape != codes.shape:
+        raise ValueError(f"labels {codes.shape} and sensitive_features {groups.shape} must have one length")
+    places = cluster_means(points, codes) if centers is None else np.asarray(centers, dtype=float)
+    if places.ndim != 2 or places.shape[1] != points.shape[1] or len(places) <= codes.max():
+        raise ValueError(
+            f"centers has shape {places.shape}, X has {points.shape}, labels go to {codes.max()}"
+        )
+    distances = squared_distances_to_own(points, codes, places)
+    return np.bincount(groups, weights=distances) / np.bincount(groups)
+
+
+def worst_group_cost(X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
+    """Mean squared distance to the cluster means of the group that pays most.
+
+    Parameters
+    ----------
+    X, labels, sensitive_features
+        As for `group_costs`.
+
+    Returns
+    -------
+    float
+        In [0, inf), lower is better.
+
+    Raises
+    ------
+    ValueError
+        As `group_costs`.
+
+    References
+    ----------
+    Ghadiri et al. 2021: the objective of socially fair k-means, at the cluster means.
+    """
+    return float(group_costs(X, labels, sensitive_features=sensitive_features).max())
+
+
+def group_cost_ratio(X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
+    """How many times the mean cost of the cheapest group the most expensive one pays.
+
+    Parameters
+    ----------
+    X, labels, sensitive_features
+        As for `group_costs`.
+
+    Returns
+    -------
+    float
+        In [1, inf], lower is fairer. 1 if no group pays anything, ``inf`` if only some do.
+
+    Raises
+    ------
+    ValueError
+        As `group_costs`.
+
+    References
+    ----------
+    Ghadiri et al. 2021; Abbasi et al. 2021.
+    """
+    costs = group_costs(X, labels, sensitive_features=sensitive_features)
+    if costs.min() > 0:
+        return float(costs.max() / costs.min())
+    return 1.0 if costs.max() == 0 else float("inf")
+
+
+def group_cost_changes(
+    X: ArrayLike, labels: ArrayLike, plain_labels: ArrayLike, *, sensitive_features: ArrayLike
+) -> NDArray[np.float64]:
+    """What each group pays for fairness: its mean cost over the one in a plain clustering, less one.
+
+    Parameters
+    ----------
+    X, labels, sensitive_features
+        As for `group_costs`.
+    plain_labels : array-like of int, shape (n_samples,)
+        A clustering that ignores the groups, such as that of `KMeans`.
+
+    Returns
+    -------
+    ndarray of shape (n_groups,)
+        In [-1, inf], lower is better: 0.1 is a cost ten per cent higher. 0 for a group that pays nothing in both.
+
+    Raises
+    ------
+    ValueError
+        As `group_costs`.
+    """
+    now = group_costs(X, labels, sensitive_features=sensitive_features)
+    plain = group_costs(X, plain_labels, sensitive_features=sensitive_features)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(now == plain, 0.0, now / plain - 1)

@@ -1,0 +1,185 @@
+"""Who pays, individual fairness, proportionality, silhouettes, absence: by hand, and against slow twins."""
+
+from itertools import combinations
+from math import ceil, inf, isnan
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.cluster import KMeans
+from sklearn.metrics import silhouette_samples
+
+from fairclust.metrics import (
+    METRICS,
+    absent_groups,
+    group_cost_changes,
+    group_cost_ratio,
+    group_costs,
+    individual_fairness,
+    individual_fairness_95,
+    neighbourhood_radii,
+    proportionality,
+    silhouette_gap,
+    silhouettes,
+    worst_group_cost,
+)
+
+# Cluster 0: 0, 2, 7 on the line, mean 3; cluster 1: 10, 13, mean 11.5.
+X = [[0.0], [10.0], [2.0], [13.0], [7.0]]
+LABELS = [0, 1, 0, 1, 0]
+GROUPS = ["a", "a", "b", "b", "a"]
+
+
+def drawn(seed, n=40, n_clusters=4, n_groups=3):
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(n, 2)).round(1)
+    labels = rng.permutation(np.arange(n) % n_clusters)
+    return points, labels, rng.permutation(np.arange(n) % n_groups)
+
+
+def test_who_pays_by_hand():
+    # Group a: 9, 2.25, 16; group b: 1, 2.25.
+    costs = group_costs(X, LABELS, sensitive_features=GROUPS)
+    assert_allclose(costs, [27.25 / 3, 3.25 / 2])
+    assert worst_group_cost(X, LABELS, sensitive_features=GROUPS) == pytest.approx(27.25 / 3)
+    assert group_cost_ratio(X, LABELS, sensitive_features=GROUPS) == pytest.approx(27.25 / 3 / 1.625)
+    elsewhere = group_costs(X, LABELS, sensitive_features=GROUPS, centers=[[2.0], [10.0]])
+    assert_allclose(elsewhere, [(4 + 0 + 25) / 3, 4.5])
+    # In one cluster, of mean 6.4.
+    all_in_one = [(6.4**2 + 3.6**2 + 0.6**2) / 3, (4.4**2 + 6.6**2) / 2]
+    changes = group_cost_changes(X, LABELS, [0] * 5, sensitive_features=GROUPS)
+    assert_allclose(changes, costs / all_in_one - 1)
+
+
+def test_groups_that_pay_nothing():
+    points, labels = [[0.0], [0.0], [1.0], [3.0]], [0, 0, 1, 1]
+    assert group_cost_ratio(points, labels, sensitive_features=[0, 0, 1, 1]) == inf
+    assert group_cost_ratio(points, [0, 0, 1, 2], sensitive_features=[0, 0, 1, 1]) == 1.0
+    assert_array_equal(
+        group_cost_changes(points, labels, [0, 0, 1, 2], sensitive_features=[0, 0, 1, 1]), [0.0, inf]
+    )
+
+
+def test_group_costs_add_up_to_the_objective():
+    points, _, groups = drawn(0)
+    model = KMeans(4, n_init=1, random_state=0).fit(points)
+    costs = group_costs(points, model.labels_, sensitive_features=groups)
+    assert costs @ np.bincount(groups) == pytest.approx(model.inertia_)
+
+
+def test_individual_fairness_by_hand():
+    # Balls of ceil(5 / 2) = 3 points: from 0 to 7, from 10 to 7 and 13, from 2 to 7, from 13 to 7, from 7 to 2.
+    assert_allclose(neighbourhood_radii(X, 2), [7, 3, 5, 6, 5])
+    ratios = [3 / 7, 1.5 / 3, 1 / 5, 1.5 / 6, 4 / 5]
+    assert individual_fairness(X, LABELS) == pytest.approx(max(ratios))
+    # A cluster asked for and lost shrinks the balls to ceil(5 / 3) = 2 points: 0, 2 are 2 apart, 10 and 7 are 3.
+    assert individual_fairness(X, LABELS, n_clusters=3) == pytest.approx(3 / 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_individual_fairness_against_sorted_distances(seed):
+    points, labels, _ = drawn(seed)
+    ratios = []
+    for p, x in enumerate(points):
+        radius = sorted(np.linalg.norm(points - x, axis=1))[ceil(40 / 4) - 1]
+        ratios.append(np.linalg.norm(x - points[labels == labels[p]].mean(axis=0)) / radius)
+    assert individual_fairness(points, labels) == pytest.approx(max(ratios))
+    assert individual_fairness_95(points, labels) == pytest.approx(sorted(ratios)[38 - 1])
+
+
+def test_proportionality_by_hand():
+    # Three of five points block. Around 2: 0 and 2 and 7 pay 3, 1, 4 for 2, 0, 5: the third pays .8 times.
+    # Around 10: 7, 10, 13 pay 4, 1.5, 1.5 for 3, 0, 3: .5. Around 7: 2, 10, 13 come no nearer either.
+    assert proportionality(X, LABELS) == pytest.approx(0.8)
+    # All in one cluster, of mean 6.4, but asked for two: around 10: 3.6 for 0, 6.6 for 3, .6 for 3. Around 2: 6.4
+    # for 2, 4.4 for 0, .6 for 5. Around 0: .6 / 7. Around 13: 3.6 / 3, 0.6 / 6. Around 7: 3.6 / 3.
+    assert proportionality(X, [0] * 5, n_clusters=2) == pytest.approx(6.6 / 6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_proportionality_against_all_coalitions(seed):
+    """The largest rho by which all of a coalition gain, out of every coalition of the smallest size."""
+    points, labels, _ = drawn(seed, n=9, n_clusters=3)
+    points = points + np.arange(9)[:, None] * 1e-3  # no copies
+    means = np.stack([points[labels == k].mean(axis=0) for k in range(3)])
+    paid = np.linalg.norm(points - means[labels], axis=1)
+    best = 0.0
+    for y in points:
+        for coalition in combinations(range(9), 3):
+            gains = [
+                np.divide(paid[i], d) if (d := np.linalg.norm(points[i] - y)) else inf for i in coalition
+            ]
+            best = max(best, min(gains))
+    assert proportionality(points, labels) == pytest.approx(best)
+
+
+def test_copies_without_a_centre():
+    points, labels = np.repeat([[0.0], [1.0]], 4, axis=0), np.arange(8) % 2
+    assert proportionality(points, labels) == inf
+    assert individual_fairness(points, labels) == inf
+    fair = np.arange(8) // 4
+    assert proportionality(points, fair) == individual_fairness(points, fair) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_silhouettes_are_those_of_scikit_learn(seed):
+    points, labels, groups = drawn(seed)
+    labels[0] = 7  # alone, after empty clusters
+    found = silhouettes(points, labels)
+    assert_allclose(found, silhouette_samples(points, labels))
+    means = [found[groups == j].mean() for j in range(3)]
+    assert silhouette_gap(points, labels, sensitive_features=groups) == pytest.approx(max(means) - min(means))
+
+
+def test_silhouettes_of_one_cluster_and_of_copies():
+    assert isnan(silhouette_gap(X, [3] * 5, sensitive_features=GROUPS))
+    assert_array_equal(silhouettes(np.ones((4, 1)), [0, 0, 1, 1]), 0.0)
+
+
+def test_samples_are_close_and_the_same_every_time():
+    rng = np.random.default_rng(0)
+    points = np.concatenate([rng.normal(size=(1500, 2)), rng.normal(loc=4, size=(500, 2))])
+    labels = KMeans(3, n_init=1, random_state=0).fit_predict(points)
+    groups = rng.integers(2, size=2000)
+    for function, more in [
+        (individual_fairness_95, {}),
+        (proportionality, {"max_candidates": 200}),
+        (silhouette_gap, {"sensitive_features": groups}),
+    ]:
+        exact = function(points, labels, **{**more, "max_rows": None})
+        sampled = function(points, labels, **{**more, "max_rows": 800})
+        assert sampled == function(points, labels, **{**more, "max_rows": 800})
+        assert sampled != exact
+        assert sampled == pytest.approx(exact, rel=0.1, abs=0.05)
+    every = proportionality(points, labels, max_candidates=None)
+    assert proportionality(points, labels, max_candidates=50) <= every
+
+
+def test_absent_groups():
+    assert absent_groups(LABELS, sensitive_features=GROUPS) == 0
+    assert absent_groups([[3, 0, 0, 1], [0, 2, 0, 1], [0, 0, 0, 0]]) == 2
+    with pytest.raises(ValueError, match="two dimensions"):
+        absent_groups(LABELS)
+
+
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.audit])
+def test_malformed_input_raises(name):
+    metric = METRICS[name]
+    more = {"sensitive_features": GROUPS} if "sensitive_features" in metric.takes else {}
+    if metric.needs == "table":
+        with pytest.raises(ValueError, match="same shape"):
+            metric.function(LABELS, sensitive_features=GROUPS[:4])
+        return
+    for points, labels, message in [
+        (X[:4], LABELS, "one row"),
+        ([[np.nan]] * 5, LABELS, "finite"),
+        (np.empty((0, 1)), [], "no point"),
+        (X, [-1, 0, 0, 0, 0], "must lie in"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            metric.function(points, labels, **more)
+    if more:
+        with pytest.raises(ValueError, match="one length"):
+            metric.function(X, LABELS, sensitive_features=GROUPS[:4])
+        with pytest.raises(ValueError, match="missing"):
+            metric.function(X, LABELS, sensitive_features=[*"aabb", None])
