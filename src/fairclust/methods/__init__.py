@@ -14,6 +14,7 @@ _HOMES = {
     "PriceFairKMeans": "price_kmeans",
     "PriceFairKMedians": "price_kmedians",
     "RandomLabels": "random_labels",
+    "SociallyFairKMeans": "socially_fair",
     "SpectralClustering": "spectral",
     "VariationalFairKMeans": "variational_kmeans",
     "VariationalFairKMedians": "variational_kmedians",
