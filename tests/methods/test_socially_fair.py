@@ -1,5 +1,7 @@
 """Socially fair k-means: its centres against a general minimiser, its steps against a plain transcription."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -12,7 +14,8 @@ from fairclust.solvers.social import fair_centers, group_moments
 
 def drawn(seed, n=60, n_groups=3, n_clusters=3):
     rng = np.random.default_rng(seed)
-    codes = np.concatenate([np.arange(n_groups), rng.choice(n_groups, n - n_groups, p=[0.7, 0.2, 0.1][:n_groups] if n_groups == 3 else None)])
+    shares = np.array([0.7, 0.2, 0.1])[:n_groups]
+    codes = np.concatenate([np.arange(n_groups), rng.choice(n_groups, n - n_groups, p=shares / shares.sum())])
     X = rng.normal(size=(n, 2)) * (1 + codes[:, None]) + codes[:, None]
     return X, codes, rng.integers(n_clusters, size=n)
 
@@ -32,7 +35,10 @@ def slow_centers(X, codes, labels, n_clusters):
         begin,
         method="SLSQP",
         constraints=[
-            {"type": "ineq", "fun": lambda v, j=j: v[-1] - slow_costs(X, codes, labels, v[:-1].reshape(shape))[j]}
+            {
+                "type": "ineq",
+                "fun": lambda v, j=j: v[-1] - slow_costs(X, codes, labels, v[:-1].reshape(shape))[j],
+            }
             for j in range(n_groups)
         ],
         options={"maxiter": 1000, "ftol": 1e-12},
@@ -100,5 +106,5 @@ def test_the_worst_group_pays_less_than_with_k_means(grouped_blobs, n_groups):
     assert_allclose(after, fair.group_costs_, rtol=1e-5)
     assert after.max() < 0.98 * before.max()
     objectives = [step["objective"] for step in fair.history_]
-    assert all(b <= a * (1 + 1e-6) for a, b in zip(objectives[:-1], objectives[1:], strict=True))
+    assert all(b <= a * (1 + 1e-6) for a, b in pairwise(objectives))
     assert 0 <= fair.gap_ < 1e-4

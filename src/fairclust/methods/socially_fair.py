@@ -89,12 +89,39 @@ class SociallyFairKMeans(PrototypeClusterer):
         self.precision = precision
         self.random_state = random_state
 
-    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> SociallyFairKMeans:
+        """Cluster the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,)
+            The group of every row.
+        sample_weight : array-like of shape (n_samples,), optional
+            How many rows each stands for, as those of `fairclust.FairCoreset`; positive.
+
+        Returns
+        -------
+        self
+        """
+        X, codes = self._check_input(X, sensitive_features)
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight, dtype=np.float64)
+            if sample_weight.shape != (len(X),) or not (sample_weight > 0).all():
+                raise ValueError(f"sample_weight must hold {len(X)} positive numbers")
+        self._fit(X, codes, sample_weight)
+        return self
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
         rng = check_random_state(self.random_state)
         points = self._points(X, codes)
         starts = self.n_init if isinstance(self.init, str) else 1
         runs = [
-            self._run(points, codes, initial_centers(X, self.n_clusters, self.init, rng))
+            self._run(points, codes, initial_centers(X, self.n_clusters, self.init, rng), weights)
             for _ in range(starts)
         ]
         best = min(runs, key=lambda run: run.group_costs.max())
@@ -106,17 +133,19 @@ class SociallyFairKMeans(PrototypeClusterer):
         self.scale_, self.offset_ = 1.0, np.zeros((len(self.groups_), self.n_clusters))
         self._keep(points, Prototypes(best.centers))
 
-    def _run(self, points: TiledPoints, codes: np.ndarray, centers: np.ndarray) -> _Run:
+    def _run(
+        self, points: TiledPoints, codes: np.ndarray, centers: np.ndarray, weights: np.ndarray | None
+    ) -> _Run:
         nothing = np.zeros((points.n_groups, self.n_clusters))
         centred = points.X - points.shift
-        shares = np.bincount(codes, minlength=points.n_groups) / len(codes)
+        masses = np.bincount(codes, weights, points.n_groups)
         history: list[dict[str, float]] = []
         fair, last = None, np.inf
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             points.measure(centers)
             labels = points.hard(1.0, nothing)[0]
-            moments = group_moments(centred, codes, labels, points.n_groups, self.n_clusters)
+            moments = group_moments(centred, codes, labels, points.n_groups, self.n_clusters, weights)
             costs = moments.costs(centers - points.shift)
             found = fair_centers(
                 moments, centers - points.shift, start=None if fair is None else fair.weights
@@ -126,7 +155,7 @@ class SociallyFairKMeans(PrototypeClusterer):
                 {
                     "step": step,
                     "objective": worst,
-                    "clustering": float(shares @ costs),
+                    "clustering": float(masses @ costs / masses.sum()),
                     "fairness": worst - float(costs.min()),
                     "seconds": perf_counter() - begin,
                 }

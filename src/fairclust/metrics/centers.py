@@ -7,7 +7,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.counts import cluster_sizes
 
-__all__ = ["checked_centers", "cluster_means", "points_and_labels", "sampled_rows", "squared_distances_to_own"]
+__all__ = [
+    "checked_centers",
+    "cluster_means",
+    "points_and_labels",
+    "sampled_rows",
+    "squared_distances_to_own",
+]
 
 # Rows per block: temporaries do not grow with the data.
 _CHUNK_ROWS = 16_384

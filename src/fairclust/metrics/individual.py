@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
-from fairclust.metrics.centers import checked_centers, points_and_labels, sampled_rows, squared_distances_to_own
+from fairclust.metrics.centers import (
+    checked_centers,
+    points_and_labels,
+    sampled_rows,
+    squared_distances_to_own,
+)
 
 __all__ = ["individual_fairness", "individual_fairness_95", "neighbourhood_radii"]
 
@@ -28,7 +33,7 @@ def neighbourhood_radii(
     n_clusters : int
         k; the balls hold ``ceil(n_samples / n_clusters)`` points.
     queries : array-like of shape (n_queries, n_features), optional
-        The points whose radius is asked for, out of those of `X`. Default: all.
+        The points whose radius is asked for. Default: all of `X`.
 
     Returns
     -------

@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from fairclust.metrics.centers import checked_centers, points_and_labels, sampled_rows, squared_distances_to_own
+from fairclust.metrics.centers import (
+    checked_centers,
+    points_and_labels,
+    sampled_rows,
+    squared_distances_to_own,
+)
 
 __all__ = ["proportionality"]
 

@@ -60,7 +60,12 @@ class FairCenters(NamedTuple):
 
 
 def group_moments(
-    X: np.ndarray, codes: np.ndarray, labels: np.ndarray, n_groups: int, n_clusters: int
+    X: np.ndarray,
+    codes: np.ndarray,
+    labels: np.ndarray,
+    n_groups: int,
+    n_clusters: int,
+    weights: np.ndarray | None = None,
 ) -> GroupMoments:
     """Shares and means of the groups in the clusters.
 
@@ -70,16 +75,22 @@ def group_moments(
         Best with its mean near zero, or digits are lost.
     codes, labels : ndarray of int, shape (n_samples,)
     n_groups, n_clusters : int
+    weights : ndarray of shape (n_samples,), optional
+        How many points each stands for.
     """
     cells = codes.astype(np.int64) * n_clusters + labels
-    sizes, sums = cluster_moments(X, cells, n_groups * n_clusters)
-    means = sums / np.maximum(sizes, 1)[:, None]
-    squares = np.bincount(codes, weights=((X - means[cells]) ** 2).sum(axis=1), minlength=n_groups)
+    n_cells = n_groups * n_clusters
+    if weights is None:
+        sizes, sums = cluster_moments(X, cells, n_cells)
+    else:
+        sizes = np.bincount(cells, weights, n_cells)
+        sums = np.stack([np.bincount(cells, weights * column, n_cells) for column in X.T], axis=1)
+    means = sums / np.where(sizes > 0, sizes, 1)[:, None]
+    squares = ((X - means[cells]) ** 2).sum(axis=1)
+    of_group = np.bincount(codes, weights, n_groups)
+    rest = np.bincount(codes, squares if weights is None else weights * squares, n_groups)
     counts = sizes.reshape(n_groups, n_clusters)
-    of_group = np.maximum(counts.sum(axis=1), 1)
-    return GroupMoments(
-        counts / of_group[:, None], means.reshape(n_groups, n_clusters, -1), squares / of_group
-    )
+    return GroupMoments(counts / of_group[:, None], means.reshape(n_groups, n_clusters, -1), rest / of_group)
 
 
 def fair_centers(
