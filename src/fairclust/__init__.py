@@ -16,10 +16,13 @@ _HOMES = {
     "ClusterSharesDisplay": "plot",
     "FairAssignment": "solvers.fair_assignment",
     "FairClusterer": "base",
+    "FairCoreset": "coreset",
     "FrontDisplay": "plot",
     "NotSupported": "base",
+    "OptimalClustering": "solvers.optimum",
     "fair_assignment": "solvers.fair_assignment",
     "lam_path": "methods._lam_path",
+    "optimal_clustering": "solvers.optimum",
 }
 _MODULES = ("datasets", "methods", "metrics", "plot", "tables")
 

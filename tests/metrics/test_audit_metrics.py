@@ -4,6 +4,7 @@ from itertools import combinations
 from math import ceil, inf, isnan
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
@@ -12,6 +13,7 @@ from sklearn.metrics import silhouette_samples
 from fairclust.metrics import (
     METRICS,
     absent_groups,
+    audit,
     group_cost_changes,
     group_cost_ratio,
     group_costs,
@@ -183,3 +185,32 @@ def test_malformed_input_raises(name):
             metric.function(X, LABELS, sensitive_features=GROUPS[:4])
         with pytest.raises(ValueError, match="missing"):
             metric.function(X, LABELS, sensitive_features=[*"aabb", None])
+
+
+def test_the_card_of_a_clustering():
+    points, labels, groups = drawn(0)
+    frame = pd.DataFrame({"sex": np.array(["f", "m", "x"])[groups], "old": groups == 0})
+    plain = KMeans(4, n_init=1, random_state=0).fit_predict(points)
+    card = audit(points, labels, sensitive_features=frame, plain_labels=plain)
+    assert card.groups == ["f / True", "m / False", "x / False"]
+    assert_allclose(card.costs, group_costs(points, labels, sensitive_features=groups))
+    assert_allclose(card.changes, group_cost_changes(points, labels, plain, sensitive_features=groups))
+    assert card.scores["individual_fairness"] == individual_fairness(points, labels)
+    assert card.plain["proportionality"] == proportionality(points, plain)
+    assert {name for name, metric in METRICS.items() if metric.audit} < set(card.scores)
+    for name in ("balance", "worst_group_cost"):
+        better = (
+            card.scores[name] > card.plain[name]
+            if name == "balance"
+            else card.scores[name] < card.plain[name]
+        )
+        assert card.verdict(name) == ("fairer" if better else "less fair")
+    text = str(card)
+    assert f"f / True pays {card.costs[0]:,.4f}  {card.changes[0]:+.1%} against plain" in text
+    assert len(text.splitlines()) == len(card.scores) + 3
+    alone = audit(points, labels, sensitive_features=groups, n_clusters=6)
+    assert alone.scores["balance"] == 0.0
+    assert alone.plain == {} and alone.verdict("balance") == ""
+    assert "plain" not in str(alone)
+    same = audit(points, labels, sensitive_features=groups, plain_labels=labels)
+    assert same.verdict("delta") == "the same" and same.verdict("smallest_cluster") == ""

@@ -11,9 +11,11 @@ from typing import Any
 # for compiled code.
 _HOMES = {
     "METRICS": "table",
+    "Audit": "card",
     "Metric": "table",
     "absent_groups": "presence",
     "additive_gap": "fairness",
+    "audit": "card",
     "average_balance": "fairness",
     "awd": "fairness",
     "balance": "fairness",
@@ -50,9 +52,11 @@ _HOMES = {
 
 __all__ = [
     "METRICS",
+    "Audit",
     "Metric",
     "absent_groups",
     "additive_gap",
+    "audit",
     "average_balance",
     "awd",
     "balance",

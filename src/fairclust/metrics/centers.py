@@ -7,7 +7,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.counts import cluster_sizes
 
-__all__ = ["cluster_means", "points_and_labels", "sampled_rows", "squared_distances_to_own"]
+__all__ = [
+    "checked_centers",
+    "cluster_means",
+    "points_and_labels",
+    "sampled_rows",
+    "squared_distances_to_own",
+]
 
 # Rows per block: temporaries do not grow with the data.
 _CHUNK_ROWS = 16_384
@@ -59,3 +65,21 @@ def sampled_rows(n_samples: int, max_rows: int | None) -> NDArray[np.int64]:
     if max_rows is None or n_samples <= max_rows:
         return np.arange(n_samples)
     return np.sort(np.random.default_rng(_SEED).choice(n_samples, max_rows, replace=False))
+
+
+def checked_centers(
+    X: NDArray, labels: NDArray[np.integer], centers: ArrayLike | None
+) -> NDArray[np.float64]:
+    """The given centres, or the means of the clusters.
+
+    Raises
+    ------
+    ValueError
+        If a label has no centre, or the numbers of features differ.
+    """
+    if centers is None:
+        return cluster_means(X, labels)
+    places = np.asarray(centers, dtype=float)
+    if places.ndim != 2 or places.shape[1] != X.shape[1] or len(places) <= labels.max():
+        raise ValueError(f"centers has shape {places.shape}, X has {X.shape}, labels go to {labels.max()}")
+    return places

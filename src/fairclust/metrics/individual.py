@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
-from fairclust.metrics.centers import cluster_means, points_and_labels, sampled_rows, squared_distances_to_own
+from fairclust.metrics.centers import (
+    checked_centers,
+    points_and_labels,
+    sampled_rows,
+    squared_distances_to_own,
+)
 
 __all__ = ["individual_fairness", "individual_fairness_95", "neighbourhood_radii"]
 
@@ -28,7 +33,7 @@ def neighbourhood_radii(
     n_clusters : int
         k; the balls hold ``ceil(n_samples / n_clusters)`` points.
     queries : array-like of shape (n_queries, n_features), optional
-        The points whose radius is asked for, out of those of `X`. Default: all.
+        The points whose radius is asked for. Default: all of `X`.
 
     Returns
     -------
@@ -53,7 +58,12 @@ def neighbourhood_radii(
 
 
 def individual_fairness(
-    X: ArrayLike, labels: ArrayLike, *, n_clusters: int | None = None, max_rows: int | None = 5_000
+    X: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_clusters: int | None = None,
+    centers: ArrayLike | None = None,
+    max_rows: int | None = 5_000,
 ) -> float:
     """Largest ratio of a point's distance to its cluster's mean to the radius in which it has n/k neighbours.
 
@@ -65,6 +75,8 @@ def individual_fairness(
         Cluster of each point, from 0.
     n_clusters : int, optional
         k. Default: the largest label plus one.
+    centers : array-like of shape (n_clusters, n_features), optional
+        Default: the means of the clusters.
     max_rows : int or None, default 5,000
         With more rows, both the points and their neighbours are a random sample of this size, always the same
         one; the means are those of all rows. None for no limit: the work grows with the square of the rows.
@@ -72,7 +84,7 @@ def individual_fairness(
     Returns
     -------
     float
-        In [0, inf], lower is fairer: 1 is the promise of Jung et al., and every data set has centres within 2.
+        In [0, inf], lower is fairer: 1 is what Jung et al. ask for, and every data set has centres within 2.
         ``inf`` if a point has n/k copies but no centre there.
 
     Raises
@@ -84,17 +96,22 @@ def individual_fairness(
     ----------
     Jung et al. 2020; Mahabadi and Vakilian, "Individual fairness for k-clustering", 2020.
     """
-    return float(_ratios(X, labels, n_clusters, max_rows).max())
+    return float(_ratios(X, labels, n_clusters, centers, max_rows).max())
 
 
 def individual_fairness_95(
-    X: ArrayLike, labels: ArrayLike, *, n_clusters: int | None = None, max_rows: int | None = 5_000
+    X: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_clusters: int | None = None,
+    centers: ArrayLike | None = None,
+    max_rows: int | None = 5_000,
 ) -> float:
     """Ratio of distance to radius, as in `individual_fairness`, that 95 % of the points do not exceed.
 
     Parameters
     ----------
-    X, labels, n_clusters, max_rows
+    X, labels, n_clusters, centers, max_rows
         As for `individual_fairness`.
 
     Returns
@@ -112,18 +129,22 @@ def individual_fairness_95(
     ----------
     Ours, after Mahabadi and Vakilian 2020.
     """
-    return float(np.quantile(_ratios(X, labels, n_clusters, max_rows), 0.95, method="inverted_cdf"))
+    return float(np.quantile(_ratios(X, labels, n_clusters, centers, max_rows), 0.95, method="inverted_cdf"))
 
 
 def _ratios(
-    X: ArrayLike, labels: ArrayLike, n_clusters: int | None, max_rows: int | None
+    X: ArrayLike,
+    labels: ArrayLike,
+    n_clusters: int | None,
+    centers: ArrayLike | None,
+    max_rows: int | None,
 ) -> NDArray[np.float64]:
     points, codes = points_and_labels(X, labels)
     k = int(codes.max()) + 1 if n_clusters is None else n_clusters
-    means = cluster_means(points, codes)
+    places = checked_centers(points, codes, centers)
     rows = sampled_rows(len(codes), max_rows)
     points, codes = points[rows], codes[rows]
-    distances = np.sqrt(squared_distances_to_own(points, codes, means))
+    distances = np.sqrt(squared_distances_to_own(points, codes, places))
     radii = neighbourhood_radii(points, k)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(distances == 0, 0.0, distances / radii)

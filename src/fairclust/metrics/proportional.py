@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from fairclust.metrics.centers import cluster_means, points_and_labels, sampled_rows, squared_distances_to_own
+from fairclust.metrics.centers import (
+    checked_centers,
+    points_and_labels,
+    sampled_rows,
+    squared_distances_to_own,
+)
 
 __all__ = ["proportionality"]
 
@@ -21,13 +26,14 @@ def proportionality(
     labels: ArrayLike,
     *,
     n_clusters: int | None = None,
+    centers: ArrayLike | None = None,
     max_rows: int | None = 20_000,
     max_candidates: int | None = 1_000,
 ) -> float:
     """Largest factor rho by which n/k points would all come nearer to a centre if one of the points were one.
 
     A coalition of ``ceil(n/k)`` points blocks a clustering if there is a place y with ``rho d(i, y) < d(i, c(i))``
-    for all its points i, c(i) being the mean of i's cluster. This is the rho from which on none does.
+    for all its points i, c(i) being the centre of the cluster of i. This is the rho from which on none does.
 
     Parameters
     ----------
@@ -37,6 +43,8 @@ def proportionality(
         Cluster of each point, from 0.
     n_clusters : int, optional
         k. Default: the largest label plus one.
+    centers : array-like of shape (n_clusters, n_features), optional
+        Default: the means of the clusters.
     max_rows, max_candidates : int or None, default 20,000 and 1,000
         With more rows, the points who may form a coalition, and the places y, are random samples of these sizes,
         always the same ones. Fewer places can only lower the value. None for no limit.
@@ -60,11 +68,11 @@ def proportionality(
     """
     points, codes = points_and_labels(X, labels)
     k = int(codes.max()) + 1 if n_clusters is None else n_clusters
-    means = cluster_means(points, codes)
+    own = checked_centers(points, codes, centers)
     places = points[sampled_rows(len(codes), max_candidates)].astype(float)
     rows = sampled_rows(len(codes), max_rows)
     agents, codes = points[rows].astype(float), codes[rows]
-    paid = np.sqrt(squared_distances_to_own(agents, codes, means))
+    paid = np.sqrt(squared_distances_to_own(agents, codes, own))
     size = ceil(len(agents) / k)
     largest = 0.0
     height = max(1, _BLOCK // len(agents))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.metrics.centers import cluster_means, points_and_labels, squared_distances_to_own
+from fairclust.metrics.centers import checked_centers, points_and_labels, squared_distances_to_own
 from fairclust.metrics.counts import group_codes
 
 __all__ = ["group_cost_changes", "group_cost_ratio", "group_costs", "worst_group_cost"]
@@ -47,11 +47,7 @@ def group_costs(
     groups = group_codes(sensitive_features)
     if groups.shape != codes.shape:
         raise ValueError(f"labels {codes.shape} and sensitive_features {groups.shape} must have one length")
-    places = cluster_means(points, codes) if centers is None else np.asarray(centers, dtype=float)
-    if places.ndim != 2 or places.shape[1] != points.shape[1] or len(places) <= codes.max():
-        raise ValueError(
-            f"centers has shape {places.shape}, X has {points.shape}, labels go to {codes.max()}"
-        )
+    places = checked_centers(points, codes, centers)
     distances = squared_distances_to_own(points, codes, places)
     return np.bincount(groups, weights=distances) / np.bincount(groups)
 

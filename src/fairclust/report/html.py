@@ -31,6 +31,8 @@ from fairclust.report.names import Names
 from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
 from fairclust.report.page_tables import (
     Verdict,
+    audit_cards,
+    audited_metrics,
     datasets_table,
     glossary,
     groups_table,
@@ -109,7 +111,8 @@ def make_page(
         groups=None if shown else groups_table(points, names),
         shares=[] if shown else shares_tables(points, names),
         times=times_tables(scores, names),
-        glossary=glossary(),
+        audits=audit_cards(points, names),
+        glossary=glossary(audited_metrics(points)),
         missing=missing_table(scores, names),
         datasets=datasets_table(scores, names),
         origin={

@@ -60,10 +60,12 @@ def instance_title(names: Names, dataset: Any, k: Any) -> str:
     return f"{names.dataset(str(dataset))}, K = {k}"
 
 
-def glossary() -> Table:
-    """What each metric is, in the words of its own documentation."""
+def glossary(audited: Iterable[str] = ()) -> Table:
+    """What each metric is, in the words of its own documentation; of the audit, those that the page shows."""
     body = []
     for metric in METRICS.values():
+        if metric.audit and metric.name not in audited:
+            continue
         low, high = (tick_text(bound) if np.isfinite(bound) else "∞" for bound in metric.range)
         better = f", {metric.direction} is better" if metric.direction != "none" else ""
         meaning = (inspect.getdoc(metric.function) or "").partition("\n\n")[0]
@@ -264,6 +266,67 @@ def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
             title = f"{instance_title(names, dataset, k)}: {names.method(method)}{words}"
             found.append(Table(title, columns, rows))
     return found
+
+
+def audited_metrics(points: pd.DataFrame) -> list[str]:
+    """Metrics of the audit that some fit was scored by."""
+    return [
+        name
+        for name, metric in METRICS.items()
+        if metric.audit and name in points and points[name].notna().any()
+    ]
+
+
+def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
+    """For each data set and K, what each method is fair in at its fairest setting, and which is fairest in what.
+
+    Parameters
+    ----------
+    points : DataFrame
+        From `charts.with_settings`: the best start of every setting.
+    names : Names
+
+    Returns
+    -------
+    list of dict
+        table and sentences; empty if no fit was scored by a metric of the audit.
+    """
+    asked, found = audited_metrics(points), []
+    if not asked:
+        return []
+    shown = [FAIRNESS[0], *asked]
+    for (dataset, k), of in points[points[asked].notna().any(axis=1)].groupby(INSTANCE, sort=False):
+        by_balance = of.sort_values(FAIRNESS[0], ascending=False, kind="stable").drop_duplicates("method")
+        rows = by_balance.set_index("method").loc[names.in_order(by_balance.method)]
+        body = [
+            [
+                names.method(method),
+                row.setting or MISSING,
+                *(number(float(row[name]), METRICS[name].decimals) for name in shown),
+            ]
+            for method, row in rows.iterrows()
+        ]
+        columns = [
+            Column("Method", filters=True),
+            Column("Setting"),
+            *(Column(METRICS[name].label, is_number=True) for name in shown),
+        ]
+        caption = f"Audit of {instance_title(names, dataset, k)}"
+        sentences = [_fairest(rows[name], names) for name in shown if rows[name].notna().any()]
+        found.append({"table": Table(caption, columns, body), "sentences": sentences})
+    return found
+
+
+def _fairest(values: pd.Series, names: Names) -> str:
+    """Which methods have the best and the worst value of a metric."""
+    metric, values = METRICS[str(values.name)], values.dropna().astype(float)
+    low, high = values.min(), values.max()
+    best, worst = (high, low) if metric.direction == "higher" else (low, high)
+    text = f"{metric.label}: best is {list_methods(values.index[values == best], names)}"
+    text += f" ({number(best, metric.decimals)})"
+    if best == worst:
+        return f"{text}."
+    return f"{text}, worst {list_methods(values.index[values == worst], names)} ({number(worst, metric.decimals)})."
 
 
 def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:

@@ -1,0 +1,68 @@
+"""Balls that grow around all points at once, until they hold enough of those not yet taken."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _take_out(agent, gone, counted, counts):  # type: ignore[no-untyped-def]
+    gone[agent] = True
+    for place in range(len(counts)):
+        if counted[place, agent]:
+            counts[place] -= 1
+
+
+@njit(cache=True, nogil=True)
+def _grow(order, n_places, n_agents, size):  # type: ignore[no-untyped-def]
+    """Places that are opened, in turn; `order` has the pairs place * n_agents + agent by distance."""
+    gone = np.zeros(n_agents, np.bool_)
+    is_open = np.zeros(n_places, np.bool_)
+    counts = np.zeros(n_places, np.int64)
+    counted = np.zeros((n_places, n_agents), np.bool_)
+    opened = np.empty(n_agents // size, np.int64)
+    n_open, n_left = 0, n_agents
+    for pair in order:
+        place, agent = pair // n_agents, pair % n_agents
+        if gone[agent]:
+            continue
+        if is_open[place]:
+            _take_out(agent, gone, counted, counts)
+            n_left -= 1
+        else:
+            counted[place, agent] = True
+            counts[place] += 1
+            if counts[place] == size:
+                opened[n_open] = place
+                n_open += 1
+                is_open[place] = True
+                for other in range(n_agents):
+                    if counted[place, other] and not gone[other]:
+                        _take_out(other, gone, counted, counts)
+                        n_left -= 1
+        if n_left < size:
+            break
+    return opened[:n_open]
+
+
+def capture(distances: np.ndarray, size: int) -> np.ndarray:
+    """Places whose balls are the first to hold `size` points, none of them taken by an earlier ball.
+
+    All balls grow at the same speed. A ball that holds enough points becomes a centre and takes them. It goes on
+    growing and takes every point that it reaches, until fewer than `size` are left.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n_places, n_points)
+    size : int
+        At least one.
+
+    Returns
+    -------
+    ndarray of int
+        At most ``n_points // size`` places, in the order in which they became centres.
+    """
+    order = np.argsort(distances, axis=None, kind="stable")
+    n_places, n_points = distances.shape
+    return _grow(order, n_places, n_points, size)

@@ -1,0 +1,24 @@
+"""What methods share whose centres are rows of X and whose points go to the nearest one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.solvers.alternation import Prototypes
+
+
+class RowCenterClusterer(PrototypeClusterer):
+    """Base of these methods: `predict`, and what `fit` leaves behind."""
+
+    precision = "double"
+
+    def _take(self, X: np.ndarray, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Keep the centres, label the points; their distances to their centres, shape (n_samples,)."""
+        points = self._points(X, codes)
+        self._keep(points, Prototypes(X[rows].astype(np.float64)))
+        points.measure(self.cluster_centers_)
+        self.scale_, self.offset_ = 1.0, np.zeros((len(self.groups_), self.n_clusters))
+        self.labels_ = points.hard(self.scale_, self.offset_)[0]
+        self.center_indices_ = rows
+        return np.linalg.norm(X - self.cluster_centers_[self.labels_], axis=1)

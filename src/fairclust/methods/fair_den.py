@@ -1,0 +1,125 @@
+"""FairDen (Krieger et al., ICLR 2025): fair spectral clustering of density-connected points."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.utils import check_random_state
+
+from fairclust.base import COUNT, POSITIVE, FairClusterer
+from fairclust.kernels.graph import AffinityGraph
+from fairclust.solvers.density import density_similarities
+from fairclust.solvers.spectral import check_memory, spectral_embedding
+
+# Dense matrices of all pairs that are held at once.
+_MATRICES = 4
+# Clusters beyond those asked for, at most, while there are too many of noise.
+_MORE = 20
+
+
+class FairDen(FairClusterer):
+    """Clusters of any shape, joined by dense paths, from coordinates that have the same mean in every group.
+
+    Two points are the nearer, the denser the path that joins them. On these similarities fair spectral clustering
+    finds coordinates, and k-means clusters them. Clusters of fewer than `min_points` points are noise: k-means is
+    then run for more clusters, until enough of them are none.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    min_points : int, default=5
+        Points, itself included, that a point's density looks at, and the size of the smallest cluster that is
+        no noise. Cut to the number of rows.
+    n_init : int, default=10
+        Starts of k-means.
+    max_memory_mb : float, default=8000
+        Four dense n x n matrices beyond it are refused (`NotSupported`).
+    random_state : int, RandomState or None
+        Of k-means.
+
+    Attributes
+    ----------
+    labels_, groups_, n_iter_, history_
+        Noise has the label of the cluster that it is most similar to.
+    noise_ : ndarray of bool, shape (n_samples,)
+        Points in clusters that were too small, or one more than asked for.
+    embedding_ : ndarray of shape (n_samples, n_components)
+
+    Notes
+    -----
+    The coordinates are fair exactly, the clusters only as far as k-means keeps that.
+
+    References
+    ----------
+    Krieger, Beer, Matthews, Thiesson, Assent, "FairDen: fair density-based clustering", ICLR 2025. Their program
+    solves for the same coordinates in the null space of the constraints, in time that grows with the cube of the rows.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": COUNT,
+        "min_points": COUNT,
+        "n_init": COUNT,
+        "max_memory_mb": POSITIVE,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        min_points: int = 5,
+        n_init: int = 10,
+        max_memory_mb: float = 8000.0,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.min_points = min_points
+        self.n_init = n_init
+        self.max_memory_mb = max_memory_mb
+        self.random_state = random_state
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        begin = perf_counter()
+        check_memory(len(X), _MATRICES, self.max_memory_mb, "FairDen", "take fewer rows")
+        if len(X) == 1:
+            self.labels_, self.noise_ = np.zeros(1, np.int32), np.zeros(1, dtype=bool)
+            self.embedding_, self.n_iter_ = np.zeros((1, 1)), 1
+            self.history_: list[dict[str, float]] = []
+            return
+        similarities = density_similarities(X, min(self.min_points, len(X)))
+        graph = AffinityGraph(similarities, similarities.sum(axis=1))
+        found = spectral_embedding(graph, self.n_clusters, groups=codes)
+        self.embedding_ = found.coordinates
+        model, clusters = self._clusters(check_random_state(self.random_state))
+        self.noise_ = ~np.isin(model.labels_, clusters)
+        sums = similarities @ (model.labels_[:, None] == clusters)
+        closest = (sums / (model.labels_[:, None] == clusters).sum(axis=0)).argmax(axis=1)
+        self.labels_ = np.where(
+            self.noise_, closest, np.searchsorted(clusters, np.minimum(model.labels_, clusters.max()))
+        ).astype(np.int32)
+        self.n_iter_ = int(model.n_iter_)
+        self.history_ = [
+            {
+                "step": self.n_iter_,
+                "objective": float(model.inertia_),
+                "clustering": float(found.eigenvalues.sum()),
+                "fairness": found.constraint,
+                "seconds": perf_counter() - begin,
+            }
+        ]
+
+    def _clusters(self, rng: np.random.RandomState) -> tuple[KMeans, np.ndarray]:
+        """K-means for as many clusters as it takes, and its clusters that count, by their numbers."""
+        n_distinct = len(np.unique(self.embedding_.round(12), axis=0))
+        n_wanted = n_tried = min(self.n_clusters, n_distinct)
+        while True:
+            model = KMeans(n_tried, n_init=self.n_init, random_state=rng).fit(self.embedding_)
+            sizes = np.bincount(model.labels_, minlength=n_tried)
+            large = np.flatnonzero(sizes >= self.min_points)
+            if len(large) >= n_wanted or n_tried == min(n_distinct, n_wanted + _MORE):
+                # Where there are not enough of them, the largest of the others.
+                return model, np.sort(np.argsort(-sizes, kind="stable")[:n_wanted])
+            n_tried += 1

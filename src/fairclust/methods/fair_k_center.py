@@ -1,0 +1,102 @@
+"""Fair k-center (Harb and Lam, NeurIPS 2020): bounded group shares with the least radius."""
+
+from __future__ import annotations
+
+from numbers import Real
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from fairclust.base import COUNT, FairClusterer
+from fairclust.metrics import contingency
+from fairclust.solvers.fair_lp import bound_violation
+from fairclust.solvers.k_center import farthest_first, least_radius_assignment
+
+
+class FairKCenter(FairClusterer):
+    """K-center in which every cluster keeps bounds on its group shares, with the least radius for its centres.
+
+    The centres are those of `KCenter`. The radius is the smallest one within which fractions of points can be
+    assigned so that every cluster holds between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)`` of group j,
+    mu_j being the group's share of the data; then whole points are.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    tolerance : float, default=0.2
+        In [0, 1), as in `BeraFairKMeans`.
+    n_init : int, default=1
+        Starts from a row drawn at random, of which the one with the smallest radius is kept.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, groups_, n_iter_, history_
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Rows of X. New points have no fair cluster: there is no `predict`.
+    center_indices_ : ndarray of shape (n_clusters,)
+    radius_ : float
+        The largest distance of a row to its centre. At most four times the smallest that any centres and any
+        assignment within the bounds have.
+    plain_radius_ : float
+        That of the nearest centres.
+    violation_ : float
+        The most points that a group has above, or lacks below, its bounds in any cluster; below 2.
+
+    Notes
+    -----
+    A cluster may be left without points where the bounds ask for it.
+
+    References
+    ----------
+    Harb and Lam, "KFC: a scalable approximation algorithm for k-center fair clustering", NeurIPS 2020; Bera et
+    al., "Fair algorithms for clustering", NeurIPS 2019, for the factor.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": COUNT,
+        "tolerance": [Interval(Real, 0, 1, closed="left")],
+        "n_init": COUNT,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self, n_clusters: int = 8, *, tolerance: float = 0.2, n_init: int = 1, random_state: Any = None
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.tolerance = tolerance
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        rng = check_random_state(self.random_state)
+        shares = np.bincount(codes) / len(codes)
+        lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
+        self.history_: list[dict[str, float]] = []
+        best = np.inf
+        for step in range(1, self.n_init + 1):
+            begin = perf_counter()
+            rows = farthest_first(X, self.n_clusters, [int(rng.randint(len(X)))])
+            distances = cdist(X, X[rows])
+            found = least_radius_assignment(distances, codes, lower=lower, upper=upper)
+            table = contingency(found.labels, codes, self.n_clusters)
+            violation = float(bound_violation(table, table.sum(axis=0), lower, upper).max())
+            self.history_.append(
+                {
+                    "step": step,
+                    "objective": found.radius,
+                    "clustering": found.radius,
+                    "fairness": violation,
+                    "seconds": perf_counter() - begin,
+                }
+            )
+            if found.radius < best:
+                best = self.radius_ = found.radius
+                self.labels_, self.center_indices_, self.violation_ = found.labels, rows, violation
+                self.plain_radius_ = float(distances.min(axis=1).max())
+        self.cluster_centers_ = X[self.center_indices_].astype(np.float64)
+        self.n_iter_ = self.n_init

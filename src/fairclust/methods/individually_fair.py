@@ -1,0 +1,139 @@
+"""Individually fair k-means and k-medians by local search (Mahabadi and Vakilian, ICML 2020)."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from fairclust.base import COUNT, NON_NEGATIVE
+from fairclust.methods._row_centers import RowCenterClusterer
+from fairclust.metrics import neighbourhood_radii
+from fairclust.solvers.local_search import critical_balls, swap_search
+
+_METRICS = {"k-means": "sqeuclidean", "k-medians": "euclidean"}
+
+
+class IndividuallyFairClustering(RowCenterClusterer):
+    """Centres out of the rows, such that every row has one about as near as its own n/k nearest rows.
+
+    A row's radius is that of the smallest ball around it with ``ceil(n/k)`` rows. Some balls, of `alpha` times the
+    radius, are chosen such that a centre in each is near enough to every row. From such centres, swaps lower the
+    cost and keep a centre in each of these balls.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        k.
+    objective : "k-means" or "k-medians", default="k-means"
+        Squared distances, or distances, to centres that are rows.
+    alpha : float, default=1.0
+        At least 1. No row is farther from its centre than ``3 alpha`` times its radius.
+    n_candidates : int, default=1_000
+        Rows that are tried as centres in each pass, drawn at random where there are more.
+    max_iter : int, default=20
+        Passes.
+    tol : float, default=1e-4
+        A swap must lower the cost by more than this, relatively.
+    max_rows : int, default=5_000
+        With more rows the radii are taken from a random sample of this size, and what is promised holds for these
+        radii.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, groups_, cluster_centers_, n_iter_, history_
+        The groups are not looked at.
+    center_indices_ : ndarray of shape (n_clusters,)
+        The rows that are centres.
+    cost_ : float
+        Sum of the (squared) distances.
+    radii_ : ndarray of shape (n_samples,)
+    ratio_ : float
+        The largest ratio of a distance to a radius, see `fairclust.metrics.individual_fairness`; at most
+        ``3 alpha``.
+    n_balls_ : int
+        Balls that must hold a centre.
+
+    References
+    ----------
+    Mahabadi and Vakilian, "Individual fairness for k-clustering", ICML 2020; Jung, Kannan, Lutz, "Service in your
+    neighborhood", 2020, for the radii.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": COUNT,
+        "objective": [StrOptions(set(_METRICS))],
+        "alpha": [Interval(Real, 1, None, closed="left")],
+        "n_candidates": COUNT,
+        "max_iter": COUNT,
+        "tol": NON_NEGATIVE,
+        "max_rows": COUNT,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        objective: str = "k-means",
+        alpha: float = 1.0,
+        n_candidates: int = 1_000,
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        max_rows: int = 5_000,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.objective = objective
+        self.alpha = alpha
+        self.n_candidates = n_candidates
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_rows = max_rows
+        self.random_state = random_state
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        rng = check_random_state(self.random_state)
+        points = X.astype(np.float64)
+        sample = points
+        if len(points) > self.max_rows:
+            sample = points[rng.permutation(len(points))[: max(self.max_rows, self.n_clusters)]]
+        self.radii_ = neighbourhood_radii(sample, self.n_clusters, queries=points)
+        balls = critical_balls(points, self.radii_, self.alpha)
+        self.n_balls_ = len(balls)
+        must = np.stack(
+            [np.linalg.norm(points - points[p], axis=1) <= self.alpha * self.radii_[p] for p in balls]
+        )
+        found = swap_search(
+            points,
+            _filled(points, balls, self.n_clusters, rng),
+            must,
+            metric=_METRICS[self.objective],
+            n_candidates=self.n_candidates,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
+        )
+        distances = self._take(X, codes, found.rows)
+        self.cost_ = float((distances**2).sum() if self.objective == "k-means" else distances.sum())
+        away = distances > 0
+        with np.errstate(divide="ignore"):
+            self.ratio_ = float((distances[away] / self.radii_[away]).max(initial=0.0))
+        self.history_ = [{**record, "fairness": self.ratio_} for record in found.history]
+        self.n_iter_ = len(self.history_)
+
+
+def _filled(X: np.ndarray, rows: np.ndarray, n_clusters: int, rng: np.random.RandomState) -> np.ndarray:
+    """More rows, drawn with the squared distance to those before, as k-means++ does."""
+    found = list(rows)
+    nearest = np.min([((X - X[p]) ** 2).sum(axis=1) for p in found], axis=0)
+    while len(found) < n_clusters:
+        total = nearest.sum()
+        p = int(rng.choice(len(X), p=nearest / total if total > 0 else None))
+        found.append(p)
+        nearest = np.minimum(nearest, ((X - X[p]) ** 2).sum(axis=1))
+    return np.array(found)

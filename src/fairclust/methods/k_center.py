@@ -1,0 +1,71 @@
+"""K-center by farthest-first traversal (Gonzalez 1985), which ignores the groups."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fairclust.base import COUNT
+from fairclust.methods._row_centers import RowCenterClusterer
+from fairclust.solvers.k_center import farthest_first
+
+
+class KCenter(RowCenterClusterer):
+    """Centres out of the rows with a small radius, the largest distance of a row to its centre.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    n_init : int, default=10
+        Starts from a row drawn at random, of which the one with the smallest radius is kept.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, groups_, cluster_centers_, n_iter_, history_
+    radius_ : float
+        At most twice the smallest one that any centres have.
+    center_indices_ : ndarray of shape (n_clusters,)
+        The rows that are centres.
+
+    References
+    ----------
+    Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": COUNT,
+        "n_init": COUNT,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(self, n_clusters: int = 8, *, n_init: int = 10, random_state: Any = None) -> None:
+        self.n_clusters = n_clusters
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        begin = perf_counter()
+        rng = check_random_state(self.random_state)
+        best: tuple[float, np.ndarray] | None = None
+        for _ in range(self.n_init):
+            rows = farthest_first(X, self.n_clusters, [int(rng.randint(len(X)))])
+            radius = float(self._take(X, codes, rows).max())
+            if best is None or radius < best[0]:
+                best = radius, rows
+        assert best is not None
+        distances = self._take(X, codes, best[1])
+        self.radius_ = float(distances.max())
+        self.n_iter_ = self.n_init
+        self.history_ = [
+            {
+                "step": self.n_init,
+                "objective": self.radius_,
+                "clustering": self.radius_,
+                "fairness": 0.0,
+                "seconds": perf_counter() - begin,
+            }
+        ]

@@ -1,0 +1,186 @@
+"""MS-FlowFC (Mantuano, Kammermann, Baumann 2026): fair k-means by a sequence of flows, a group at a time."""
+
+from __future__ import annotations
+
+from numbers import Real
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from fairclust.base import COUNT, INIT, NON_NEGATIVE, FairClusterer, initial_centers
+from fairclust.kernels.assignment import cluster_moments
+from fairclust.metrics import contingency
+from fairclust.solvers.bounded_sizes import assign_within_sizes
+
+# New picks for clusters that no point of the largest group is nearest to.
+_TRIES = 10
+
+
+class MultiStageFlowKMeans(FairClusterer):
+    """K-means in which every cluster keeps a balance, the groups being assigned one after the other.
+
+    In every step the largest group goes to its nearest centres. Then each of the others, by size, is assigned by a
+    flow of minimal cost, with as many points in every cluster as the balance with the groups before it allows.
+    Centres are the means of all points. For any number of groups.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    tolerance : float, default=0.1
+        In [0, 1): every cluster has a balance of at least ``1 - tolerance`` times that of the data, up to whole
+        points.
+    init : "k-means++" or array-like of shape (n_clusters, n_features)
+        Picks from the largest group.
+    n_init : int, default=1
+        Starts, of which the cheapest is kept; one where `init` is an array.
+    max_iter : int, default=100
+    tol : float, default=1e-3
+        A start ends once the cost falls by no more than this, relatively, and keeps the step before.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, groups_, n_iter_, history_
+        The fairness term of the history is what the balance lacks of `target_balance_`.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Means of the clusters. New points have no cluster: there is no `predict`.
+    cost_ : float
+        Sum of squared distances to the means.
+    target_balance_ : float
+        The balance asked for. Where whole points cannot keep it, clusters come as near as one or two points.
+
+    Notes
+    -----
+    The largest group moves freely, so the bound shapes the others alone. A balance, the ratio of the smallest to the
+    largest group, leaves the groups between them nearly free.
+
+    References
+    ----------
+    Mantuano, Kammermann, Baumann, "Fast and effective algorithms for fair clustering at scale", 2026,
+    arXiv:2605.13759.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": COUNT,
+        "tolerance": [Interval(Real, 0, 1, closed="left")],
+        "init": INIT,
+        "n_init": COUNT,
+        "max_iter": COUNT,
+        "tol": NON_NEGATIVE,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        tolerance: float = 0.1,
+        init: Any = "k-means++",
+        n_init: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.tolerance = tolerance
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        rng = check_random_state(self.random_state)
+        sizes = np.bincount(codes)
+        by_size = np.argsort(-sizes, kind="stable")
+        members = [np.flatnonzero(codes == j) for j in by_size]
+        self.target_balance_ = float((1 - self.tolerance) * sizes.min() / sizes.max())
+        self.cost_ = np.inf
+        for _ in range(self.n_init if isinstance(self.init, str) else 1):
+            self._run(X, codes, members, rng)
+        self.n_iter_ = len(self.history_)
+
+    def _run(
+        self, X: np.ndarray, codes: np.ndarray, members: list[np.ndarray], rng: np.random.RandomState
+    ) -> None:
+        """One start; its best step is kept if it is cheaper than those before."""
+        pool = X[members[0]] if len(members[0]) >= self.n_clusters else X
+        centers = initial_centers(pool, self.n_clusters, self.init, rng)
+        best, kept = np.inf, (np.empty(0), centers)
+        history: list[dict[str, float]] = []
+        for step in range(1, self.max_iter + 1):
+            begin = perf_counter()
+            labels = self._assign(X, members, pool, centers, rng)
+            counts, sums = cluster_moments(X, labels, self.n_clusters)
+            centers = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centers)
+            cost = float(((X - centers[labels]) ** 2).sum())
+            table = contingency(labels, codes, self.n_clusters)[:, counts > 0]
+            lacking = max(0.0, self.target_balance_ - float((table.min(axis=0) / table.max(axis=0)).min()))
+            history.append(
+                {
+                    "step": step,
+                    "objective": cost,
+                    "clustering": cost,
+                    "fairness": lacking,
+                    "seconds": perf_counter() - begin,
+                }
+            )
+            if cost >= best * (1 - self.tol):
+                break
+            best, kept = cost, (labels, centers)
+        if best < self.cost_:
+            self.cost_, self.history_ = best, history
+            self.labels_, self.cluster_centers_ = kept
+
+    def _assign(
+        self,
+        X: np.ndarray,
+        members: list[np.ndarray],
+        pool: np.ndarray,
+        centers: np.ndarray,
+        rng: np.random.RandomState,
+    ) -> np.ndarray:
+        """Labels at given centres, but for those without a point of the largest group, which are picked anew."""
+        centers = centers.copy()
+        labels = np.empty(len(X), np.int32)
+        table = np.zeros((len(members), self.n_clusters), np.int64)
+        for attempt in range(_TRIES + 1):
+            nearest = cdist(X[members[0]], centers, "sqeuclidean").argmin(axis=1)
+            table[0] = np.bincount(nearest, minlength=self.n_clusters)
+            empty = np.flatnonzero(table[0] == 0)
+            if not len(empty) or attempt == _TRIES:
+                break
+            centers[empty] = initial_centers(pool, len(empty), "k-means++", rng)
+        labels[members[0]] = nearest
+        for number, rows in enumerate(members[1:], 1):
+            lower, upper = _size_bounds(table[:number], len(rows), self.target_balance_)
+            labels[rows] = assign_within_sizes(cdist(X[rows], centers, "sqeuclidean"), lower, upper)
+            table[number] = np.bincount(labels[rows], minlength=self.n_clusters)
+        return labels
+
+
+def _size_bounds(table: np.ndarray, n_points: int, balance: float) -> tuple[np.ndarray, np.ndarray]:
+    """How many points of the next group every cluster may hold, relaxed where all together must have room.
+
+    Parameters
+    ----------
+    table : ndarray of shape (n_assigned, n_clusters)
+        Counts of the groups that are assigned.
+    n_points : int
+        Of the next group.
+    balance : float
+    """
+    most, least = table.max(axis=0), table.min(axis=0)
+    lower = np.ceil(balance * most - 1e-9).astype(np.int64)
+    while lower.sum() > n_points:
+        # Where the balance stays highest with a point less.
+        after = np.where(lower > 0, (lower - 1) / np.maximum(most, 1), -1.0)
+        lower[after.argmax()] -= 1
+    upper = np.maximum(np.floor(least / balance + 1e-9).astype(np.int64), lower)
+    while upper.sum() < n_points:
+        upper[(least / (upper + 1)).argmax()] += 1
+    return lower, upper

@@ -1,0 +1,176 @@
+"""Socially fair k-means (Ghadiri et al., FAccT 2021): the group that pays most pays as little as possible."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fairclust.base import COUNT, INIT, NON_NEGATIVE, PRECISION, initial_centers
+from fairclust.kernels.points import TiledPoints
+from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.solvers.alternation import Prototypes
+from fairclust.solvers.social import FairCenters, fair_centers, group_moments
+
+
+class SociallyFairKMeans(PrototypeClusterer):
+    """K-means whose objective is the mean squared distance of the group for which it is largest.
+
+    Fair-Lloyd: every point goes to its nearest centre, then the centres move to where the group that pays most pays
+    least, for these clusters. Both steps lower that group's cost.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    init : "k-means++" or array-like of shape (n_clusters, n_features)
+    n_init : int, default=10
+        Starts, of which the one with the lowest cost is kept; one where `init` is an array.
+    max_iter : int, default=200
+        Steps of each start.
+    tol : float, default=1e-5
+        A start ends once the cost falls by no more than this, relatively.
+    precision : "single" or "double", default="single"
+        Arithmetic of the distances.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, groups_, n_iter_, history_
+        The objective of the history is the largest group's mean, the clustering term the mean over all points,
+        the fairness term the difference between the groups that pay most and least.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        They are not the means of the clusters: they lie towards the members of groups that pay much.
+    group_costs_ : ndarray of shape (n_groups,)
+        Mean squared distance of each group to its centres, in the order of `groups_`.
+    weights_ : ndarray of shape (n_groups,)
+        How much each group counts in the centres; 0 for one that pays less than others however it is.
+    gap_ : float
+        How much less, relatively, the worst-off group could pay with other centres for the last step's clusters,
+        at most.
+
+    Notes
+    -----
+    Nothing is promised on shares of groups in clusters. The largest cost is a local optimum, as in k-means.
+    For more than two groups the centres come from the convex dual, see `fairclust.solvers.social`.
+
+    References
+    ----------
+    Ghadiri, Samadi, Vempala, "Socially fair k-means clustering", FAccT 2021.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": COUNT,
+        "init": INIT,
+        "n_init": COUNT,
+        "max_iter": COUNT,
+        "tol": NON_NEGATIVE,
+        "precision": PRECISION,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: Any = "k-means++",
+        n_init: int = 10,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        precision: str = "single",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.precision = precision
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> SociallyFairKMeans:
+        """Cluster the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,)
+            The group of every row.
+        sample_weight : array-like of shape (n_samples,), optional
+            How many rows each stands for, as those of `fairclust.FairCoreset`; positive.
+
+        Returns
+        -------
+        self
+        """
+        X, codes = self._check_input(X, sensitive_features)
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight, dtype=np.float64)
+            if sample_weight.shape != (len(X),) or not (sample_weight > 0).all():
+                raise ValueError(f"sample_weight must hold {len(X)} positive numbers")
+        self._fit(X, codes, sample_weight)
+        return self
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
+        rng = check_random_state(self.random_state)
+        points = self._points(X, codes)
+        starts = self.n_init if isinstance(self.init, str) else 1
+        runs = [
+            self._run(points, codes, initial_centers(X, self.n_clusters, self.init, rng), weights)
+            for _ in range(starts)
+        ]
+        best = min(runs, key=lambda run: run.group_costs.max())
+        self.labels_, self.group_costs_, self.history_ = best.labels, best.group_costs, best.history
+        self.weights_ = best.fair.weights
+        worst = float(best.fair.costs.max())
+        self.gap_ = max(0.0, 1 - best.fair.lower_bound / worst) if worst > 0 else 0.0
+        self.n_iter_ = len(best.history)
+        self.scale_, self.offset_ = 1.0, np.zeros((len(self.groups_), self.n_clusters))
+        self._keep(points, Prototypes(best.centers))
+
+    def _run(
+        self, points: TiledPoints, codes: np.ndarray, centers: np.ndarray, weights: np.ndarray | None
+    ) -> _Run:
+        nothing = np.zeros((points.n_groups, self.n_clusters))
+        centred = points.X - points.shift
+        masses = np.bincount(codes, weights, points.n_groups)
+        history: list[dict[str, float]] = []
+        fair, last = None, np.inf
+        for step in range(1, self.max_iter + 1):
+            begin = perf_counter()
+            points.measure(centers)
+            labels = points.hard(1.0, nothing)[0]
+            moments = group_moments(centred, codes, labels, points.n_groups, self.n_clusters, weights)
+            costs = moments.costs(centers - points.shift)
+            found = fair_centers(
+                moments, centers - points.shift, start=None if fair is None else fair.weights
+            )
+            worst = float(costs.max())
+            history.append(
+                {
+                    "step": step,
+                    "objective": worst,
+                    "clustering": float(masses @ costs / masses.sum()),
+                    "fairness": worst - float(costs.min()),
+                    "seconds": perf_counter() - begin,
+                }
+            )
+            fair = found
+            if last - worst <= self.tol * worst or step == self.max_iter:
+                break
+            last, centers = worst, found.centers + points.shift
+        assert fair is not None
+        return _Run(labels, centers, costs, fair, history)
+
+
+class _Run(NamedTuple):
+    labels: np.ndarray
+    centers: np.ndarray
+    group_costs: np.ndarray
+    fair: FairCenters
+    history: list[dict[str, float]]

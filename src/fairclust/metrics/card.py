@@ -1,0 +1,120 @@
+"""The audit card of a clustering: in what it is fair, in what it is not, and who pays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from fairclust.metrics.counts import group_codes
+from fairclust.metrics.social import group_cost_changes, group_costs
+from fairclust.metrics.table import METRICS, score_labels
+
+__all__ = ["Audit", "audit"]
+
+# Shares of groups, then all other notions.
+_SHARES = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "smallest_cluster")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What `audit` finds; as a string, a card for readers.
+
+    Attributes
+    ----------
+    scores, plain : dict of str to float
+        Metrics by name, of the clustering and of the plain one; the second is empty without plain labels.
+    groups : list of str
+        The groups, in the order of the costs.
+    costs : ndarray of shape (n_groups,)
+        Mean squared distance of each group to the cluster means.
+    changes : ndarray of shape (n_groups,)
+        By how much, relatively, that is more than in the plain clustering; ``nan`` without plain labels.
+    """
+
+    scores: dict[str, float]
+    plain: dict[str, float]
+    groups: list[str]
+    costs: NDArray[np.float64]
+    changes: NDArray[np.float64]
+
+    def verdict(self, name: str) -> str:
+        """'fairer', 'less fair' or 'the same' as the plain clustering; '' where that cannot be said."""
+        metric = METRICS[name]
+        if name not in self.plain or metric.direction == "none":
+            return ""
+        gain = self.scores[name] - self.plain[name]
+        if np.isnan(gain):
+            return "the same" if self.scores[name] == self.plain[name] else ""
+        gain = gain if metric.direction == "higher" else -gain
+        return "fairer" if gain > 0 else "less fair" if gain < 0 else "the same"
+
+    def __str__(self) -> str:
+        width = max(len(METRICS[name].label) for name in self.scores)
+        lines = []
+        for name, value in self.scores.items():
+            metric = METRICS[name]
+            line = f"{metric.label:{width}}  {value:12,.{metric.decimals}f}"
+            if self.plain:
+                line += f"  plain {self.plain[name]:12,.{metric.decimals}f}  {self.verdict(name)}"
+            lines.append(line.rstrip())
+        for group, cost, change in zip(self.groups, self.costs, self.changes, strict=True):
+            more = "" if np.isnan(change) else f"  {change:+.1%} against plain"
+            lines.append(f"{group} pays {cost:,.4f}{more}")
+        return "\n".join(lines)
+
+
+def audit(
+    X: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sensitive_features: ArrayLike,
+    plain_labels: ArrayLike | None = None,
+    n_clusters: int | None = None,
+) -> Audit:
+    """Measure a clustering by every notion of fairness, beside a plain one.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Finite points.
+    labels : array-like of int, shape (n_samples,)
+        Cluster of each point, from 0.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+        The group of each point; of several columns the groups are the combinations.
+    plain_labels : array-like of int, shape (n_samples,), optional
+        A clustering that ignores the groups, such as that of `KMeans`.
+    n_clusters : int, optional
+        Default: the largest label plus one, of both clusterings.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, the labels are no non-negative integers, a group is missing, or ``X`` is not
+        finite.
+    """
+    codes = group_codes(sensitive_features)
+    every = [np.asarray(of) for of in (labels, plain_labels) if of is not None]
+    k = n_clusters or max(int(of.max(initial=0)) for of in every) + 1
+    names = [*_SHARES, *(name for name, metric in METRICS.items() if metric.audit)]
+    n_groups = int(codes.max(initial=-1)) + 1
+    scores = [score_labels(X, of, codes, n_clusters=k, n_groups=n_groups, metrics=names) for of in every]
+    columns = np.asarray(sensitive_features)
+    columns = columns.reshape(len(codes), -1)
+    first = pd.Series(codes).drop_duplicates().sort_values().index
+    changes = np.full(n_groups, np.nan)
+    if plain_labels is not None:
+        changes = group_cost_changes(X, labels, plain_labels, sensitive_features=codes)
+    return Audit(
+        scores[0],
+        scores[1] if plain_labels is not None else {},
+        [" / ".join(map(str, columns[row])) for row in first],
+        group_costs(X, labels, sensitive_features=codes),
+        changes,
+    )

@@ -1,0 +1,86 @@
+"""Assignment of batches of points to clusters with a bounded balance: a mixed-integer program."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+
+# Nodes, not seconds: the same labels on every machine.
+_MAX_NODES = 200
+_GAP = 1e-3
+# Batches for each cluster that are whole numbers in the search, at least.
+_FREE = 4
+
+
+def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) -> np.ndarray | None:
+    """Cheap assignment of whole batches in which every cluster keeps the balance.
+
+    The linear program splits few batches, and the prices of its rows say which others would change first. The
+    mixed-integer program decides on these, and on more of them while it has no solution; the others stay.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n_batches, n_clusters)
+        Of a batch in a cluster.
+    counts : ndarray of int, shape (n_batches, n_groups)
+        Points of each group in each batch.
+    min_balance : float
+        Every cluster has at least so many points of one group for each of another.
+
+    Returns
+    -------
+    ndarray of int, shape (n_batches,), or None
+        None if none was found. Clusters are left empty only if not all of them can have batches.
+    """
+    n_batches, n_clusters = costs.shape
+    above = costs - costs.min(axis=1, keepdims=True)
+    above = (above / (above.mean() or 1.0)).ravel()
+    once = sparse.kron(sparse.eye_array(n_batches), np.ones((1, n_clusters)), format="csr")
+    balanced = [
+        -sparse.kron(_excess(counts[:, i], counts[:, j], min_balance), sparse.eye_array(n_clusters))
+        for i, j in permutations(range(counts.shape[1]), 2)
+    ]
+    filled = -sparse.kron(np.ones((1, n_batches)), sparse.eye_array(n_clusters))
+    for with_all in (True, False):
+        blocks = [*balanced, *([filled] if with_all else [])]
+        if not blocks:
+            return costs.argmin(axis=1)
+        rows = sparse.vstack(blocks, format="csr")
+        limits = np.zeros(rows.shape[0])
+        if with_all:
+            limits[-n_clusters:] = -1
+        relaxed = linprog(above, A_ub=rows, b_ub=limits, A_eq=once, b_eq=np.ones(n_batches))
+        if not relaxed.success:
+            continue
+        shares = relaxed.x.reshape(costs.shape)
+        # What it takes at least to change a batch: nothing for those that are split.
+        regret = np.sort(relaxed.lower.marginals.reshape(costs.shape), axis=1)
+        split = shares.max(axis=1) < 1 - 1e-6
+        regret = np.where(split, -1.0, regret[:, min(1, n_clusters - 1)])
+        order = np.argsort(regret, kind="stable")
+        n_free = max(_FREE * n_clusters, 2 * int(split.sum()))
+        while True:
+            lower, upper = np.round(shares), np.round(shares)
+            lower[order[:n_free]], upper[order[:n_free]] = 0, 1
+            done = milp(
+                above,
+                constraints=[LinearConstraint(once, 1, 1), LinearConstraint(rows, -np.inf, limits)],
+                integrality=np.ones(costs.size),
+                bounds=Bounds(lower.ravel(), upper.ravel()),
+                options={"node_limit": _MAX_NODES, "mip_rel_gap": _GAP},
+            )
+            if done.x is not None:
+                return done.x.reshape(costs.shape).argmax(axis=1)
+            if n_free >= n_batches:
+                break
+            n_free *= 2
+    return None
+
+
+def _excess(of_one: np.ndarray, of_other: np.ndarray, min_balance: float) -> np.ndarray:
+    """What a batch adds to one group above the balance with another, in numbers about one that suit HiGHS."""
+    excess = of_one - min_balance * of_other
+    return excess[None, :] / (np.abs(excess).max() or 1.0)

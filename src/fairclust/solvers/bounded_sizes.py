@@ -1,0 +1,56 @@
+"""Cheapest assignment of points to clusters whose sizes are bounded: a flow of minimal cost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairclust.solvers.rounding import _shortest_paths
+
+
+def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Labels with the least sum of distances, every cluster having between `lower` and `upper` points.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n_samples, n_clusters)
+        Finite.
+    lower, upper : ndarray of int, shape (n_clusters,)
+        ``0 <= lower <= upper``; the lower bounds sum to no more than the points, the upper ones to no less.
+
+    Returns
+    -------
+    ndarray of int, shape (n_samples,)
+
+    Raises
+    ------
+    ValueError
+        No assignment keeps the bounds.
+
+    Notes
+    -----
+    Every cluster is filled to its upper bound by idle points that cost nothing. Those of a cluster are as many as
+    its bounds are apart, and the ones that are not needed lie in one more cluster, where nothing else can. Sizes
+    are then fixed, and from the nearest clusters, which are best for the sizes that they have, the cheapest paths
+    lead to the best for these sizes.
+    """
+    n_samples, n_clusters = distances.shape
+    lower = np.asarray(lower, dtype=np.int64)
+    upper = np.minimum(np.asarray(upper, dtype=np.int64), n_samples)
+    if (lower < 0).any() or (lower > upper).any() or not lower.sum() <= n_samples <= upper.sum():
+        raise ValueError(f"no {n_samples} points have sizes from {lower.tolist()} to {upper.tolist()}")
+    nearest = distances.argmin(axis=1)
+    sizes = np.bincount(nearest, minlength=n_clusters)
+    if ((lower <= sizes) & (sizes <= upper)).all():
+        return nearest
+    idle = upper - lower
+    inside = np.clip(upper - sizes, 0, idle)
+    home = np.repeat(np.arange(n_clusters), idle)
+    rank = np.arange(len(home)) - np.repeat(np.cumsum(idle) - idle, idle)
+    cost = np.full((n_samples + len(home), n_clusters + 1), np.inf)
+    cost[:n_samples, :n_clusters] = distances
+    cost[n_samples + np.arange(len(home)), home] = 0.0
+    cost[n_samples:, n_clusters] = 0.0
+    before = np.r_[nearest, np.where(rank < inside[home], home, n_clusters)]
+    wanted = np.r_[upper, n_samples - lower.sum()]
+    surplus = np.bincount(before, minlength=n_clusters + 1) - wanted
+    return _shortest_paths(cost, before.astype(np.int64), surplus.astype(np.int64))[:n_samples]

@@ -1,0 +1,75 @@
+"""Few weighted rows whose cost is close to that of all, for any centres: samples by sensitivity."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.cluster import kmeans_plusplus
+
+# Picks for each cluster asked for: more of them cost as much as the best centres, up to a constant.
+_PICKS = 2
+
+
+def sensitivity_sample(
+    X: np.ndarray, n_rows: int, n_clusters: int, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows drawn by how much of the k-means cost one of them can be, and what each stands for.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    n_rows : int
+        Draws; rows that are drawn more than once count as one, with more weight.
+    n_clusters : int
+    rng : RandomState
+
+    Returns
+    -------
+    rows : ndarray of int
+        Sorted, at most `n_rows`; all rows if there are no more.
+    weights : ndarray of float
+        They sum to the number of samples.
+
+    References
+    ----------
+    Feldman and Langberg, "A unified framework for approximating and clustering data", 2011; Bachem, Lucic, Krause,
+    "Practical coreset constructions for machine learning", 2017, for the bound on the sensitivity.
+    """
+    n_samples = len(X)
+    if n_rows >= n_samples:
+        return np.arange(n_samples), np.ones(n_samples)
+    seed = int(rng.randint(np.iinfo(np.int32).max))
+    picks = kmeans_plusplus(X, min(_PICKS * n_clusters, n_samples), random_state=seed)[0]
+    squares = cdist(X, picks, "sqeuclidean")
+    nearest = squares.argmin(axis=1)
+    paid = squares[np.arange(n_samples), nearest]
+    sizes = np.bincount(nearest, minlength=len(picks))
+    mean = paid.mean() or 1.0
+    in_cluster = np.bincount(nearest, weights=paid, minlength=len(picks)) / np.maximum(sizes, 1)
+    sensitivity = (paid + in_cluster[nearest]) / mean + n_samples / sizes[nearest]
+    chance = sensitivity / sensitivity.sum()
+    rows, draws = np.unique(rng.choice(n_samples, n_rows, p=chance), return_counts=True)
+    weights = draws / chance[rows]
+    return rows, weights * (n_samples / weights.sum())
+
+
+def rows_of_groups(sizes: np.ndarray, n_rows: int) -> np.ndarray:
+    """As many rows for each group, of those that have so many, and all rows of the smaller groups.
+
+    Parameters
+    ----------
+    sizes : ndarray of int, shape (n_groups,)
+        Positive.
+    n_rows : int
+        In all, at least one for each group.
+
+    Returns
+    -------
+    ndarray of int, shape (n_groups,)
+    """
+    found = np.zeros(len(sizes), dtype=np.int64)
+    left = min(n_rows, int(sizes.sum()))
+    for number, j in enumerate(np.argsort(sizes, kind="stable")):
+        found[j] = min(int(sizes[j]), max(1, left // (len(sizes) - number)))
+        left -= found[j]
+    return found

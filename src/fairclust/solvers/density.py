@@ -1,0 +1,68 @@
+"""Density-connectivity: how dense the paths are that join two points."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.cluster.hierarchy import cophenet, linkage
+from scipy.spatial.distance import cdist, squareform
+
+# So that every point has neighbours, of whose coordinates it then gets the mean.
+_LEAST = 1e-6
+
+
+def density_distances(X: np.ndarray, min_points: int) -> np.ndarray:
+    """For each two points, the largest step on the path between them whose largest step is the smallest.
+
+    A step is at least as long as both its ends are away from their `min_points`-th nearest point, themselves
+    included.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        At least two rows.
+    min_points : int
+        At most the number of rows.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_samples)
+        Symmetric, zeros on the diagonal.
+
+    References
+    ----------
+    Beer, Draganov, Hohma, Jahn, Frey, Assent, "Connecting the dots: density-connectivity distance unifies DBSCAN,
+    k-center and spectral clustering", KDD 2023.
+    """
+    steps = cdist(X, X)
+    core = np.partition(steps, min_points - 1, axis=1)[:, min_points - 1]
+    np.maximum(steps, np.maximum(core[:, None], core), out=steps)
+    np.fill_diagonal(steps, 0.0)
+    # Single linkage joins two points at exactly that step.
+    return squareform(cophenet(linkage(squareform(steps, checks=False), "single")))
+
+
+def density_similarities(X: np.ndarray, min_points: int) -> np.ndarray:
+    """Similarities in (0, 1] of the density-connectivity distances, zeros on the diagonal.
+
+    Parameters
+    ----------
+    X, min_points
+        As for `density_distances`.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_samples)
+        1 for points at distance 0, next to nothing for those farthest from each other; all 1 where all distances
+        are 0.
+
+    References
+    ----------
+    Krieger, Beer, Matthews, Thiesson, Assent, "FairDen: fair density-based clustering", ICLR 2025. There the
+    farthest points have similarity 0, so that an outlier may have no neighbour at all.
+    """
+    distances = density_distances(X, min_points)
+    largest = distances.max()
+    similarities = 1 - distances / largest if largest > 0 else np.ones_like(distances)
+    np.maximum(similarities, _LEAST, out=similarities)
+    np.fill_diagonal(similarities, 0.0)
+    return similarities

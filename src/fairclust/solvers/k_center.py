@@ -1,0 +1,217 @@
+"""Centres for the largest distance: farthest-first traversal, and fair assignments with the least radius."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import OptimizeResult, linprog
+
+# Columns of a key of 63 bits that are read before keys are numbered anew.
+_COLUMNS = 40
+
+
+class RadiusAssignment(NamedTuple):
+    """Labels within bounds on the group shares, up to whole points, and the largest distance of a point."""
+
+    labels: np.ndarray
+    radius: float
+
+
+class _Kinds(NamedTuple):
+    """Points of the same group with the same centres within reach, as one.
+
+    Attributes
+    ----------
+    of_point : ndarray of int, shape (n_samples,)
+    sizes, groups : ndarray of int, shape (n_kinds,)
+    kind, cluster : ndarray of int, shape (n_pairs,)
+        Which kinds can go where: the variables of the linear programs.
+    """
+
+    of_point: np.ndarray
+    sizes: np.ndarray
+    groups: np.ndarray
+    kind: np.ndarray
+    cluster: np.ndarray
+
+
+def farthest_first(X: np.ndarray, n_clusters: int, first: Sequence[int]) -> np.ndarray:
+    """Rows, each the farthest from those before it.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    n_clusters : int
+    first : sequence of int
+        The rows to begin with, at least one.
+
+    Returns
+    -------
+    ndarray of int, shape (n_clusters,)
+        Where there are fewer distinct points than clusters, rows repeat.
+
+    References
+    ----------
+    Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985: no centres have less than half of
+    the radius.
+    """
+    rows = list(first)
+    nearest = np.full(len(X), np.inf)
+    for k in range(n_clusters):
+        if k == len(rows):
+            rows.append(int(nearest.argmax()))
+        deviation = X - X[rows[k]]
+        np.minimum(nearest, np.einsum("pd,pd->p", deviation, deviation), out=nearest)
+    return np.array(rows)
+
+
+def least_radius_assignment(
+    distances: np.ndarray, codes: np.ndarray, *, lower: np.ndarray, upper: np.ndarray
+) -> RadiusAssignment:
+    """Assignment to given centres with the least radius for which fractions of points can keep the bounds.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n_samples, n_clusters)
+    codes : ndarray of int, shape (n_samples,)
+        Groups.
+    lower, upper : ndarray of shape (n_groups,)
+        Bounds on the groups' shares in every cluster, which must hold for the data as a whole.
+
+    Returns
+    -------
+    RadiusAssignment
+        Every cluster size and group count lies between the integers around those of a fractional assignment
+        that keeps the bounds, so a group is off them by less than two points.
+
+    Notes
+    -----
+    Within a radius, points differ only by their group and by the centres within reach. So the linear program has as
+    many variables as such kinds of points have centres, however many points there are. The search over radii halves
+    the set of distances in every step and ends at the very distance from which on the program has a solution.
+
+    References
+    ----------
+    Harb and Lam, "KFC: a scalable approximation algorithm for k-center fair clustering", NeurIPS 2020; Bera et
+    al., "Fair algorithms for clustering", NeurIPS 2019.
+    """
+    radius = float(distances.min(axis=1).max())
+    if _program(distances, codes, radius, lower, upper) is None:
+        radius = _search(distances, codes, radius, lower, upper)
+    found = _program(distances, codes, radius, lower, upper, cheapest=True)
+    if found is None:
+        raise RuntimeError(f"HiGHS found no assignment within the radius {radius:.6g}")
+    kinds, fractions = found
+    labels = _dealt(distances, kinds, _rounded(distances, kinds, fractions))
+    return RadiusAssignment(labels, float(distances[np.arange(len(labels)), labels].max()))
+
+
+def _search(
+    distances: np.ndarray, codes: np.ndarray, too_small: float, lower: np.ndarray, upper: np.ndarray
+) -> float:
+    """The least distance, above one that is too small, within which there is a fractional assignment."""
+    enough = float(distances.max())
+    left = distances[(distances > too_small) & (distances < enough)]
+    while left.size:
+        middle = left.size // 2
+        tried = float(np.partition(left, middle)[middle])
+        if _program(distances, codes, tried, lower, upper) is None:
+            left = left[left > tried]
+        else:
+            enough, left = tried, left[left < tried]
+    return enough
+
+
+def _kinds(distances: np.ndarray, codes: np.ndarray, radius: float) -> _Kinds:
+    keys = codes.astype(np.int64)
+    for k, column in enumerate(distances.T):
+        if k and k % _COLUMNS == 0:
+            keys = np.unique(keys, return_inverse=True)[1].astype(np.int64)
+        keys = 2 * keys + (column <= radius)
+    _, first, of_point, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    kind, cluster = (distances[first] <= radius).nonzero()
+    return _Kinds(of_point, sizes, codes[first], kind, cluster)
+
+
+def _program(
+    distances: np.ndarray,
+    codes: np.ndarray,
+    radius: float,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    cheapest: bool = False,
+) -> tuple[_Kinds, np.ndarray] | None:
+    """A fractional assignment within a radius, any or the cheapest one; None if there is none."""
+    kinds = _kinds(distances, codes, radius)
+    n_clusters, n_pairs = distances.shape[1], len(kinds.kind)
+    clusters = _sums(kinds.cluster, n_clusters)
+    rows = []
+    for j in range(len(lower)):
+        inside = clusters @ sparse.diags_array((kinds.groups[kinds.kind] == j).astype(float))
+        rows += [lower[j] * clusters - inside, inside - upper[j] * clusters]
+    done = linprog(
+        _mean_distances(distances, kinds) if cheapest else np.zeros(n_pairs),
+        A_ub=sparse.vstack(rows, format="csr"),
+        b_ub=np.zeros(len(rows) * n_clusters),
+        A_eq=_sums(kinds.kind, len(kinds.sizes)),
+        b_eq=kinds.sizes,
+        method="highs",
+    )
+    return (kinds, done.x) if done.success else None
+
+
+def _rounded(distances: np.ndarray, kinds: _Kinds, fractions: np.ndarray) -> np.ndarray:
+    """Whole points: a flow, in which counts stay between the integers around the fractional ones."""
+    n_clusters = distances.shape[1]
+    cells = kinds.groups[kinds.kind] * n_clusters + kinds.cluster
+    sums = sparse.vstack(
+        [_sums(cells, n_clusters * (int(kinds.groups.max()) + 1)), _sums(kinds.cluster, n_clusters)],
+        format="csr",
+    )
+    counts = sums @ fractions
+    done: OptimizeResult = linprog(
+        _mean_distances(distances, kinds),
+        A_ub=sparse.vstack([sums, -sums]),
+        b_ub=np.r_[np.ceil(counts - 1e-6), -np.floor(counts + 1e-6)],
+        A_eq=_sums(kinds.kind, len(kinds.sizes)),
+        b_eq=kinds.sizes,
+        # The simplex method ends in a vertex, and those of a flow are whole.
+        method="highs-ds",
+    )
+    if not done.success:
+        raise RuntimeError(f"HiGHS found no rounding: {done.message}")
+    return np.rint(done.x).astype(np.int64)
+
+
+def _dealt(distances: np.ndarray, kinds: _Kinds, numbers: np.ndarray) -> np.ndarray:
+    """Labels with so many points of each kind in each cluster, those near it first."""
+    labels = np.empty(len(distances), np.int32)
+    order = np.argsort(kinds.of_point, kind="stable")
+    ends = np.cumsum(kinds.sizes)
+    first = np.searchsorted(kinds.kind, np.arange(len(kinds.sizes) + 1))
+    for s, end in enumerate(ends):
+        left = order[end - kinds.sizes[s] : end]
+        pairs = np.arange(first[s], first[s + 1])
+        pairs = pairs[numbers[pairs] > 0]
+        while len(pairs) > 1:
+            here, others = kinds.cluster[pairs[0]], kinds.cluster[pairs[1:]]
+            regret = distances[left, here] - distances[np.ix_(left, others)].min(axis=1)
+            ranked = left[np.argsort(regret, kind="stable")]
+            labels[ranked[: numbers[pairs[0]]]] = here
+            left, pairs = ranked[numbers[pairs[0]] :], pairs[1:]
+        labels[left] = kinds.cluster[pairs[0]]
+    return labels
+
+
+def _mean_distances(distances: np.ndarray, kinds: _Kinds) -> np.ndarray:
+    """Mean distance of the points of a kind to a centre, for every variable."""
+    sums = np.stack([np.bincount(kinds.of_point, weights=column) for column in distances.T], axis=1)
+    return (sums / kinds.sizes[:, None])[kinds.kind, kinds.cluster]
+
+
+def _sums(rows: np.ndarray, n_rows: int) -> sparse.csr_array:
+    """The matrix that adds up the variables of each row."""
+    return sparse.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_rows, len(rows)))

@@ -1,0 +1,135 @@
+"""Centres out of the rows by swaps, each ball of a given list always holding one."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+# Entries of a block of distances.
+_BLOCK = 2**21
+
+
+class Search(NamedTuple):
+    """Rows that are centres, what they cost, and a record for every pass."""
+
+    rows: np.ndarray
+    cost: float
+    history: list[dict[str, float]]
+
+
+def critical_balls(X: np.ndarray, radii: np.ndarray, alpha: float) -> np.ndarray:
+    """Rows around which there must be a centre, for every row to have one within three times `alpha` of its radius.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    radii : ndarray of shape (n_samples,)
+    alpha : float
+
+    Returns
+    -------
+    ndarray of int
+        By radius. Balls around them of `alpha` times their radius do not meet, and every other row p lies within
+        twice `alpha` times its own radius of one that has a smaller radius.
+    """
+    uncovered = np.ones(len(X), dtype=bool)
+    found = []
+    for p in np.argsort(radii, kind="stable"):
+        if uncovered[p]:
+            found.append(p)
+            # Rounding must not make a ball of a point that lies just at the limit: there would be too many.
+            uncovered &= np.linalg.norm(X - X[p], axis=1) > 2 * alpha * radii * (1 + 1e-12)
+    return np.array(found)
+
+
+def swap_search(
+    X: np.ndarray,
+    rows: np.ndarray,
+    must: np.ndarray,
+    *,
+    metric: str,
+    n_candidates: int,
+    max_iter: int,
+    tol: float,
+    rng: np.random.RandomState,
+) -> Search:
+    """Replace centres one at a time by other rows for as long as that lowers the cost.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    rows : ndarray of int, shape (n_clusters,)
+        The centres to start from; every ball holds one of them.
+    must : ndarray of bool, shape (n_balls, n_samples)
+        Which rows lie in which ball. Every ball keeps a centre.
+    metric : "euclidean" or "sqeuclidean"
+        What is added up over the rows, to their nearest centre.
+    n_candidates : int
+        Rows tried in each pass, drawn at random.
+    max_iter : int
+        Passes at most; the search ends with one that finds nothing.
+    tol : float
+        A swap must lower the cost by more than this, relatively.
+    rng : RandomState
+
+    Returns
+    -------
+    Search
+    """
+    rows = rows.copy()
+    distances = cdist(X, X[rows], metric)
+    cost = float(distances.min(axis=1).sum())
+    height = max(1, _BLOCK // len(X))
+    history: list[dict[str, float]] = []
+    for step in range(1, max_iter + 1):
+        begin, n_swaps = perf_counter(), 0
+        tried = rng.permutation(len(X))[:n_candidates]
+        for start in range(0, len(tried), height):
+            batch = tried[start : start + height]
+            to_batch = cdist(X[batch], X, metric)
+            totals = _after_swap(distances, to_batch)
+            totals[~_allowed(must, rows, batch)] = np.inf
+            i, k = np.unravel_index(int(totals.argmin()), totals.shape)
+            if totals[i, k] < cost * (1 - tol):
+                rows[k], distances[:, k], cost = batch[i], to_batch[i], float(totals[i, k])
+                n_swaps += 1
+        history.append(
+            {
+                "step": step,
+                "objective": cost,
+                "clustering": cost,
+                "fairness": 0.0,
+                "swaps": n_swaps,
+                "seconds": perf_counter() - begin,
+            }
+        )
+        if n_swaps == 0:
+            break
+    return Search(rows, cost, history)
+
+
+def _after_swap(distances: np.ndarray, to_batch: np.ndarray) -> np.ndarray:
+    """Cost with each candidate instead of each centre, shape (n_candidates, n_clusters).
+
+    With a candidate besides all centres a point pays the lesser of its first distance and that to the candidate;
+    without its own centre, the lesser of the second one and that.
+    """
+    n_samples, n_clusters = distances.shape
+    own = distances.argmin(axis=1)
+    every = np.arange(n_samples)
+    first = distances[every, own]
+    others = distances.copy()
+    others[every, own] = np.inf
+    kept = np.minimum(to_batch, first)
+    lost = np.minimum(to_batch, others.min(axis=1)) - kept
+    return kept.sum(axis=1)[:, None] + lost @ (own[:, None] == np.arange(n_clusters))
+
+
+def _allowed(must: np.ndarray, rows: np.ndarray, batch: np.ndarray) -> np.ndarray:
+    """Which swaps leave a centre in every ball, shape (n_candidates, n_clusters)."""
+    held = must[:, rows]
+    without = held.sum(axis=1)[:, None] - held
+    return ((without[:, None, :] > 0) | must[:, batch][:, :, None]).all(axis=0)

@@ -1,0 +1,93 @@
+"""FairDen: its distances against all paths, its coordinates against the published null space."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.linalg import null_space, sqrtm
+from scipy.spatial.distance import cdist
+from sklearn.datasets import make_moons
+from sklearn.metrics import adjusted_rand_score
+
+from fairclust.base import NotSupported
+from fairclust.methods import FairDen, KMeans
+from fairclust.metrics import average_balance
+from fairclust.solvers.density import density_distances, density_similarities
+
+
+def slow_distances(X, min_points):
+    """Floyd and Warshall's algorithm, with the largest step of a path instead of their sum."""
+    steps = cdist(X, X)
+    core = np.sort(steps, axis=1)[:, min_points - 1]
+    steps = np.maximum(steps, np.maximum.outer(core, core))
+    for via in range(len(X)):
+        steps = np.minimum(steps, np.maximum.outer(steps[:, via], steps[via]))
+    np.fill_diagonal(steps, 0)
+    return steps
+
+
+@pytest.mark.parametrize("min_points", [1, 3])
+def test_distances(min_points):
+    X = np.random.default_rng(0).normal(size=(25, 2))
+    assert_allclose(density_distances(X, min_points), slow_distances(X, min_points))
+
+
+def test_distances_by_hand():
+    # From 0 to 6 by steps of 3, to 10 by one more of 4. With three points each, 0 and 6 are 6 away from their third.
+    X = np.array([[0.0], [3.0], [6.0], [10.0]])
+    assert_allclose(density_distances(X, 1)[0], [0, 3, 3, 4])
+    assert_allclose(density_distances(X[:3], 3)[0], [0, 6, 6])
+    assert_allclose(density_similarities(X, 1)[0], [0, 0.25, 0.25, 1e-6])
+
+
+def test_coordinates_are_those_of_the_published_null_space():
+    """Up to their sign, and to the similarity of the farthest points, which is not quite zero here."""
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(40, 2)), np.arange(40) % 3
+    model = FairDen(3, min_points=3, random_state=0).fit(X, sensitive_features=codes)
+    S = density_similarities(X, 3)
+    D = np.diag(S.sum(axis=0))
+    F = np.stack([(codes == j) - (codes == j).mean() for j in range(2)], axis=1)
+    Z = null_space(F.T)
+    Q = np.linalg.inv(sqrtm(Z.T @ D @ Z).real)
+    values, vectors = np.linalg.eigh(Q @ Z.T @ (D - S) @ Z @ Q)
+    H = Z @ Q @ vectors[:, :3]
+    # The same space: a rotation of coordinates of the same eigenvalue changes no cluster.
+    assert values[3] - values[2] > 1e-6
+    inner = model.embedding_.T @ D @ H
+    assert_allclose(np.linalg.svd(inner)[1], 1.0, atol=1e-6)
+    assert_allclose(F.T @ model.embedding_, 0, atol=1e-8)
+
+
+def test_moons():
+    X, truth = make_moons(300, noise=0.04, random_state=0)
+    groups = np.random.default_rng(0).integers(2, size=300)
+    model = FairDen(2, random_state=0).fit(X, sensitive_features=groups)
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+    plain = KMeans(2, random_state=0).fit(X, sensitive_features=groups)
+    assert adjusted_rand_score(truth, plain.labels_) < 0.7
+
+
+def test_outliers_are_noise_and_get_a_cluster():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([*(rng.normal([5 * i, 0], 0.3, size=(50, 2)) for i in range(3)), [[40.0, 40.0]]])
+    codes = np.arange(151) % 2
+    model = FairDen(3, random_state=0).fit(X, sensitive_features=codes)
+    assert set(model.labels_) == {0, 1, 2}
+    sizes = np.bincount(model.labels_[~model.noise_])
+    assert sizes.min() >= 5
+    assert model.noise_.sum() < 10
+
+
+def test_fairer_than_without_groups():
+    """Six dense spots, each of one group, two and two closer to each other."""
+    rng = np.random.default_rng(0)
+    places = np.array([[0, 0], [1.5, 0], [8, 0], [9.5, 0], [0, 8], [1.5, 8]])
+    X = np.concatenate([rng.normal(scale=0.2, size=(30, 2)) + place for place in places])
+    codes = np.repeat(np.arange(6) % 2, 30)
+    labels = FairDen(3, random_state=0).fit_predict(X, sensitive_features=codes)
+    assert average_balance(labels, sensitive_features=codes) > 0.9
+
+
+def test_memory():
+    with pytest.raises(NotSupported, match="take fewer rows"):
+        FairDen(max_memory_mb=0.01).fit(np.zeros((100, 1)), sensitive_features=np.zeros(100))

@@ -1,0 +1,98 @@
+"""K-center and fair k-center against all centres and all assignments of a few points."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
+
+from fairclust.methods import FairKCenter, KCenter
+from fairclust.metrics import contingency
+from fairclust.solvers.k_center import farthest_first, least_radius_assignment
+
+
+def test_farthest_first_by_hand():
+    X = np.array([[0.0], [1.0], [10.0], [6.0]])
+    assert_array_equal(farthest_first(X, 3, [0]), [0, 2, 3])
+    assert_array_equal(farthest_first(X, 3, [1, 0]), [1, 0, 2])
+    assert_array_equal(farthest_first(np.ones((3, 1)), 2, [1]), [1, 0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_radius_is_at_most_twice_the_best(seed):
+    X = np.random.default_rng(seed).normal(size=(14, 2))
+    model = KCenter(3, random_state=seed).fit(X, sensitive_features=np.zeros(14))
+    D = cdist(X, X)
+    best = min(D[:, list(rows)].min(axis=1).max() for rows in combinations(range(14), 3))
+    assert best <= model.radius_ <= 2 * best
+    assert model.radius_ == pytest.approx(D[:, model.center_indices_].min(axis=1).max())
+    assert_array_equal(model.predict(X, np.zeros(14)), model.labels_)
+
+
+def fractional_radius(distances, codes, lower, upper):
+    """The least radius at which a linear program over all points and clusters has a solution."""
+    n, k = distances.shape
+    rows = []
+    for j, c in product(range(len(lower)), range(k)):
+        here = np.zeros((n, k))
+        here[:, c] = 1
+        inside = here * (codes == j)[:, None]
+        rows += [(lower[j] * here - inside).ravel(), (inside - upper[j] * here).ravel()]
+    for radius in np.unique(distances):
+        done = linprog(
+            np.zeros(n * k),
+            A_ub=np.array(rows),
+            b_ub=np.zeros(len(rows)),
+            A_eq=np.kron(np.eye(n), np.ones(k)),
+            b_eq=np.ones(n),
+            bounds=[(0, float(d <= radius)) for d in distances.ravel()],
+        )
+        if done.success:
+            return radius
+    raise AssertionError
+
+
+@pytest.mark.parametrize("n_groups, tolerance", [(2, 0.2), (2, 0.0), (3, 0.5)])
+@pytest.mark.parametrize("seed", range(3))
+def test_assignment_has_the_radius_of_the_full_program(seed, n_groups, tolerance):
+    rng = np.random.default_rng(seed)
+    codes = np.concatenate([np.arange(n_groups), rng.integers(n_groups, size=30 - n_groups)])
+    distances = cdist(rng.normal(size=(30, 2)) + codes[:, None], rng.normal(size=(3, 2)))
+    shares = np.bincount(codes) / 30
+    lower, upper = shares * (1 - tolerance), shares / (1 - tolerance)
+    found = least_radius_assignment(distances, codes, lower=lower, upper=upper)
+    assert found.radius == distances[np.arange(30), found.labels].max()
+    assert found.radius <= fractional_radius(distances, codes, lower, upper) * (1 + 1e-12)
+    table = contingency(found.labels, codes, 3, n_groups)
+    sizes = table.sum(axis=0)
+    assert (table > np.outer(lower, sizes) - 2).all()
+    assert (table < np.outer(upper, sizes) + 2).all()
+
+
+def test_fair_k_center(grouped_blobs):
+    X, codes = grouped_blobs(n_groups=3)
+    plain = KCenter(4, random_state=0).fit(X, sensitive_features=codes)
+    before = None
+    for tolerance in (0.8, 0.2, 0.0):
+        model = FairKCenter(4, tolerance=tolerance, random_state=0).fit(X, sensitive_features=codes)
+        assert model.violation_ < 2
+        assert model.radius_ >= model.plain_radius_
+        assert before is None or model.radius_ >= before - 1e-12
+        before = model.radius_
+        away = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
+        assert away.max() == pytest.approx(model.radius_)
+    assert plain.radius_ <= model.plain_radius_
+    several = FairKCenter(4, n_init=5, random_state=0).fit(X, sensitive_features=codes)
+    assert several.radius_ == min(step["objective"] for step in several.history_)
+
+
+def test_more_than_forty_clusters():
+    """Their reach does not fit one key of 63 bits."""
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(300, 2)), np.arange(300) % 2
+    model = FairKCenter(70, tolerance=0.5, random_state=0).fit(X, sensitive_features=codes)
+    away = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
+    assert away.max() == pytest.approx(model.radius_)
+    assert model.violation_ < 2
