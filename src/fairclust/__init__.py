@@ -16,12 +16,14 @@ _HOMES = {
     "ClusterSharesDisplay": "plot",
     "FairAssignment": "solvers.fair_assignment",
     "FairClusterer": "base",
+    "FairnessScorer": "model_selection",
     "FrontDisplay": "plot",
     "NotSupported": "base",
+    "cheapest_fair": "model_selection",
     "fair_assignment": "solvers.fair_assignment",
     "lam_path": "methods._lam_path",
 }
-_MODULES = ("datasets", "methods", "metrics", "plot", "tables")
+_MODULES = ("datasets", "methods", "metrics", "model_selection", "plot", "tables")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 
