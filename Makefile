@@ -8,7 +8,7 @@ SHELL := bash
 # Of what Snakemake says, a line for each job that is done, and all that is unusual.
 STEPS := grep --line-buffered -vE '^(Execute [0-9]+ jobs|Select jobs|Finished jobid|\[.*\]$$)'
 
-.PHONY: setup reproduce test test-slow test-slurm test-wheel lint format schema clean
+.PHONY: setup reproduce test test-slow test-slurm test-wheel docs lint format schema clean
 
 setup: $(STAMP)
 
@@ -47,6 +47,11 @@ test-wheel: $(STAMP)
 	$(PYTHON) -m venv build/empty
 	build/empty/bin/python -m pip install --quiet build/wheel/*.whl
 	cd build && empty/bin/python ../tests/package/use_wheel.py
+
+# The site, in build/site; its examples are executed, and warnings are errors.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "Now open build/site/index.html in a browser."
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
