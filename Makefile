@@ -10,7 +10,7 @@ SHELL := bash
 # Of what Snakemake says, a line for each job that is done, and all that is unusual.
 STEPS := grep --line-buffered -vE '^(Execute [0-9]+ jobs|Select jobs|Finished jobid|\[.*\]$$)'
 
-.PHONY: setup reproduce test test-slow test-slurm test-wheel check-submissions lint format schema clean
+.PHONY: setup reproduce test test-slow test-slurm test-wheel check-submissions docs lint format schema clean
 
 setup: $(STAMP)
 
@@ -53,6 +53,11 @@ test-wheel: $(STAMP)
 # The labels of every submission are scored again, on data that are prepared anew.
 check-submissions: $(STAMP)
 	$(BIN)/fairclust check-submissions
+
+# The site, in build/site; its examples are executed, and warnings are errors.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "Now open build/site/index.html in a browser."
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -11,19 +11,18 @@ import yaml
 from pydantic import BaseModel
 
 from fairclust.cli import CommandError
-from fairclust.cli.publish import results_block, with_results
+from fairclust.cli.publish import filled, overview_block, results_block, with_results
 from fairclust.pipeline import papers
 from fairclust.pipeline.config import Config, MethodSpec, RunnableDataset, laid_over, load_config, read_yaml
 from fairclust.pipeline.reported import load_reported
 from fairclust.pipeline.rule_inputs import RuleInputs
+from toys import write_people
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted(
-    page
-    for pattern in ("*.md", "docs/*.md", "config/*.md", "benchmarks/*.md", "results/*.md")
-    for page in ROOT.glob(pattern)
-)
+FOLDERS = ("", "docs", "docs/gallery", "docs/needs", "config", "benchmarks", "results")
+PAGES = sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md"))
 PUBLISHED = ROOT / "docs/results"
+METHODS = ROOT / "docs/methods.md"
 
 
 def blocks(page, language):
@@ -57,22 +56,24 @@ def clone(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
 def test_python_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    write_people(tmp_path / "people.csv")
+    variables = {"__name__": "example"}
     for text in blocks(page, "python"):
-        exec(compile(text, str(page), "exec"), {"__name__": "example"})
+        exec(compile(text, str(page), "exec"), variables)
 
 
-def test_every_method_has_a_row_in_the_readme_and_a_page_with_an_example():
+def test_every_method_has_a_row_and_a_page_with_an_example():
     from fairclust.methods import __all__ as methods
 
-    rows = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("| [")]
+    rows = [line for line in METHODS.read_text().splitlines() if line.startswith("| [")]
     for name in methods:
         row = next(row for row in rows if f"`{name}`" in row)
-        pages = [ROOT / target for target in re.findall(r"\]\(([^)]+)\)", row)]
+        pages = [METHODS.parent / target for target in re.findall(r"\]\(([^)]+)\)", row)]
         assert any(page in WITH_PYTHON and name in page.read_text() for page in pages), name
 
 
 def test_a_data_set_in_eight_lines_and_a_method_in_four(shipped, clone):
-    first, second = blocks(ROOT / "README.md", "yaml")
+    first, second = blocks(ROOT / "docs/gallery/adding.md", "yaml")
     assert len(first.splitlines()) <= 8
     assert len(second.splitlines()) <= 4
     mine = laid_over(yaml.safe_load(first), yaml.safe_load(second))
@@ -229,6 +230,10 @@ def small_run(tmp_path):
     return folder
 
 
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
 def test_the_numbers_of_a_published_run_are_counted(small_run):
     block = results_block(small_run, {"doe": "Doe"})
     at = small_run.as_posix()
@@ -246,17 +251,36 @@ def test_the_numbers_of_a_published_run_are_counted(small_run):
 
 def test_the_numbers_stand_between_the_marks_of_the_readme_and_nothing_else_changes():
     text = (ROOT / "README.md").read_text()
-    filled = with_results(text, "some numbers\n")
-    assert "<!-- results: begin -->\nsome numbers\n<!-- results: end -->" in filled
-    assert with_results(filled, "others\n") == with_results(text, "others\n")
+    new = with_results(text, "some numbers\n")
+    assert "<!-- results: begin -->\nsome numbers\n<!-- results: end -->" in new
+    assert with_results(new, "others\n") == with_results(text, "others\n")
     with pytest.raises(CommandError, match=r"my\.md has no lines '<!-- results: begin -->' and"):
         with_results("a page without marks", "numbers", "my.md")
 
 
-def test_the_numbers_in_the_readme_are_those_of_the_published_run(shipped, monkeypatch):
+@pytest.mark.parametrize("page", ["README.md", "docs/group_prices.md"])
+def test_the_numbers_on_the_pages_are_those_of_the_published_run(page, shipped, monkeypatch):
     if not PUBLISHED.exists():
         pytest.skip("no results are published; tests/test_published_results.py says so")
     monkeypatch.chdir(ROOT)
     titles = {name: spec.short_name for name, spec in load_config(shipped).papers.items()}
-    text = Path("README.md").read_text()
-    assert with_results(text, results_block(Path("docs/results"), titles)) == text
+    text = Path(page).read_text()
+    assert filled(text, Path("docs/results"), titles, page) == text
+
+
+def test_rows_of_the_overview_that_a_page_asks_for():
+    head = "| data set | K | method | setting | SSE | Balance | Fairness error | Delta | starts |"
+    rows = [
+        "| Toy | 2 | plain | – | 9.0 | 0.1 | 0.5 | 0.3 | 5 |",
+        "| Toy | 3 | plain | – | 8.0 | 0.1 | 0.5 | 0.3 | 5 |",
+        "| Toy | 3 | fair | lam=1 | 8.5 | 0.9 | 0.1 | 0.1 | 3 |",
+        "| Other | 2 | fair | lam=1 | 7.0 | 0.9 | 0.1 | 0.1 | 3 |",
+    ]
+    overview = "\n".join(["# Title", "", head, "| --- " * 9 + "|", *rows, "", "- a note | with a line"])
+    block = overview_block(overview, ["Toy"], ["plain", "fair"], "page.md")
+    assert block.splitlines()[2:] == [
+        "| Toy | 3 | plain | – | 8.0 | 0.1 | 0.5 | 5 |",
+        "| Toy | 3 | fair | lam=1 | 8.5 | 0.9 | 0.1 | 3 |",
+    ]
+    with pytest.raises(CommandError, match=r"page\.md: the overview has no method 'best'"):
+        overview_block(overview, ["Toy"], ["plain", "best"], "page.md")

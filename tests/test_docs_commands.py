@@ -10,19 +10,18 @@ import sys
 import tomllib
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 import yaml
 
 from fairclust import cli
 from fairclust.pipeline.config import laid_over, shipped_config
 from fairclust.pipeline.rule_inputs import RuleInputs
+from toys import write_people
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
     page
-    for folder in ("", "docs", "config", "benchmarks", "results")
+    for folder in ("", "docs", "docs/gallery", "docs/needs", "config", "benchmarks", "results")
     for page in sorted((ROOT / folder).glob("*.md"))
     if page.name != "CHANGELOG.md"  # which speaks of the past
 ]
@@ -153,12 +152,9 @@ def folder(tmp_path_factory):
     little = {"datasets": ["synthetic", "synthetic_unequal"], "methods": ["kmeans", "vfc_kmeans"]}
     config["run"] = {"papers": ["vfc"], "only": little}
     (folder / "config/config.yaml").write_text(yaml.safe_dump(config))
-    rng = np.random.default_rng(0)
-    people = pd.DataFrame(rng.normal(size=(200, 2)), columns=["age", "income"])
-    people = people.assign(sex=rng.choice(["f", "m"], 200), ethnicity=rng.choice(["a", "b"], 200))
-    people.to_csv(folder / "people.csv", index=False)
-    # The README's data set and method.
-    dataset, method = map(yaml.safe_load, of_page("README.md", "yaml"))
+    write_people(folder / "people.csv")
+    # The data set and the method of the gallery.
+    dataset, method = map(yaml.safe_load, of_page("docs/gallery/adding.md", "yaml"))
     mine = laid_over(dataset, method)
     mine["run"]["methods"].append("stripes")
     (folder / "my.yaml").write_text(yaml.safe_dump(mine))

@@ -17,14 +17,16 @@ _HOMES = {
     "FairAssignment": "solvers.fair_assignment",
     "FairClusterer": "base",
     "FairCoreset": "coreset",
+    "FairnessScorer": "model_selection",
     "FrontDisplay": "plot",
     "NotSupported": "base",
     "OptimalClustering": "solvers.optimum",
+    "cheapest_fair": "model_selection",
     "fair_assignment": "solvers.fair_assignment",
     "lam_path": "methods._lam_path",
     "optimal_clustering": "solvers.optimum",
 }
-_MODULES = ("datasets", "methods", "metrics", "plot", "tables")
+_MODULES = ("datasets", "methods", "metrics", "model_selection", "plot", "tables")
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -206,6 +206,9 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     history_ : list of dict
         One record per outer step: objective, clustering term, fairness term, seconds.
     """
+
+    # Metadata routing passes the groups on without being told to.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     n_clusters: int
 

@@ -31,7 +31,7 @@ def with_groups(cls):
 
     members = {"fit": fit, "__doc__": cls.__doc__, "__module__": __name__}
     if hasattr(cls, "predict"):
-        members["predict"] = lambda self, X: cls.predict(self, X, groups(X))
+        members["predict"] = lambda self, X, sensitive_features=None: cls.predict(self, X, groups(X))
     # One of the checks pickles the estimator, which finds its class by module and name.
     globals()[f"{cls.__name__}WithGroups"] = made = type(f"{cls.__name__}WithGroups", (cls,), members)
     return made

@@ -8,6 +8,7 @@ import importlib.util
 import subprocess
 import sys
 from importlib.metadata import requires
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -33,6 +34,16 @@ def check_estimators(X: np.ndarray, sex: np.ndarray) -> None:
             continue
         balance = fairclust.metrics.balance(model.labels_, sensitive_features=sex)
         print(f"{name}: balance {balance:.3f}")
+
+
+def check_data_sets() -> None:
+    assert files("fairclust.datasets").joinpath("catalogue", "adult.yaml").is_file()
+    try:
+        _ = fairclust.datasets.fetch_adult
+    except ModuleNotFoundError as error:
+        assert "pip install 'fairclust[datasets]'" in str(error), error
+    else:
+        raise AssertionError("fetch_adult works without its extra: the environment is not empty")
 
 
 def check_command(X: np.ndarray, sex: np.ndarray, folder: Path) -> None:
@@ -62,6 +73,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     sex = np.where(X[:, 0] + rng.normal(size=300) > 0, "m", "f")
+    check_data_sets()
     check_estimators(X, sex)
     with TemporaryDirectory() as folder:
         check_command(X, sex, Path(folder))

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairclust.pipeline.run_events import finishing_command, set_outputs_aside
+from fairclust.pipeline.run_events import finishing_command, no_report_yet, set_outputs_aside
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,12 @@ def test_old_outputs_are_set_aside_and_those_of_forced_jobs_forgotten(tmp_path):
     dag.forcerules = [fit]
     set_outputs_aside(dag, lambda job: "c.cells" in job.output[0])
     assert left("cells") == set()
+
+
+@pytest.mark.parametrize("option", [["--report", "report.zip"], ["--report=report.zip"], ["--report"]])
+def test_a_report_before_a_run_says_what_to_do(option, tmp_path):
+    words = ["snakemake", "--cores", "4", *option]
+    assert "run the same command without --report first" in no_report_yet(words, tmp_path)
+    assert no_report_yet(["snakemake", "--cores", "4", "--report-stylesheet", "x.css"], tmp_path) == ""
+    (tmp_path / "provenance.json").write_text("{}")
+    assert no_report_yet(words, tmp_path) == ""

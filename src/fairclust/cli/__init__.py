@@ -16,6 +16,7 @@ _COMMANDS = {
     "fit": "fit:run",
     "predict": "predict:run",
     "front": "front:run",
+    "report": "report:run",
     "methods": "methods:run",
     "advise": "advise:run",
     "new-method": "scaffold:run",
@@ -44,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     options.add_fit(commands)
     options.add_predict(commands)
     options.add_front(commands)
+    options.add_report(commands)
     options.add_methods(commands)
     options.add_advise(commands)
 
@@ -60,7 +62,13 @@ def _parser() -> argparse.ArgumentParser:
     publish = commands.add_parser("publish", help="copy tables, figures, page and scores of a finished run")
     publish.add_argument("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
     publish.add_argument("--wall-seconds", type=float, help="of the whole run, kept with its provenance")
-    publish.add_argument("--readme", type=Path, help="put the counts of the scoreboard into this file, too")
+    publish.add_argument(
+        "--readme",
+        type=Path,
+        action="append",
+        default=[],
+        help="put the numbers of the run between the marks of this page, too; may be repeated",
+    )
     verify = commands.add_parser(
         "verify", help="check every digest of results, and score a sample of cells again"
     )

@@ -48,14 +48,14 @@ def run(args: argparse.Namespace) -> list[str]:
     """
     if not args.out.absolute().parent.is_dir():
         raise CommandError(f"--out: there is no folder {args.out.parent}")
-    numbers = _numbers(args.n_clusters)
+    numbers = cluster_numbers(args.n_clusters)
     over_k = len(numbers) > 1
     classes = [
         find_method(name) for name in args.methods or (("price",) if over_k else ("price", "vfc", "bfkm"))
     ]
     raw = raw_table.read(args)
     rows, notes = [], list(raw.notes)
-    settings = list(_settings(classes, numbers, raw, args.seed, one=over_k))
+    settings = list(grid_settings(classes, numbers, raw, args.seed, one=over_k))
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> list[str]:
     ]
 
 
-def _numbers(text: str) -> list[int]:
+def cluster_numbers(text: str) -> list[int]:
     """3 is [3], and 2:5 is [2, 3, 4, 5]."""
     first, colon, last = text.partition(":")
     try:
@@ -89,7 +89,7 @@ def _numbers(text: str) -> list[int]:
     return numbers
 
 
-def _settings(
+def grid_settings(
     classes: list[type], numbers: list[int], raw: RawTable, seed: int, *, one: bool
 ) -> Iterator[tuple[type, str, dict[str, Any]]]:
     """K-means, and each method with its defaults (`one`) or over a grid of the parameter that trades fairness."""

@@ -65,6 +65,28 @@ def add_front(commands: argparse._SubParsersAction) -> None:
     )
 
 
+def add_report(commands: argparse._SubParsersAction) -> None:
+    """`fairclust report`."""
+    parser = commands.add_parser(
+        "report",
+        help="a page that compares methods on a table: fronts, ranks, groups of every cluster, times",
+    )
+    _add_raw_table(parser)
+    parser.add_argument(
+        "--n-clusters",
+        required=True,
+        metavar="K",
+        help="a number of clusters, or a range of them such as 2:10",
+    )
+    parser.add_argument(
+        "--methods", nargs="+", metavar="METHOD", help="beside k-means (default: price, vfc and bfkm)"
+    )
+    parser.add_argument("--starts", type=int, default=3, help="of every setting (default: %(default)s)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("report.html"), metavar="FILE", help="default: %(default)s"
+    )
+
+
 def add_methods(commands: argparse._SubParsersAction) -> None:
     """`fairclust methods`."""
     parser = commands.add_parser("methods", help="list the methods, or the parameters of one")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fairclust.cli import CommandError
@@ -17,6 +19,9 @@ from fairclust.report.redaction import redact_config, redact_csv, redact_text
 
 # The numbers of the run in a README stand between these marks.
 _BEGIN, _END = "<!-- results: begin -->\n", "<!-- results: end -->"
+# A page names the data sets and methods that it shows of the overview, with slashes between them.
+_OVERVIEW = re.compile(r"(<!-- overview: begin; (.*?) \| (.*?) -->\n).*?(<!-- overview: end -->)", re.DOTALL)
+_SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "starts")
 # A repository should stay small.
 _MOST_BYTES = 8_000_000
 _COLOURS = 64
@@ -84,11 +89,10 @@ def run(args: argparse.Namespace) -> list[str]:
     if args.wall_seconds:
         origin["wall_seconds"] = args.wall_seconds
     (out / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
-    if args.readme:
-        titles = {name: spec.short_name for name, spec in inputs.config.papers.items()}
-        text = args.readme.read_text(encoding="utf-8")
-        filled = with_results(text, results_block(out, titles), str(args.readme))
-        args.readme.write_text(filled, encoding="utf-8")
+    titles = {name: spec.short_name for name, spec in inputs.config.papers.items()}
+    for page in args.readme:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(filled(text, out, titles, str(page)), encoding="utf-8")
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     lines = [f"{len(files) + 1} files, {size / 1e6:.1f} MB in {out}"]
     if size > _MOST_BYTES:
@@ -104,6 +108,37 @@ def _copy_picture(path: Path, to: Path) -> None:
         picture.convert("RGB").quantize(_COLOURS).save(to, optimize=True)
 
 
+def filled(text: str, folder: Path, titles: Mapping[str, str], name: str) -> str:
+    """The text of a page with the numbers of a published run between its marks.
+
+    Parameters
+    ----------
+    text : str
+    folder : Path
+        What `run` has written.
+    titles : mapping of str to str
+        Paper to its short name.
+    name : str
+        Of the page, for messages.
+
+    Raises
+    ------
+    CommandError
+        The page has no marks, or asks for rows that the overview does not have.
+    """
+    if not _OVERVIEW.search(text):
+        return with_results(text, results_block(folder, titles), name)
+    if _BEGIN in text:
+        text = with_results(text, results_block(folder, titles), name)
+    overview = (folder / "tables" / "overview.md").read_text(encoding="utf-8")
+
+    def replace(found: re.Match[str]) -> str:
+        begin, datasets, methods, end = found.groups()
+        return begin + overview_block(overview, datasets.split(" / "), methods.split(" / "), name) + end
+
+    return _OVERVIEW.sub(replace, text)
+
+
 def with_results(text: str, block: str, name: str = "README.md") -> str:
     """The text of a README, called `name`, with a new block between its two marks.
 
@@ -117,6 +152,46 @@ def with_results(text: str, block: str, name: str = "README.md") -> str:
     if not end:
         raise CommandError(f"{name} has no lines {_BEGIN.strip()!r} and {_END!r} to put the numbers between")
     return f"{before}{begin}{block}{end}{after}"
+
+
+def overview_block(overview: str, datasets: Sequence[str], methods: Sequence[str], name: str) -> str:
+    """Some rows of the table of all methods, for pages that speak of a few of them.
+
+    Parameters
+    ----------
+    overview : str
+        The text of `tables/overview.md`.
+    datasets, methods : sequence of str
+        As the overview calls them. Of a data set with several K, the K with most of these methods is shown.
+    name : str
+        Of the page, for messages.
+
+    Returns
+    -------
+    str
+        A table in Markdown.
+
+    Raises
+    ------
+    CommandError
+        The overview lacks one of the data sets or methods.
+    """
+    cells = [line.strip("| ").split(" | ") for line in overview.splitlines() if line.startswith("| ")]
+    head, _, *rows = cells
+    found = [dict(zip(head, row, strict=True)) for row in rows]
+    for column, asked in (("data set", datasets), ("method", methods)):
+        if missing := set(asked) - {row[column] for row in found}:
+            raise CommandError(f"{name}: the overview has no {column} {sorted(missing)[0]!r}")
+    lines = [f"| {' | '.join(_SHOWN)} |", f"| {' | '.join('---' for _ in _SHOWN)} |"]
+    for dataset in datasets:
+        shown = [row for row in found if row["data set"] == dataset and row["method"] in methods]
+        counts = Counter(row["K"] for row in shown)
+        lines += [
+            f"| {' | '.join(row[column] for column in _SHOWN)} |"
+            for row in shown
+            if row["K"] == counts.most_common(1)[0][0]
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def results_block(folder: Path, titles: Mapping[str, str]) -> str:

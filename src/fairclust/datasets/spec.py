@@ -252,9 +252,15 @@ class EdgesSpec(_Spec):
     """Groups of fewer nodes are left out, with their nodes."""
 
 
+SCALES: dict[str, tuple[ScaleStep, ...]] = {
+    "none": (),
+    "standardize": ("standardize",),
+    "l2": ("standardize", "l2"),
+}
+
+
 def _scale_steps(value: object) -> object:
-    short = {"none": (), "standardize": ("standardize",), "l2": ("standardize", "l2")}
-    return short.get(value, value) if isinstance(value, str) else value
+    return SCALES.get(value, value) if isinstance(value, str) else value
 
 
 class DatasetSpec(_Spec):

@@ -45,6 +45,7 @@ class PriceClusterer(PrototypeClusterer):
         "max_iter": COUNT,
         "tol": NON_NEGATIVE,
         "precision": PRECISION,
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -61,6 +62,7 @@ class PriceClusterer(PrototypeClusterer):
         max_iter: int = 100,
         tol: float = 1e-5,
         precision: str = "single",
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -73,6 +75,7 @@ class PriceClusterer(PrototypeClusterer):
         self.max_iter = max_iter
         self.tol = tol
         self.precision = precision
+        self.verbose = verbose
         self.random_state = random_state
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
@@ -104,7 +107,9 @@ class PriceClusterer(PrototypeClusterer):
         priced = Alternation(step, self._update, partial(_judge, tol=self.tol))
         if not isinstance(self.init, str):
             centers = initial_centers(points.X, self.n_clusters, self.init, rng)
-            return [alternate(priced, points, Prototypes(centers), max_iter=self.max_iter)]
+            return [
+                alternate(priced, points, Prototypes(centers), max_iter=self.max_iter, verbose=self.verbose)
+            ]
         plain = Alternation(plain_step, self._update, partial(_judge, tol=self.tol / 10))
         starts: list[Prototypes] = []
         for _ in range(self.n_init):
@@ -118,7 +123,8 @@ class PriceClusterer(PrototypeClusterer):
                 if any(_apart(start.centers, other.centers) <= near for other in starts):
                     continue
             starts.append(start)
-        return [alternate(priced, points, start, max_iter=self.max_iter) for start in starts]
+        steps, verbose = self.max_iter, self.verbose
+        return [alternate(priced, points, start, max_iter=steps, verbose=verbose) for start in starts]
 
     def _finish(self, points: TiledPoints, criterion: Criterion, run: Run, found: Prices) -> None:
         """Round the best run's prices."""

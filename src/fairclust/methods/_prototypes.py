@@ -5,25 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairclust.base import FairClusterer, encode_groups
+from fairclust.base import encode_groups
 from fairclust.kernels.points import DTYPES, TiledPoints
+from fairclust.methods._centers import CenterClusterer
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
 
 
-class PrototypeClusterer(FairClusterer):
+class PrototypeClusterer(CenterClusterer):
     """Base of the methods whose map is ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``.
 
     `fit` leaves `cluster_centers_`, `scale_` and `offset_`, of shape (n_groups, n_clusters), behind. `predict`
     repeats the very arithmetic of the last assignment, so training rows get their `labels_` again.
     """
 
-    _squared_distances = True
     precision: str
     scale_: float
     offset_: np.ndarray
-    cluster_centers_: np.ndarray
     _shift: np.ndarray
 
     def _points(self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None) -> TiledPoints:
@@ -58,8 +56,7 @@ class PrototypeClusterer(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        X = self._checked(X)
         codes, _ = encode_groups(sensitive_features, len(X), known=self.groups_)
         points = self._points(X, codes, self._shift)
         points.measure(self.cluster_centers_)

@@ -57,6 +57,7 @@ class VariationalClusterer(PrototypeClusterer):
         "bound_tol": NON_NEGATIVE,
         "max_restarts": at_least(0),
         "precision": PRECISION,
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -76,6 +77,7 @@ class VariationalClusterer(PrototypeClusterer):
         bound_tol: float = 1e-5,
         max_restarts: int = 3,
         precision: str = "single",
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -91,6 +93,7 @@ class VariationalClusterer(PrototypeClusterer):
         self.bound_tol = bound_tol
         self.max_restarts = max_restarts
         self.precision = precision
+        self.verbose = verbose
         self.random_state = random_state
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
@@ -110,7 +113,8 @@ class VariationalClusterer(PrototypeClusterer):
         self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
         while True:
             kind = self._alternation(prices)
-            run = alternate(kind, points, prototypes, max_iter=self.max_iter - self.n_iter_)
+            steps = self.max_iter - self.n_iter_
+            run = alternate(kind, points, prototypes, max_iter=steps, verbose=self.verbose)
             begun = self.history_ if self.match_reference else []
             self.history_ = begun + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
             self.n_inner_iter_ += sum(int(record["inner_iter"]) for record in run.history)

@@ -146,6 +146,11 @@ class FairMixture(FairClusterer):
     Park, Kim, Lee, Kim, "Fair model-based clustering".
     """
 
+    # Metadata routing passes the groups on without being told to.
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "lam": NON_NEGATIVE,
@@ -439,6 +444,24 @@ class FairMixture(FairClusterer):
         for block, z in self._log_joint(X):
             found[block] = softmax(z.astype(float), axis=1)
         return found
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Mean log density of the rows; groups are not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y, sensitive_features : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts; all alike by default.
+
+        Returns
+        -------
+        float
+        """
+        return float(np.average(self.score_samples(X), weights=sample_weight))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log density of each row, over the features whose categories are known.

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import cluster
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairclust.base import COUNT, INIT, NON_NEGATIVE, FairClusterer
+from fairclust.base import COUNT, INIT, NON_NEGATIVE
+from fairclust.methods._centers import CenterClusterer
 
 
-class KMeans(FairClusterer):
+class KMeans(CenterClusterer):
     """scikit-learn's `KMeans` behind the contract; the groups are not looked at.
 
     Parameters
@@ -23,6 +23,8 @@ class KMeans(FairClusterer):
         Starts, the best of which is kept; one where `init` is an array.
     max_iter : int, default=300
     tol : float, default=1e-4
+    verbose : int, default=0
+        1 prints every step.
     random_state : int, RandomState or None
 
     Attributes
@@ -37,6 +39,7 @@ class KMeans(FairClusterer):
         "n_init": COUNT,
         "max_iter": COUNT,
         "tol": NON_NEGATIVE,
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -48,6 +51,7 @@ class KMeans(FairClusterer):
         n_init: int = 1,
         max_iter: int = 300,
         tol: float = 1e-4,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -55,6 +59,7 @@ class KMeans(FairClusterer):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.verbose = verbose
         self.random_state = random_state
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
@@ -65,6 +70,7 @@ class KMeans(FairClusterer):
             n_init=self.n_init if isinstance(self.init, str) else 1,
             max_iter=self.max_iter,
             tol=self.tol,
+            verbose=self.verbose,
             random_state=self.random_state,
         ).fit(X)
         self.labels_ = self._model.labels_
@@ -94,6 +100,4 @@ class KMeans(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        return self._model.predict(X)
+        return self._model.predict(self._checked(X))

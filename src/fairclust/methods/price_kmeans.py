@@ -34,6 +34,8 @@ class PriceFairKMeans(PriceClusterer):
         A start ends once the cost falls by no more than this, relatively.
     precision : "single" or "double", default="single"
         Arithmetic of the distances and softmax rows; sums are double always.
+    verbose : int, default=0
+        1 prints the objective and the fairness term of every outer step.
     random_state : int, RandomState or None
 
     Attributes

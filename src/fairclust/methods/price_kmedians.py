@@ -21,7 +21,8 @@ class PriceFairKMedians(MedoidClusterer, PriceClusterer):
         As in `VariationalFairKMedians`.
     n_init : int, default=3
         As in `PriceFairKMeans`; medoids take longer than means.
-    tolerance, min_balance, max_gap, target, init, max_iter, tol, precision, random_state : optional
+    tolerance, min_balance, max_gap, target, init, max_iter, tol, precision : optional
+    verbose, random_state : optional
         As in `PriceFairKMeans`.
 
     Attributes
@@ -56,6 +57,7 @@ class PriceFairKMedians(MedoidClusterer, PriceClusterer):
         max_iter: int = 100,
         tol: float = 1e-5,
         precision: str = "single",
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         super().__init__(
@@ -69,6 +71,7 @@ class PriceFairKMedians(MedoidClusterer, PriceClusterer):
             max_iter=max_iter,
             tol=tol,
             precision=precision,
+            verbose=verbose,
             random_state=random_state,
         )
         self.exact_size = exact_size

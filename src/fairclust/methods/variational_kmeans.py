@@ -44,6 +44,8 @@ class VariationalFairKMeans(VariationalClusterer):
     precision : "single" or "double", default="single"
         Arithmetic of the distances and softmax rows; sums are double always. Single is three times as fast
         and may stop the inner loop a step earlier or later.
+    verbose : int, default=0
+        1 prints the objective and the fairness term of every outer step.
     random_state : int, RandomState or None
 
     Attributes

@@ -24,7 +24,7 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
         In larger clusters it is the best of so many points, tried from the geometric median outwards, unless
         bounds prove one best before.
     lam, match_reference, warm_start, lipschitz, target, init, max_iter, tol : optional
-    bound_max_iter, bound_tol, max_restarts, precision, random_state : optional
+    bound_max_iter, bound_tol, max_restarts, precision, verbose, random_state : optional
         As in `VariationalFairKMeans`. `lam` = 0 alternates nearest medoids and new medoids.
 
     Attributes
@@ -67,6 +67,7 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
         bound_tol: float = 1e-5,
         max_restarts: int = 3,
         precision: str = "single",
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         super().__init__(
@@ -83,6 +84,7 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
             bound_tol=bound_tol,
             max_restarts=max_restarts,
             precision=precision,
+            verbose=verbose,
             random_state=random_state,
         )
         self.exact_size = exact_size

@@ -50,6 +50,8 @@ class RunEvents:
         self._server: Any = None
         self._cache = cache
         self._lock: Any = None
+        if workflow.is_main_process and (reason := no_report_yet(sys.argv, Path(inputs.results))):
+            raise WorkflowError(reason)
         if workflow.is_main_process and FINISHING not in os.environ and not workflow.output_settings.dryrun:
             self._take_results()
 
@@ -141,6 +143,24 @@ class RunEvents:
         remove_copies(Path(self._inputs.results))
         if self._cache:
             forget_failures(self._inputs.results)
+
+
+def no_report_yet(arguments: Sequence[str], results: Path) -> str:
+    """Why Snakemake cannot make its report, in words that say what to do; empty if it can, or if nobody asks for it.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The command line of the run, program first.
+    results : Path
+    """
+    asked = any(word == "--report" or word.startswith("--report=") for word in arguments[1:])
+    if not asked or (results / "provenance.json").is_file():
+        return ""
+    return (
+        f"--report packs the results of a finished run, and {results} holds none. Fix: run the same command without "
+        "--report first, as in `snakemake --cores 4`, and then with it"
+    )
 
 
 def _not_writable(results: Path) -> str:

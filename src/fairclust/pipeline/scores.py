@@ -58,6 +58,11 @@ def load_cells(packs: Iterable[str | Path]) -> pd.DataFrame:
     return _with_more(_frame(rows, [*SCORE_COLUMNS, *RUN_COLUMNS, "pack"]))
 
 
+def fits_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Records of fits as `load_cells` returns them, without `pack`."""
+    return _with_more(_frame([_row(record) for record in records], [*SCORE_COLUMNS, *RUN_COLUMNS]))
+
+
 def cells_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Records of cells as rows of the scores."""
     return _frame([_row(record) for record in records], SCORE_COLUMNS)

@@ -100,9 +100,14 @@ class Alternation(NamedTuple, Generic[AnyPoints]):
 
 
 def alternate(
-    kind: Alternation[AnyPoints], points: AnyPoints, prototypes: Prototypes, *, max_iter: int
+    kind: Alternation[AnyPoints],
+    points: AnyPoints,
+    prototypes: Prototypes,
+    *,
+    max_iter: int,
+    verbose: int = 0,
 ) -> Run:
-    """Assignments and centres in turn, from the given centres."""
+    """Assignments and centres in turn, from the given centres; `verbose` prints every step."""
     history: list[dict[str, float]] = []
     last: Step | None = None
     n_rises, verdict = 0, "cut short"
@@ -128,6 +133,8 @@ def alternate(
                 "seconds": perf_counter() - begin,
             }
         )
+        if verbose:
+            print(f"step {step}: objective {now.objective:.6g}, fairness {now.fairness:.4g}", flush=True)
         if judged := kind.judge(step, before, now):
             verdict = judged
             break

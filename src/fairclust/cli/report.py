@@ -1,0 +1,127 @@
+"""`fairclust report`: the page of the pipeline's report for a table of one's own."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from fairclust import methods
+from fairclust.cli import CommandError, raw_table
+from fairclust.cli.fit import fit
+from fairclust.cli.front import cluster_numbers, grid_settings
+from fairclust.cli.methods import find_method
+from fairclust.cli.progress import progress
+from fairclust.cli.raw_table import RawTable
+from fairclust.metrics import contingency, score_labels
+from fairclust.pipeline.provenance import provenance
+from fairclust.pipeline.scores import fits_frame
+from fairclust.report.html import make_page
+from fairclust.report.leaderboard import FAIRNESS
+from fairclust.report.names import Names
+
+_MEASURED = ("sse", *FAIRNESS)
+
+
+def run(args: argparse.Namespace) -> list[str]:
+    """Fit every setting of every method from several starts, and write the page.
+
+    Parameters
+    ----------
+    args : Namespace
+        See `fairclust.cli.options`.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    CommandError
+        The file, a column or a method is not what it should be, or nothing could be fitted.
+    """
+    if not args.out.absolute().parent.is_dir():
+        raise CommandError(f"--out: there is no folder {args.out.parent}")
+    if args.starts < 1:
+        raise CommandError(f"--starts: {args.starts} is no number of starts")
+    numbers = cluster_numbers(args.n_clusters)
+    classes = [find_method(name) for name in args.methods or ("price", "vfc", "bfkm")]
+    raw = raw_table.read(args)
+    asked = [
+        (seed, cls, params)
+        for seed in range(args.starts)
+        for cls, _, params in grid_settings(classes, numbers, raw, seed, one=False)
+    ]
+    title = "standard input" if args.table == "-" else Path(args.table).name
+    records = []
+    with progress("fitting settings", total=len(asked)) as done:
+        for seed, cls, params in asked:
+            records.append(_record(title, seed, cls, params, raw))
+            done()
+    failed = [record for record in records if record["status"] != "ok"]
+    if len(failed) == len(records):
+        raise CommandError(f"no setting could be fitted: {failed[0]['reason']}")
+    origin = provenance()
+    origin["config"] = {
+        "table": title,
+        "sensitive": list(raw.groups.columns),
+        "features": [column.name for column in raw.columns if column.role != "left out"],
+        "scale": args.scale,
+        "missing": args.missing,
+        "n_clusters": numbers,
+        "starts": args.starts,
+    }
+    names = _names([methods.KMeans, *classes])
+    args.out.write_text(make_page(fits_frame(records), origin, {}, None, {}, [], names), encoding="utf-8")
+    words = f", {len(failed)} of them failed (see the section 'Missing cells')" if failed else ""
+    return [
+        *(f"note: {note}" for note in raw.notes),
+        f"{len(records)} fits{words}",
+        f"page: {args.out} (open it in a browser; it needs no network)",
+    ]
+
+
+def _names(classes: list[type]) -> Names:
+    order = list(dict.fromkeys(cls.__name__ for cls in classes))
+    ours = [name for name in order if name.startswith("Price")]
+    return Names(ours=ours, looks={name: place for place, name in enumerate(order)})
+
+
+def _record(title: str, seed: int, cls: type, params: dict[str, Any], raw: RawTable) -> dict[str, Any]:
+    """A fit as the pipeline's scores have it. Every method makes one start for each seed."""
+    if "n_init" in inspect.signature(cls).parameters:
+        params = params | {"n_init": 1}
+    names, codes = np.unique(raw.crossed, return_inverse=True)
+    n_clusters = params["n_clusters"]
+    record: dict[str, Any] = {
+        "dataset": title,
+        "method": cls.__name__,
+        "n_clusters": n_clusters,
+        "seed": seed,
+        "params": {key: value for key, value in params.items() if key not in ("n_clusters", "random_state")},
+        "n_rows": len(raw.X),
+        "n_features": raw.X.shape[1],
+        "n_groups": len(names),
+    }
+    begin = process_time()
+    try:
+        model, seconds, warned = fit(cls, params, raw)
+    except CommandError as error:
+        return record | {"status": "error", "reason": str(error)}
+    table = contingency(model.labels_, codes, n_clusters, len(names))
+    return record | {
+        "status": "ok",
+        "metrics": score_labels(
+            raw.X, model.labels_, codes, n_clusters=n_clusters, n_groups=len(names), metrics=_MEASURED
+        ),
+        "counts": dict(zip(names.tolist(), table.astype(int).tolist(), strict=True)),
+        "history": model.history_[-1:],
+        "estimator": {"n_iter_": int(model.n_iter_)},
+        "warnings": warned,
+        "wall_seconds": seconds,
+        "cpu_seconds": process_time() - begin,
+    }

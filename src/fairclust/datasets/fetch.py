@@ -1,0 +1,229 @@
+"""Data sets of the catalogue as data frames: downloaded once, checked, read, and not scaled unless asked for."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+try:
+    import yaml
+
+    from fairclust.datasets.download import fetch_source
+    from fairclust.datasets.prepare import prepare_dataset
+    from fairclust.datasets.spec import SCALES, Catalogue, DatasetSpec, nearest
+    from fairclust.datasets.store import PreparedDataset
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        f"fetching data sets needs the package {missing.name}: pip install 'fairclust[datasets]'",
+        name=missing.name,
+    ) from None
+
+# Environment variables: a folder or base URL that is tried before the original addresses, and the folder of downloads.
+MIRROR = "FAIRCLUST_MIRROR"
+DATA_HOME = "FAIRCLUST_DATA"
+
+
+@cache
+def shipped_catalogue() -> Catalogue:
+    """All data sets that come with the package, as `config/datasets` describes them to the pipeline."""
+    found: dict[str, dict[str, Any]] = {"sources": {}, "datasets": {}}
+    folder = resources.files("fairclust.datasets").joinpath("catalogue")
+    for file in folder.iterdir():
+        if file.name.endswith(".yaml"):
+            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+            for section, entries in found.items():
+                entries.update(content.get(section, {}))
+    known = DatasetSpec.model_fields  # the pipeline's own keys, such as grids of methods, are left out
+    datasets = {
+        name: {key: value for key, value in entry.items() if key in known}
+        for name, entry in found["datasets"].items()
+    }
+    return Catalogue.model_validate({"sources": found["sources"], "datasets": datasets})
+
+
+def get_data_home(data_home: str | Path | None = None) -> Path:
+    """The folder in which downloads are kept.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        Default: the environment variable ``FAIRCLUST_DATA``, or else ``~/fairclust_data``.
+
+    Returns
+    -------
+    Path
+        It need not exist yet.
+    """
+    return Path(data_home or os.environ.get(DATA_HOME) or "~/fairclust_data").expanduser()
+
+
+def fetch_dataset(
+    name: str, *, data_home: str | Path | None = None, mirror: str | Path | None = None, scale: str = "none"
+) -> tuple[Any, pd.Series]:
+    """Load a data set of the catalogue; its file is downloaded if it is not there yet.
+
+    Parameters
+    ----------
+    name : str
+        Such as 'adult', 'bank_2' or 'lastfm', see `list_datasets`.
+    data_home : path, optional
+        The folder of downloads, see `get_data_home`.
+    mirror : path or URL, optional
+        A folder or base URL that is tried before the original addresses. Default: the environment variable
+        ``FAIRCLUST_MIRROR``. The SHA-256 of the file is checked wherever it comes from.
+    scale : {'none', 'standardize', 'l2'}, default='none'
+        'l2' gives the features as most papers use them: standardised, then rows of unit length. Categories are
+        never scaled, nor are graphs.
+
+    Returns
+    -------
+    X : DataFrame of shape (n_samples, n_features)
+        Numbers, then columns of dtype category. Of a graph: the sparse matrix of its edges, of shape
+        (n_samples, n_samples). ``X.attrs`` of a data frame holds the title and, where there are files, their
+        licences and home pages.
+    sensitive_features : Series of shape (n_samples,)
+        The group of every row, of dtype category.
+
+    Raises
+    ------
+    ValueError
+        There is no such data set or scale.
+    SourceUnavailable
+        The file could be fetched from nowhere; the message lists the addresses with their reasons.
+    SourceCorrupt
+        Files were found, but none with the right hash.
+
+    Examples
+    --------
+    >>> from fairclust.datasets import fetch_dataset
+    >>> X, sex = fetch_dataset("synthetic")
+    >>> X.shape, sex.value_counts().tolist()
+    ((400, 2), [200, 200])
+    """
+    catalogue = shipped_catalogue()
+    if name not in catalogue.datasets:
+        raise ValueError(f"there is no data set {name!r}; {nearest(name, list_datasets())}")
+    if scale not in SCALES:
+        raise ValueError(f"scale must be one of {', '.join(map(repr, SCALES))}, found {scale!r}")
+    spec = catalogue.datasets[name].model_copy(update={"scale": SCALES[scale]})
+    sources = catalogue.sources_of(name)
+    place = mirror or os.environ.get(MIRROR)
+    mirrors = [str(place)] if place else []
+    home = get_data_home(data_home)
+    paths = {own: fetch_source(own, source, home, mirrors) for own, source in sources.items()}
+    data = prepare_dataset(name, spec, paths, sources)
+    column = spec.sensitive.column if spec.sensitive is not None else None
+    groups = pd.Series(
+        pd.Categorical.from_codes(data.groups, list(data.group_names)),
+        name=column if isinstance(column, str) else "group",
+    )
+    return (_frame(data) if data.W is None else data.W), groups
+
+
+def _frame(data: PreparedDataset) -> pd.DataFrame:
+    """The features as columns; codes of categories become the categories again."""
+    frame = pd.DataFrame(data.X, columns=list(data.feature_names))
+    for column, values in data.card.get("categories", {}).items():
+        if column in frame:
+            frame[column] = pd.Categorical.from_codes(frame[column].astype(np.int64), list(values))
+    frame.attrs["title"] = data.card["title"]
+    sources = data.card.get("sources", [])
+    if sources:
+        frame.attrs["licences"] = sorted({str(source["licence"]) for source in sources})
+        frame.attrs["homepages"] = sorted({source["homepage"] for source in sources if source["homepage"]})
+    return frame
+
+
+def list_datasets() -> list[str]:
+    """Names that `fetch_dataset` knows."""
+    return sorted(shipped_catalogue().datasets)
+
+
+def fetch_adult(
+    *,
+    categories: bool = False,
+    data_home: str | Path | None = None,
+    mirror: str | Path | None = None,
+    scale: str = "none",
+) -> tuple[pd.DataFrame, pd.Series]:
+    """UCI Adult: 32,561 people of the US census of 1994, groups by sex.
+
+    Parameters
+    ----------
+    categories : bool, default=False
+        Whether the seven columns of categories come, too, after the five of numbers.
+    data_home, mirror, scale
+        As in `fetch_dataset`.
+
+    Returns
+    -------
+    X : DataFrame of shape (32561, 5) or (32561, 12)
+    sensitive_features : Series of shape (32561,)
+        'male' or 'female'.
+    """
+    name = "adult_mixed" if categories else "adult"
+    return fetch_dataset(name, data_home=data_home, mirror=mirror, scale=scale)
+
+
+def fetch_bank(
+    *, data_home: str | Path | None = None, mirror: str | Path | None = None, scale: str = "none"
+) -> tuple[pd.DataFrame, pd.Series]:
+    """UCI Bank Marketing: 41,108 clients of a Portuguese bank, groups by marital status.
+
+    Parameters
+    ----------
+    data_home, mirror, scale
+        As in `fetch_dataset`.
+
+    Returns
+    -------
+    X : DataFrame of shape (41108, 6)
+    sensitive_features : Series of shape (41108,)
+        'married', 'single' or 'divorced'; the 80 clients of unknown status are left out.
+    """
+    return fetch_dataset("bank_3", data_home=data_home, mirror=mirror, scale=scale)
+
+
+def fetch_credit(
+    *, data_home: str | Path | None = None, mirror: str | Path | None = None, scale: str = "none"
+) -> tuple[pd.DataFrame, pd.Series]:
+    """UCI Default of Credit Card Clients: 30,000 clients in Taiwan, groups by sex.
+
+    Parameters
+    ----------
+    data_home, mirror, scale
+        As in `fetch_dataset`.
+
+    Returns
+    -------
+    X : DataFrame of shape (30000, 14)
+        Credit limit, age, and the bills and payments of six months.
+    sensitive_features : Series of shape (30000,)
+        'male' or 'female'. The data set 'credit_3' of `fetch_dataset` has groups by education.
+    """
+    return fetch_dataset("creditcard_sex", data_home=data_home, mirror=mirror, scale=scale)
+
+
+def fetch_census(
+    *, data_home: str | Path | None = None, mirror: str | Path | None = None, scale: str = "none"
+) -> tuple[pd.DataFrame, pd.Series]:
+    """US census of 1990: 2,458,285 people, groups by sex; a download of several hundred megabytes.
+
+    Parameters
+    ----------
+    data_home, mirror, scale
+        As in `fetch_dataset`.
+
+    Returns
+    -------
+    X : DataFrame of shape (2458285, 25)
+    sensitive_features : Series of shape (2458285,)
+        'male' or 'female'. The data set 'census_like' of `fetch_dataset` is generated and needs no download.
+    """
+    return fetch_dataset("census_ii", data_home=data_home, mirror=mirror, scale=scale)

@@ -1,0 +1,79 @@
+"""What methods with centres have in common with scikit-learn's k-means: distances to centres, and a score."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.metrics import euclidean_distances
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from fairclust.base import FairClusterer
+
+
+class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClusterer):
+    """Base of the methods that leave `cluster_centers_` behind and can assign new rows."""
+
+    # Metadata routing passes the groups on without being told to.
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+
+    _squared_distances = True
+    cluster_centers_: np.ndarray
+
+    @abstractmethod
+    def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
+        """Cluster of each row."""
+
+    def fit_transform(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> np.ndarray:
+        """`fit`, then `transform`."""
+        return self.fit(X, sensitive_features=sensitive_features).transform(X)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Distances of each row to all centres; groups are not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Euclidean; a data frame after `set_output`.
+        """
+        return euclidean_distances(self._checked(X), self.cluster_centers_)
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Minus the cost of what `predict` answers: the larger, the better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts; all alike by default.
+        sensitive_features : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        float
+            Minus the sum of squared distances to the centres; of k-medians, of distances. It says nothing of
+            fairness, see `fairclust.FairnessScorer`.
+        """
+        rows = self._checked(X)
+        labels = self.predict(X, sensitive_features=sensitive_features)
+        squares = ((rows - self.cluster_centers_[labels]) ** 2).sum(axis=1, dtype=np.float64)
+        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        return -float(weights @ (squares if self._squared_distances else np.sqrt(squares)))
+
+    def _checked(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)

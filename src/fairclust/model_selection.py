@@ -1,0 +1,141 @@
+"""Choosing a setting with scikit-learn's searches: scorers of fairness and cost, and the cheapest fair setting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from fairclust.base import encode_groups
+from fairclust.metrics.table import METRICS, score_labels
+
+__all__ = ["FairnessScorer", "cheapest_fair"]
+
+
+class FairnessScorer:
+    """A metric of the clusters that `predict` answers, signed so that larger is better.
+
+    Parameters
+    ----------
+    metric : str, default='balance'
+        A key of `fairclust.metrics.METRICS` that is computed from labels, groups and features, such as 'balance',
+        'fairness_error', 'delta' or 'sse'.
+
+    Raises
+    ------
+    ValueError
+        There is no such metric, or it needs a graph or true classes, or no value of it is better than another.
+
+    Notes
+    -----
+    scikit-learn's searches pass the groups on where metadata routing is on, as it is after
+    ``sklearn.set_config(enable_metadata_routing=True)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairclust import FairnessScorer, KMeans
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> sex = np.where(X[:, 0] > 0, "m", "f")
+    >>> model = KMeans(2, random_state=0).fit(X, sensitive_features=sex)
+    >>> 0 <= FairnessScorer("balance")(model, X, sensitive_features=sex) <= 1
+    True
+    >>> FairnessScorer("sse")(model, X, sensitive_features=sex) < 0
+    True
+    """
+
+    def __init__(self, metric: str = "balance") -> None:
+        usable = [name for name, m in METRICS.items() if m.needs in ("table", "X") and m.direction != "none"]
+        if metric not in usable:
+            raise ValueError(f"metric must be one of {', '.join(usable)}; found {metric!r}")
+        self.metric = metric
+
+    def __repr__(self) -> str:
+        return f"FairnessScorer({self.metric!r})"
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None, *, sensitive_features: Any = None) -> float:
+        """Score a fitted estimator on the rows of `X`.
+
+        Parameters
+        ----------
+        estimator : FairClusterer or Pipeline
+            Fitted, with `predict`.
+        X : array-like of shape (n_samples, n_features)
+            What `estimator` takes. With the metric 'sse' of a pipeline, the cost is that in the space of its last step.
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        float
+            The metric, or minus the metric where lower is better.
+        """
+        labels = estimator.predict(X, sensitive_features=sensitive_features)
+        # A pipeline's steps before the last make the features that the clusters are compact in.
+        features = (
+            estimator[:-1].transform(X) if hasattr(estimator, "steps") and len(estimator.steps) > 1 else X
+        )
+        codes, names = encode_groups(sensitive_features, len(labels))
+        value = score_labels(
+            np.asarray(features, dtype=float),
+            labels,
+            codes,
+            n_clusters=int(labels.max()) + 1,
+            n_groups=len(names),
+            metrics=[self.metric],
+        )[self.metric]
+        return float(value if METRICS[self.metric].direction == "higher" else -value)
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What scikit-learn's metadata routing asks for: the groups."""
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sensitive_features", alias=True)
+        return request
+
+
+def cheapest_fair(cost: str = "cost", **at_least: float) -> Callable[[Mapping[str, Any]], int]:
+    """Rule for `GridSearchCV(refit=...)`: the best mean score of `cost` among the settings that are fair enough.
+
+    Parameters
+    ----------
+    cost : str, default='cost'
+        Name of a scorer in the search's `scoring`.
+    **at_least : float
+        Name of a scorer to the mean score that a setting must have, as in ``balance=0.4``. Metrics for which lower is
+        better have negative scores, as in ``delta=-0.05``.
+
+    Returns
+    -------
+    callable
+        From `cv_results_` to the index of a setting. Where none is fair enough, it raises ValueError and says how far
+        the settings come.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rule = cheapest_fair(balance=0.4)
+    >>> results = {"mean_test_cost": np.array([-1, -2, -3]), "mean_test_balance": np.array([0.1, 0.5, 0.6])}
+    >>> rule(results)
+    1
+    """
+
+    def choose(results: Mapping[str, Any]) -> int:
+        costs = np.asarray(results[f"mean_test_{cost}"], dtype=float)
+        fair = np.isfinite(costs)
+        for name, least in at_least.items():
+            scores = np.asarray(results[f"mean_test_{name}"], dtype=float)
+            if not (scores >= least).any():
+                raise ValueError(
+                    f"no setting has a mean {name} of {least:g} or more; the largest is {np.nanmax(scores):.4g}: "
+                    "widen the grid, or ask for less"
+                )
+            fair &= scores >= least
+        if not fair.any():
+            raise ValueError(
+                f"no setting meets {', '.join(at_least)} at once: widen the grid, or ask for less"
+            )
+        return int(np.argmax(np.where(fair, costs, -np.inf)))
+
+    return choose

@@ -1,0 +1,65 @@
+"""`fairclust report`: the page for a table of one's own."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust.cli import main
+
+
+@pytest.fixture
+def people(tmp_path):
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["f", "m"], 150)
+    frame = pd.DataFrame({"age": rng.normal(40, 10, 150) + 8 * (sex == "m"), "income": rng.normal(size=150)})
+    frame.assign(sex=sex).to_csv(tmp_path / "people.csv", index=False)
+    return tmp_path / "people.csv"
+
+
+def run(capsys, *arguments):
+    status = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_the_page_compares_methods_on_the_table(people, tmp_path, capsys):
+    out = tmp_path / "page.html"
+    options = ("--sensitive", "sex", "--n-clusters", "3", "--starts", 2, "--out", out)
+    status, said, _ = run(capsys, "report", people, *options, "--methods", "vfc")
+    assert status == 0, said
+    assert "12 fits\n" in said and f"page: {out}" in said  # k-means and five weights, twice
+    page = out.read_text()
+    for section in ("fronts", "leaderboard", "settings", "times", "origin"):
+        assert f'<section id="{section}">' in page
+    assert '<section id="papers">' not in page and '<article id="paper-' not in page
+    assert "people.csv, K = 3" in page and "VariationalFairKMeans" in page
+    # Shares of the groups in every cluster, by method.
+    assert len(re.findall(r"<span>people\.csv, K = 3: \w+", page)) == 2
+    assert str(tmp_path) not in page
+
+
+def test_settings_that_fail_are_named_on_the_page(people, tmp_path, capsys):
+    frame = pd.read_csv(people)
+    frame["sex"] = np.where(frame.index < 50, "x", frame.sex)
+    frame.to_csv(people, index=False)
+    out = tmp_path / "page.html"
+    options = ("--sensitive", "sex", "--n-clusters", "2", "--starts", 1, "--out", out)
+    status, said, _ = run(capsys, "report", people, *options, "--methods", "backurs")
+    assert status == 0 and "1 of them failed" in said
+    assert "fairlets are made for two groups, found 3" in out.read_text()
+
+
+@pytest.mark.parametrize(
+    "option, value, message",
+    [
+        ("--starts", "0", "--starts: 0 is no number of starts"),
+        ("--out", "nowhere/page.html", "--out: there is no folder nowhere"),
+        ("--methods", "prise", "there is no method 'prise'; did you mean 'price'?"),
+    ],
+)
+def test_what_cannot_be_is_said(people, capsys, option, value, message):
+    arguments = ("--sensitive", "sex", "--n-clusters", "2", option, value)
+    status, _, err = run(capsys, "report", people, *arguments)
+    assert status == 2 and message in err
