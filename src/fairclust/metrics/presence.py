@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from fairclust.metrics.counts import contingency, group_codes
+from fairclust.metrics.fairness import _table
 
 __all__ = ["absent_groups"]
 
@@ -29,13 +28,7 @@ def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = N
     Raises
     ------
     ValueError
-        If the table does not have two dimensions, or the labels and groups have not one length.
+        If the table is none of counts, or the labels and groups have not one length.
     """
-    if sensitive_features is None:
-        table = np.asarray(labels)
-        if table.ndim != 2:
-            raise ValueError(f"the table must have two dimensions (groups, clusters), not {table.ndim}")
-    else:
-        table = contingency(labels, group_codes(sensitive_features))
-    table = table[table.sum(axis=1) > 0]
-    return int((table[:, table.sum(axis=0) > 0] == 0).sum())
+    counts = _table(labels, sensitive_features)
+    return int((counts[:, counts.sum(axis=0) > 0] == 0).sum())
