@@ -46,6 +46,4 @@ def test_group_prices_reach_the_optimum():
     labels = model.fit_predict(X, sensitive_features=codes)
     assert balance(labels, sensitive_features=codes) >= 0.5
     best = optimal_clustering(X, N_CLUSTERS, codes, min_balance=0.5).cost
-    assert sse(X, labels) <= 1.05 * best
-    fairer = optimal_clustering(X, N_CLUSTERS, codes, min_balance=1).cost
-    assert fairer > best
+    assert best * (1 - 1e-9) <= sse(X, labels) <= 1.05 * best
