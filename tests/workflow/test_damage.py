@@ -26,7 +26,7 @@ from fairclust.pipeline.scores import labels_of
 from working_folder import METHOD, Project
 
 CASES = int(os.environ.get("FAIRCLUST_DAMAGE_CASES", "10000"))
-RUNS = int(os.environ.get("FAIRCLUST_DAMAGE_RUNS", "300"))
+RUNS = int(os.environ.get("FAIRCLUST_DAMAGE_RUNS", "60"))
 FAR = {"file": "far/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
 FIT_A_GRAPH = """
