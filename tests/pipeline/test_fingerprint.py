@@ -3,6 +3,7 @@ from textwrap import dedent
 
 import pytest
 
+from fairclust.metrics.table import METRICS
 from fairclust.pipeline import fingerprint
 from fairclust.pipeline.fingerprint import ClassNotFound, class_fingerprint, class_parameters
 
@@ -106,3 +107,11 @@ def test_methods_share_kernels_but_not_each_other():
     closure = fingerprint.module_closure("fairclust.methods.variational_kmeans")
     assert {"fairclust.base", "fairclust.kernels.assignment", "fairclust.kernels.tiles"} <= set(closure)
     assert not {"fairclust.methods.kmeans", "fairclust.methods.random_labels"} & set(closure)
+
+
+def test_a_scorer_is_the_code_of_its_metrics():
+    metrics = [METRICS[name] for name in ("balance", "sse")]
+    closure = fingerprint.module_closure("fairclust.metrics.table", *(metric.module for metric in metrics))
+    for metric in metrics:
+        assert metric.function.__module__ in closure
+    assert "fairclust.metrics.individual" not in closure

@@ -59,13 +59,17 @@ class Metric:
     audit: bool = False
 
     @property
+    def module(self) -> str:
+        """Where the function is defined."""
+        return f"fairclust.metrics.{self.home.partition('.')[0]}"
+
+    @property
     def function(self) -> Callable[..., float]:
         """The function, called with the table, or with (X, labels), (W, labels), (labels, truth), by ``needs``.
 
         Imported here: whoever only asks for names and directions does not wait for numba.
         """
-        module, _, name = self.home.partition(".")
-        return getattr(importlib.import_module(f"fairclust.metrics.{module}"), name)
+        return getattr(importlib.import_module(self.module), self.home.partition(".")[2])
 
 
 _VFC = "Ziko et al. 2021 (VFC)"

@@ -108,20 +108,20 @@ def _read_module(name: str) -> tuple[str, frozenset[str]]:
     return hashlib.sha256(text.encode()).hexdigest(), frozenset(_imports(name, file))
 
 
-def module_closure(module: str) -> dict[str, str]:
-    """Hashes of the syntax trees of `module` and of all it imports from its own top-level package.
+def module_closure(*modules: str) -> dict[str, str]:
+    """Hashes of the syntax trees of modules and of all they import from their own top-level packages.
 
     Parameters
     ----------
-    module : str
-        Dotted name, importable.
+    *modules : str
+        Dotted names, importable.
 
     Returns
     -------
     dict of module name to hash
     """
     seen: dict[str, str] = {}
-    todo = [module]
+    todo = list(modules)
     while todo:
         name = todo.pop()
         if name not in seen:
@@ -131,9 +131,9 @@ def module_closure(module: str) -> dict[str, str]:
 
 
 @cache
-def module_fingerprint(module: str) -> str:
+def module_fingerprint(*modules: str) -> str:
     """Sixteen hexadecimal digits of SHA-256 over the `module_closure`."""
-    seen = module_closure(module)
+    seen = module_closure(*modules)
     text = "\n".join(f"{name}: {seen[name]}" for name in sorted(seen))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -243,13 +243,15 @@ class RuleInputs(ReportInputs):
         block = self.block(dataset, method, name)
         path = self.config.methods[method].class_
         code = class_fingerprint(path)
+        metrics = self.metrics_of(block)
+        homes = sorted({METRICS[name].module for name in metrics})
         return {
             "cells": block_params(block),
             "class_path": path,
             "code": code,
-            "metrics": self.metrics_of(block),
+            "metrics": metrics,
             "score_options": {"dunn_max_rows": self.config.score.dunn_max_rows},
-            "scorer": module_fingerprint("fairclust.metrics.table"),
+            "scorer": module_fingerprint("fairclust.metrics.table", *homes),
             "limits": self.config.limits.model_dump(),
         }
 
