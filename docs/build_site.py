@@ -146,6 +146,8 @@ def _run_python(code: str, variables: dict[str, Any]) -> str:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    # What others have drawn in this process is no part of the example.
+    pyplot.close("all")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "example", "exec"), variables)
