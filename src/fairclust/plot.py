@@ -19,7 +19,8 @@ from fairclust.metrics.table import METRICS
 
 __all__ = ["ClusterSharesDisplay", "FrontDisplay"]
 
-_MEASURED = ("sse", "balance", "fairness_error", "delta", "share_deviation")
+MEASURED = ("sse", "balance", "fairness_error", "delta", "share_deviation")
+"""Metrics of a front's points."""
 _MARKS = "os^DvPX*"
 _OTHER_LABELS = {"n_clusters": "Number of clusters", "silhouette": "Silhouette (higher is better)"}
 
@@ -84,7 +85,7 @@ class FrontDisplay:
         for method, setting, labels in clusterings:
             n_clusters = int(np.max(labels)) + 1
             scores = score_labels(
-                X, labels, codes, n_clusters=n_clusters, n_groups=len(names), metrics=_MEASURED
+                X, labels, codes, n_clusters=n_clusters, n_groups=len(names), metrics=MEASURED
             )
             rows.append({"method": method, "setting": setting, "n_clusters": n_clusters, **scores})
         return cls(pd.DataFrame(rows))
@@ -112,7 +113,7 @@ class FrontDisplay:
             (self.lines_[str(method)],) = self.ax_.plot(
                 of[x], of[y], marker=mark, linewidth=0.8, label=str(method)
             )
-        self.ax_.set(xlabel=_label(x), ylabel=_label(y))
+        self.ax_.set(xlabel=axis_label(x), ylabel=axis_label(y))
         self.ax_.legend()
         return self
 
@@ -207,7 +208,8 @@ def _axes(ax: Any) -> Any:
     return plt.subplots()[1]
 
 
-def _label(name: str) -> str:
+def axis_label(name: str) -> str:
+    """Words for a column of a front's points, with its direction."""
     if name in METRICS:
         return f"{METRICS[name].label} ({METRICS[name].direction} is better)"
     return _OTHER_LABELS.get(name, name)

@@ -23,8 +23,8 @@ from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import aligned
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
+from fairclust.plot import MEASURED, FrontDisplay, axis_label
 
-_MEASURED = ("sse", "balance", "delta", "fairness_error", "share_deviation")
 _SHOWN = ("sse", "balance", "delta")
 # The silhouette of this many rows is that of all to two digits, and takes a second instead of minutes.
 _SILHOUETTE_ROWS = 5000
@@ -121,7 +121,7 @@ def _grid(cls: type, raw: RawTable) -> tuple[str | None, tuple[float, ...]]:
 def _measure(raw: RawTable, model: Any) -> dict[str, float]:
     names, codes = np.unique(raw.crossed, return_inverse=True)
     labels, n_clusters = model.labels_, model.n_clusters
-    scores = score_labels(raw.X, labels, codes, n_clusters=n_clusters, n_groups=len(names), metrics=_MEASURED)
+    scores = score_labels(raw.X, labels, codes, n_clusters=n_clusters, n_groups=len(names), metrics=MEASURED)
     several = 1 < len(np.unique(labels)) < len(labels)
     size = min(_SILHOUETTE_ROWS, len(labels))
     silhouette = silhouette_score(raw.X, labels, sample_size=size, random_state=0) if several else np.nan
@@ -142,11 +142,10 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
 def _write(points: pd.DataFrame, stem: Path, title: str, over_k: bool) -> list[str]:
     """Write the CSV, the page, and the picture if matplotlib is there; say what was written."""
     points.to_csv(f"{stem}.csv", index=False)
-    labels = {name: f"{METRICS[name].label} ({METRICS[name].direction} is better)" for name in _MEASURED}
     data = {
         "title": title,
         "points": json.loads(points.to_json(orient="records")),
-        "axes": {**labels, "silhouette": "Silhouette (higher is better)", "n_clusters": "Number of clusters"},
+        "axes": {name: axis_label(name) for name in (*MEASURED, "silhouette", "n_clusters")},
         "x": "n_clusters" if over_k else "sse",
     }
     page = files("fairclust.cli").joinpath("front.html").read_text(encoding="utf-8")
@@ -161,8 +160,6 @@ def _write(points: pd.DataFrame, stem: Path, title: str, over_k: bool) -> list[s
 
 def _draw(points: pd.DataFrame, over_k: bool) -> Any:
     from matplotlib.figure import Figure
-
-    from fairclust.plot import FrontDisplay
 
     panels = ("sse", "balance", "silhouette") if over_k else ("balance", "delta")
     figure = Figure(figsize=(4.5 * len(panels), 3.8), layout="constrained")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.cli.raw_table import RawTable
-from fairclust.metrics import balance, contingency, data_balance, delta, score_labels
+from fairclust.metrics import balance, contingency, data_balance, delta, group_costs, score_labels
 from fairclust.metrics.table import METRICS
 
 _METRICS = ("sse", "balance", "fairness_error", "delta")
@@ -130,17 +130,15 @@ def _largest_deviation(labels: np.ndarray, raw: RawTable, n_clusters: int) -> di
 
 def _who_pays(raw: RawTable, labels: dict[str, np.ndarray]) -> dict[str, dict[str, float]]:
     """Mean squared distance of the rows of each group to the mean of their cluster, for each clustering."""
-    costs = pd.DataFrame({name: _row_costs(raw.X, of) for name, of in labels.items()}, index=raw.groups.index)
-    found = {"all rows": costs.mean().to_dict()}
-    for name in raw.groups.columns:
-        means = costs.groupby(raw.groups[name].astype(str)).mean()
-        found |= {f"{name} {group}": row for group, row in means.to_dict("index").items()}
+    parts = {"all rows": np.full(len(raw.X), "")}
+    parts |= {f"{name} ": column.to_numpy(dtype=str) for name, column in raw.groups.items()}
+    found: dict[str, dict[str, float]] = {}
+    for prefix, groups in parts.items():
+        for method, of in labels.items():
+            costs = group_costs(raw.X, of, sensitive_features=groups)
+            for group, cost in zip(np.unique(groups), costs, strict=True):
+                found.setdefault(f"{prefix}{group}", {})[method] = float(cost)
     return found
-
-
-def _row_costs(X: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    means = pd.DataFrame(X).groupby(labels).transform("mean").to_numpy()
-    return np.square(X - means).sum(axis=1)
 
 
 def _clusters(table: np.ndarray, names: np.ndarray) -> list[dict[str, Any]]:

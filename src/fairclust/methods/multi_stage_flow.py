@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numbers import Real
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -16,8 +16,16 @@ from fairclust.kernels.assignment import cluster_moments
 from fairclust.metrics import contingency
 from fairclust.solvers.bounded_sizes import assign_within_sizes
 
+
 # New picks for clusters that no point of the largest group is nearest to.
 _TRIES = 10
+
+
+class _Run(NamedTuple):
+    cost: float
+    labels: np.ndarray
+    centers: np.ndarray
+    history: list[dict[str, float]]
 
 
 class MultiStageFlowKMeans(FairClusterer):
@@ -99,18 +107,18 @@ class MultiStageFlowKMeans(FairClusterer):
         by_size = np.argsort(-sizes, kind="stable")
         members = [np.flatnonzero(codes == j) for j in by_size]
         self.target_balance_ = float((1 - self.tolerance) * sizes.min() / sizes.max())
-        self.cost_ = np.inf
-        for _ in range(self.n_init if isinstance(self.init, str) else 1):
-            self._run(X, codes, members, rng)
+        starts = self.n_init if isinstance(self.init, str) else 1
+        best = min((self._run(X, codes, members, rng) for _ in range(starts)), key=lambda run: run.cost)
+        self.cost_, self.labels_, self.cluster_centers_, self.history_ = best
         self.n_iter_ = len(self.history_)
 
     def _run(
         self, X: np.ndarray, codes: np.ndarray, members: list[np.ndarray], rng: np.random.RandomState
-    ) -> None:
-        """One start; its best step is kept if it is cheaper than those before."""
+    ) -> _Run:
+        """One start, up to its cheapest step."""
         pool = X[members[0]] if len(members[0]) >= self.n_clusters else X
         centers = initial_centers(pool, self.n_clusters, self.init, rng)
-        best, kept = np.inf, (np.empty(0), centers)
+        best: _Run | None = None
         history: list[dict[str, float]] = []
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
@@ -129,12 +137,11 @@ class MultiStageFlowKMeans(FairClusterer):
                     "seconds": perf_counter() - begin,
                 }
             )
-            if cost >= best * (1 - self.tol):
+            if best is not None and cost >= best.cost * (1 - self.tol):
                 break
-            best, kept = cost, (labels, centers)
-        if best < self.cost_:
-            self.cost_, self.history_ = best, history
-            self.labels_, self.cluster_centers_ = kept
+            best = _Run(cost, labels, centers, history)
+        assert best is not None
+        return best
 
     def _assign(
         self,

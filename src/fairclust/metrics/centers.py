@@ -1,39 +1,59 @@
-"""What metrics of points share: cluster means, distances to them, and samples of rows."""
+"""What metrics of points share: checks, blocks of rows, cluster means, distances to them, and samples of rows."""
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.counts import cluster_sizes
 
 __all__ = [
+    "blocks",
     "checked_centers",
     "cluster_means",
+    "finite_points_and_labels",
+    "pairwise_blocks",
     "points_and_labels",
     "sampled_rows",
     "squared_distances_to_own",
 ]
 
-# Rows per block: temporaries do not grow with the data.
+# Rows per block: temporaries stay in the cache and do not grow with the data.
 _CHUNK_ROWS = 16_384
+# Entries of a block of distances between pairs of rows.
+_PAIRS = 2**22
 # Every metric of a clustering looks at the same sample, in every run.
 _SEED = 0
 
 
-def points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray[np.integer]]:
-    """Points and labels as arrays of the same length.
+def points_and_labels(
+    X: ArrayLike, labels: ArrayLike
+) -> tuple[NDArray, NDArray[np.integer], NDArray[np.int64]]:
+    """Points and labels as arrays of the same length, and the sizes of the clusters.
+
+    Raises
+    ------
+    ValueError
+        If the shapes disagree, or the labels are no non-negative integers.
+    """
+    points = np.asarray(X)
+    sizes = cluster_sizes(labels)
+    codes = np.asarray(labels)
+    if points.ndim != 2 or len(points) != codes.size:
+        raise ValueError(f"X {points.shape} must have one row for each of {codes.size} labels")
+    return points, codes, sizes
+
+
+def finite_points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray[np.integer]]:
+    """Points and labels as arrays of the same length, for metrics that compare points with each other.
 
     Raises
     ------
     ValueError
         If the shapes disagree, there is no point, the labels are no non-negative integers, or ``X`` is not finite.
     """
-    points = np.asarray(X)
-    cluster_sizes(labels)
-    codes = np.asarray(labels)
-    if points.ndim != 2 or len(points) != codes.size:
-        raise ValueError(f"X {points.shape} must have one row for each of {codes.size} labels")
+    points, codes, _ = points_and_labels(X, labels)
     if codes.size == 0:
         raise ValueError("there is no point")
     if not np.isfinite(points).all():
@@ -41,11 +61,38 @@ def points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray
     return points, codes
 
 
-def cluster_means(X: NDArray, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Mean of every cluster, shape (largest label + 1, n_features); zeros for a cluster without points."""
-    sizes = cluster_sizes(labels)
-    sums = [np.bincount(labels, weights=column, minlength=sizes.size) for column in X.T]
-    return np.stack(sums, axis=1).reshape(sizes.size, X.shape[1]) / np.maximum(sizes, 1)[:, None]
+def blocks(n_rows: int, height: int = _CHUNK_ROWS) -> list[slice]:
+    """Slices of at most `height` rows that make up all rows."""
+    return [slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
+
+
+def pairwise_blocks(n_rows: int, n_others: int) -> list[slice]:
+    """Slices of rows whose distances to `n_others` points fit into one block of memory."""
+    return blocks(n_rows, max(1, _PAIRS // n_others))
+
+
+def cluster_means(
+    X: NDArray, labels: NDArray[np.integer], sizes: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Mean of every cluster, shape (n_clusters, n_features); zeros for a cluster without points.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    labels : ndarray of int, shape (n_samples,)
+    sizes : ndarray of int, shape (n_clusters,), optional
+        Of the clusters, if they are counted already.
+    """
+    sizes = cluster_sizes(labels) if sizes is None else sizes
+    sums = np.zeros((sizes.size, X.shape[1]))
+    for block in blocks(len(labels)):
+        rows = labels[block]
+        # A sparse indicator product is an exact per-cluster sum in float64 without sorting the points.
+        indicator = sp.csr_array(
+            (np.ones(rows.size), rows, np.arange(rows.size + 1)), shape=(rows.size, sizes.size)
+        )
+        sums += indicator.T @ X[block].astype(np.float64, copy=False)
+    return sums / np.maximum(sizes, 1)[:, None]
 
 
 def squared_distances_to_own(
@@ -53,8 +100,7 @@ def squared_distances_to_own(
 ) -> NDArray[np.float64]:
     """Squared Euclidean distance of every point to the centre of its cluster, shape (n_samples,)."""
     found = np.empty(len(labels))
-    for start in range(0, len(labels), _CHUNK_ROWS):
-        part = slice(start, start + _CHUNK_ROWS)
+    for part in blocks(len(labels)):
         deviation = X[part] - centers[labels[part]]
         found[part] = np.einsum("pd,pd->p", deviation, deviation)
     return found

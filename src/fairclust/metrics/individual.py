@@ -10,15 +10,13 @@ from scipy.spatial.distance import cdist
 
 from fairclust.metrics.centers import (
     checked_centers,
-    points_and_labels,
+    finite_points_and_labels,
+    pairwise_blocks,
     sampled_rows,
     squared_distances_to_own,
 )
 
 __all__ = ["individual_fairness", "individual_fairness_95", "neighbourhood_radii"]
-
-# Entries of a block of distances.
-_BLOCK = 2**22
 
 
 def neighbourhood_radii(
@@ -48,9 +46,7 @@ def neighbourhood_radii(
     asked = points if queries is None else np.asarray(queries, dtype=float)
     rank = ceil(len(points) / n_clusters) - 1
     radii = np.empty(len(asked))
-    height = max(1, _BLOCK // len(points))
-    for start in range(0, len(asked), height):
-        part = slice(start, start + height)
+    for part in pairwise_blocks(len(asked), len(points)):
         squares = cdist(asked[part], points, "sqeuclidean")
         squares.partition(rank, axis=1)
         radii[part] = squares[:, rank]
@@ -139,7 +135,7 @@ def _ratios(
     centers: ArrayLike | None,
     max_rows: int | None,
 ) -> NDArray[np.float64]:
-    points, codes = points_and_labels(X, labels)
+    points, codes = finite_points_and_labels(X, labels)
     k = int(codes.max()) + 1 if n_clusters is None else n_clusters
     places = checked_centers(points, codes, centers)
     rows = sampled_rows(len(codes), max_rows)

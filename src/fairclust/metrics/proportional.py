@@ -10,15 +10,13 @@ from scipy.spatial.distance import cdist
 
 from fairclust.metrics.centers import (
     checked_centers,
-    points_and_labels,
+    finite_points_and_labels,
+    pairwise_blocks,
     sampled_rows,
     squared_distances_to_own,
 )
 
 __all__ = ["proportionality"]
-
-# Entries of a block of distances.
-_BLOCK = 2**22
 
 
 def proportionality(
@@ -66,7 +64,7 @@ def proportionality(
     clustering revisited", 2020. Their points go to their nearest centre, these to the one that their label
     says.
     """
-    points, codes = points_and_labels(X, labels)
+    points, codes = finite_points_and_labels(X, labels)
     k = int(codes.max()) + 1 if n_clusters is None else n_clusters
     own = checked_centers(points, codes, centers)
     places = points[sampled_rows(len(codes), max_candidates)].astype(float)
@@ -75,9 +73,8 @@ def proportionality(
     paid = np.sqrt(squared_distances_to_own(agents, codes, own))
     size = ceil(len(agents) / k)
     largest = 0.0
-    height = max(1, _BLOCK // len(agents))
-    for start in range(0, len(places), height):
-        distances = cdist(places[start : start + height], agents)
+    for part in pairwise_blocks(len(places), len(agents)):
+        distances = cdist(places[part], agents)
         with np.errstate(divide="ignore", invalid="ignore"):
             gains = np.where(paid == 0, 0.0, paid / distances)
         gains.partition(len(agents) - size, axis=1)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
 from fairclust.kernels.dunn import dunn_distances
 from fairclust.kernels.medoid import medoids
+from fairclust.metrics.centers import blocks, cluster_means, points_and_labels
 from fairclust.metrics.counts import cluster_sizes, contingency
 
 __all__ = [
@@ -22,9 +23,6 @@ __all__ = [
     "smallest_cluster",
     "sse",
 ]
-
-# Rows per block: temporaries stay in the cache and do not grow with the data.
-_CHUNK_ROWS = 16_384
 
 
 def sse(X: ArrayLike, labels: ArrayLike) -> float:
@@ -53,18 +51,10 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     k-means clustering", 2023, Table IV; Cost of the tables of Park et al., "Fair model-based clustering" (its
     text says 'distances', its tables hold squared distances).
     """
-    points, codes, sizes = _points_and_labels(X, labels)
-    sums = np.zeros((sizes.size, points.shape[1]))
-    for block in _blocks(codes.size):
-        rows = codes[block]
-        # A sparse indicator product is an exact per-cluster sum in float64 without sorting the points.
-        indicator = sp.csr_array(
-            (np.ones(rows.size), rows, np.arange(rows.size + 1)), shape=(rows.size, sizes.size)
-        )
-        sums += indicator.T @ points[block].astype(np.float64, copy=False)
-    means = sums / np.maximum(sizes, 1)[:, None]
+    points, codes, sizes = points_and_labels(X, labels)
+    means = cluster_means(points, codes, sizes)
     total = 0.0
-    for block in _blocks(codes.size):
+    for block in blocks(codes.size):
         # Deviations, not sum of squares minus n times squared mean: that cancels for data far from the
         # origin.
         deviation = points[block] - means[codes[block]]
@@ -109,7 +99,7 @@ def kmedians_cost(
     Ziko et al., "Variational fair clustering", 2021, Table 1 (K-medians).
     """
     if exact_max_rows is not None and np.shape(X)[0] > exact_max_rows:
-        return _cost_near_medians(*_points_and_labels(X, labels))
+        return _cost_near_medians(*points_and_labels(X, labels))
     lower, upper = kmedians_bounds(X, labels, max_evaluations=max_evaluations)
     return upper if lower == upper else float("nan")
 
@@ -160,7 +150,7 @@ def kmedians_bounds(
     ValueError
         If the shapes disagree, the labels are no non-negative integers, or ``X`` is not finite.
     """
-    points, codes, sizes = _points_and_labels(X, labels)
+    points, codes, sizes = points_and_labels(X, labels)
     found = medoids(points, codes, sizes.size, max_evaluations=max_evaluations)
     return sum((m.lower_bound for m in found), 0.0), sum((m.cost for m in found), 0.0)
 
@@ -319,16 +309,3 @@ def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
         raise ValueError("there is no point")
     matched = table[linear_sum_assignment(table, maximize=True)].sum()
     return float((total - matched) / total)
-
-
-def _points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray, NDArray[np.int64]]:
-    points = np.asarray(X)
-    sizes = cluster_sizes(labels)
-    codes = np.asarray(labels)
-    if points.ndim != 2 or points.shape[0] != codes.size:
-        raise ValueError(f"X {points.shape} must have one row for each of {codes.size} labels")
-    return points, codes, sizes
-
-
-def _blocks(n: int) -> list[slice]:
-    return [slice(i, min(i + _CHUNK_ROWS, n)) for i in range(0, n, _CHUNK_ROWS)]

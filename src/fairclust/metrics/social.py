@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.metrics.centers import checked_centers, points_and_labels, squared_distances_to_own
+from fairclust.metrics.centers import checked_centers, finite_points_and_labels, squared_distances_to_own
 from fairclust.metrics.counts import group_codes
 
 __all__ = ["group_cost_changes", "group_cost_ratio", "group_costs", "worst_group_cost"]
@@ -43,7 +43,7 @@ def group_costs(
     Ghadiri, Samadi, Vempala, "Socially fair k-means clustering", 2021; Abbasi, Bhaskara, Venkatasubramanian,
     "Fair clustering via equitable group representations", 2021.
     """
-    points, codes = points_and_labels(X, labels)
+    points, codes = finite_points_and_labels(X, labels)
     groups = group_codes(sensitive_features)
     if groups.shape != codes.shape:
         raise ValueError(f"labels {codes.shape} and sensitive_features {groups.shape} must have one length")

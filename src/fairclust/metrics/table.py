@@ -237,7 +237,7 @@ _DECLARED = (
     Metric(
         "absent_groups",
         "Absent groups",
-        "presence.absent_groups",
+        "fairness.absent_groups",
         "table",
         (0.0, math.inf),
         "lower",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairclust.solvers.rounding import _shortest_paths
+from fairclust.solvers.rounding import shortest_paths
 
 
 def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -53,4 +53,4 @@ def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndar
     before = np.r_[nearest, np.where(rank < inside[home], home, n_clusters)]
     wanted = np.r_[upper, n_samples - lower.sum()]
     surplus = np.bincount(before, minlength=n_clusters + 1) - wanted
-    return _shortest_paths(cost, before.astype(np.int64), surplus.astype(np.int64))[:n_samples]
+    return shortest_paths(cost, before.astype(np.int64), surplus.astype(np.int64))[:n_samples]

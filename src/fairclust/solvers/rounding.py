@@ -184,17 +184,33 @@ def move_to_table(
     added = 0.0
     for j, rows, excess in points.movable(prices, labels, np.maximum(surplus, 0).sum(axis=1)):
         old = labels[rows].astype(np.int64)
-        new = _shortest_paths(excess + prices[j], old, surplus[j].copy())
+        new = shortest_paths(excess + prices[j], old, surplus[j].copy())
         added += float((excess[np.arange(len(rows)), new] - excess[np.arange(len(rows)), old]).sum())
         labels[rows] = new
     return added
 
 
 @njit(cache=True, nogil=True)
-def _shortest_paths(cost, before, surplus):  # type: ignore[no-untyped-def]
-    """Labels with no surplus left, by successive shortest paths on the clusters: an edge costs what the
-    cheapest point pays to change.
+def shortest_paths(cost, before, surplus):  # type: ignore[no-untyped-def]
+    """Cheapest labels in whose clusters no point is too many, by successive shortest paths.
 
+    The nodes are the clusters, and an edge costs what the point that changes most cheaply along it pays.
+
+    Parameters
+    ----------
+    cost : ndarray of shape (n_points, n_clusters)
+        ``inf`` where a point cannot go.
+    before : ndarray of int64, shape (n_points,)
+        Labels that are the cheapest for the cluster sizes that they have.
+    surplus : ndarray of int64, shape (n_clusters,)
+        Points too many (negative: too few) in each cluster; changed in place.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_points,)
+
+    Notes
+    -----
     Dijkstra's algorithm on costs reduced by the clusters' heights, as in Suurballe's: rounding errors then
     cannot close a negative cycle.
     """
