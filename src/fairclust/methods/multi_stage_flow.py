@@ -16,7 +16,6 @@ from fairclust.kernels.assignment import cluster_moments
 from fairclust.metrics import contingency
 from fairclust.solvers.bounded_sizes import assign_within_sizes
 
-
 # New picks for clusters that no point of the largest group is nearest to.
 _TRIES = 10
 
