@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 from fairclust import methods
 from fairclust.cli import main
+from fairclust.cli.fit import fit_starts
 
 N = 400
 
@@ -191,6 +193,33 @@ def test_front_over_the_number_of_clusters(people, tmp_path, capsys):
         capsys, "front", people, "--sensitive", "gender", "--n-clusters", "4:2", "--out", stem
     )
     assert status == 2 and "neither a number nor a range" in err
+
+
+def test_every_method_of_a_front_has_as_many_starts():
+    given = []
+
+    class Drawn(methods.VariationalFairKMeans):
+        def fit(self, X, y=None, *, sensitive_features=None):
+            super().fit(X, sensitive_features=sensitive_features)
+            given.append((self.random_state, self.history_[-1]["objective"]))
+            return self
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    raw = SimpleNamespace(X=X, crossed=np.where(X[:, 0] + rng.normal(size=200) > 0, "f", "m"))
+    params = {"n_clusters": 3, "lam": 20.0, "random_state": 4}
+    model, seconds, _ = fit_starts(Drawn, params, raw, 3)
+    assert [seed for seed, _ in given] == [4, 5, 6] and seconds > 0
+    assert len({objective for _, objective in given}) > 1
+    assert model.history_[-1]["objective"] == min(objective for _, objective in given)
+    model, _, _ = fit_starts(methods.PriceFairKMeans, {"n_clusters": 3, "random_state": 4}, raw, 3)
+    assert model.n_init == 3
+
+
+def test_a_front_has_a_start_at_least(people, capsys):
+    options = ("--sensitive", "gender", "--n-clusters", 3, "--starts", 0)
+    status, _, err = run(capsys, "front", people, *options)
+    assert status == 2 and "--starts: 0 is no number of starts" in err
 
 
 def test_methods_shows_parameters(capsys):

@@ -16,7 +16,7 @@ from sklearn.metrics import silhouette_score
 
 from fairclust import methods
 from fairclust.cli import CommandError, raw_table
-from fairclust.cli.fit import fit, parameters
+from fairclust.cli.fit import fit_starts, parameters
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable
@@ -48,6 +48,8 @@ def run(args: argparse.Namespace) -> list[str]:
     """
     if not args.out.absolute().parent.is_dir():
         raise CommandError(f"--out: there is no folder {args.out.parent}")
+    if args.starts < 1:
+        raise CommandError(f"--starts: {args.starts} is no number of starts")
     numbers = cluster_numbers(args.n_clusters)
     over_k = len(numbers) > 1
     classes = [
@@ -59,7 +61,7 @@ def run(args: argparse.Namespace) -> list[str]:
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
-                model, seconds, warned = fit(cls, params, raw)
+                model, seconds, warned = fit_starts(cls, params, raw, args.starts)
                 point = {"method": cls.__name__, "setting": setting, **_measure(raw, model)}
                 rows.append(point | {"seconds": round(seconds, 2)})
             except CommandError as error:
@@ -94,8 +96,7 @@ def grid_settings(
 ) -> Iterator[tuple[type, str, dict[str, Any]]]:
     """K-means, and each method with its defaults (`one`) or over a grid of the parameter that trades fairness."""
     for n_clusters in numbers:
-        starts = {"n_init": 10}
-        yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, []) | starts
+        yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, [])
         for cls in classes:
             params = parameters(cls, n_clusters, seed, [])
             name, grid = (None, ()) if one else _grid(cls, raw)

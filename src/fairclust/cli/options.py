@@ -57,6 +57,12 @@ def add_front(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
     parser.add_argument(
+        "--starts",
+        type=int,
+        default=10,
+        help="of every setting, the best of which counts (default: %(default)s)",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         default=Path("front"),
