@@ -8,7 +8,6 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -17,6 +16,7 @@ from fairclust.base import COUNT, Diverged, FairClusterer, NotSupported
 from fairclust.kernels.fairlets import fairlet_medoids
 from fairclust.metrics import balance, contingency
 from fairclust.solvers.fairlets import cluster_medoids, nearest, resolve_balance
+from fairclust.solvers.lloyd import Lloyd
 
 
 class FairletClusterer(FairClusterer):
@@ -94,7 +94,7 @@ class FairletClusterer(FairClusterer):
             self.cluster_centers_ = centers[found]
             labels = nearest(centers, self.cluster_centers_, squared=False)[0]
         else:
-            model = cluster.KMeans(n_clusters, n_init=10, random_state=rng)
+            model = Lloyd(n_clusters, n_init=10, random_state=rng)
             labels = model.fit(centers, sample_weight=counts.astype(float)).labels_
             self.cluster_centers_ = model.cluster_centers_
         self.labels_ = labels[self.fairlet_labels_]

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from fairclust.base import FairClusterer, encode_groups
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
+from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.spectral import Embedding, check_memory
 
 
@@ -111,7 +111,7 @@ class SpectralClusterer(GraphClusterer):
         found = self._embed(graph, codes)
         middle = perf_counter()
         rows = normalize(found.coordinates) if self.normalize_rows else found.coordinates
-        model = KMeans(self.n_clusters, n_init=self.n_init, random_state=rng).fit(rows)
+        model = Lloyd(self.n_clusters, n_init=self.n_init, random_state=rng).fit(rows)
         self.labels_ = model.labels_
         self.embedding_, self.eigenvalues_ = rows, found.eigenvalues
         self.residual_, self.orthogonality_ = found.residual, found.orthogonality

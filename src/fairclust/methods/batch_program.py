@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
@@ -16,6 +15,7 @@ from fairclust.base import COUNT, INIT, NON_NEGATIVE, FairClusterer, initial_cen
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.metrics import contingency
 from fairclust.solvers.batch_program import assign_batches
+from fairclust.solvers.lloyd import Lloyd
 
 # Lloyd steps of the k-means that makes the batches.
 _BATCH_STEPS = 10
@@ -139,5 +139,5 @@ class BatchProgramKMeans(FairClusterer):
         if self.n_batches is None or max(self.n_batches, self.n_clusters) >= len(X):
             return np.arange(len(X))
         n_batches = max(self.n_batches, self.n_clusters)
-        model = KMeans(n_batches, n_init=1, max_iter=_BATCH_STEPS, random_state=rng).fit(X)
+        model = Lloyd(n_batches, n_init=1, max_iter=_BATCH_STEPS, random_state=rng).fit(X)
         return np.unique(model.labels_, return_inverse=True)[1]

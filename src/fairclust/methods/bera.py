@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn import cluster
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import COUNT, INIT, FairClusterer
 from fairclust.metrics import contingency
 from fairclust.solvers.fair_assignment import fair_assignment
 from fairclust.solvers.fair_lp import bound_violation, fair_assignment_lp, round_assignment
+from fairclust.solvers.lloyd import Lloyd
 
 
 class BeraFairKMeans(FairClusterer):
@@ -100,7 +100,7 @@ class BeraFairKMeans(FairClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
-        vanilla = cluster.KMeans(
+        vanilla = Lloyd(
             self.n_clusters,
             init=self.init,
             n_init=self.n_init if isinstance(self.init, str) else 1,

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from ot import emd
 from scipy.spatial.distance import cdist
-from sklearn import cluster
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from fairclust.base import COUNT, INIT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported
+from fairclust.solvers.lloyd import Lloyd
 
 # Lloyd steps on the aligned points in every round.
 _LLOYD_STEPS = 50
@@ -127,7 +127,7 @@ class FairAlignmentKMeans(FairClusterer):
             raise NotSupported(f"alignment is made for two groups, found {len(self.groups_)}")
         begin = perf_counter()
         rng = check_random_state(self.random_state)
-        start = cluster.KMeans(
+        start = Lloyd(
             self.n_clusters,
             init=self.init,
             n_init=self.n_init if isinstance(self.init, str) else 1,

@@ -6,12 +6,12 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.utils import check_random_state
 
 from fairclust.base import COUNT, POSITIVE, FairClusterer
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.solvers.density import density_similarities
+from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.spectral import check_memory, spectral_embedding
 
 # Dense matrices of all pairs that are held at once.
@@ -111,12 +111,12 @@ class FairDen(FairClusterer):
             }
         ]
 
-    def _clusters(self, rng: np.random.RandomState) -> tuple[KMeans, np.ndarray]:
+    def _clusters(self, rng: np.random.RandomState) -> tuple[Lloyd, np.ndarray]:
         """K-means for as many clusters as it takes, and its clusters that count, by their numbers."""
         n_distinct = len(np.unique(self.embedding_.round(12), axis=0))
         n_wanted = n_tried = min(self.n_clusters, n_distinct)
         while True:
-            model = KMeans(n_tried, n_init=self.n_init, random_state=rng).fit(self.embedding_)
+            model = Lloyd(n_tried, n_init=self.n_init, random_state=rng).fit(self.embedding_)
             sizes = np.bincount(model.labels_, minlength=n_tried)
             large = np.flatnonzero(sizes >= self.min_points)
             if len(large) >= n_wanted or n_tried == min(n_distinct, n_wanted + _MORE):

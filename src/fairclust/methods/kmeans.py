@@ -6,10 +6,10 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn import cluster
 
 from fairclust.base import COUNT, INIT, NON_NEGATIVE
 from fairclust.methods._centers import CenterClusterer
+from fairclust.solvers.lloyd import Lloyd
 
 
 class KMeans(CenterClusterer):
@@ -64,7 +64,7 @@ class KMeans(CenterClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
-        self._model = cluster.KMeans(
+        self._model = Lloyd(
             self.n_clusters,
             init=self.init,
             n_init=self.n_init if isinstance(self.init, str) else 1,

@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
@@ -34,6 +33,7 @@ from fairclust.methods._graph import GraphClusterer
 from fairclust.metrics import contingency
 from fairclust.solvers.bound import bound_iteration
 from fairclust.solvers.criteria import exact_shares
+from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.penalty import minimize_penalty, padded_fairness
 from fairclust.solvers.prices import dual_prices
 from fairclust.solvers.spectral import NotConverged, spectral_embedding
@@ -304,9 +304,9 @@ class VariationalFairNCut(GraphClusterer):
             return normalize(found.coordinates)
 
         @cache
-        def kmeans(space: str) -> KMeans:
+        def kmeans(space: str) -> Lloyd:
             where = embedding(space == "fair_spectral") if space != "points" else points
-            return KMeans(self.n_clusters, n_init=_KMEANS_STARTS, random_state=seed).fit(where)
+            return Lloyd(self.n_clusters, n_init=_KMEANS_STARTS, random_state=seed).fit(where)
 
         space = "spectral" if points is None else "points"
         make: dict[str, Callable[[], np.ndarray]] = {

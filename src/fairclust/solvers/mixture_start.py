@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn import cluster
 
 from fairclust.base import initial_centers
 from fairclust.kernels.mixture import MixtureTiles
+from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.mixture import Family, Mixture
 from fairclust.solvers.mixture_fit import FullData, plain_em
 from fairclust.solvers.mixture_rows import Rows, as_index, at_most
@@ -55,7 +55,7 @@ def start_mixture(
         points = np.ascontiguousarray(rows.X[some][:, rows.columns.numeric])
         if isinstance(init, str):
             centers = initial_centers(points, n_clusters, "k-means++", rng).astype(points.dtype)
-            centers = cluster.KMeans(n_clusters, init=centers, n_init=1).fit(points).cluster_centers_
+            centers = Lloyd(n_clusters, init=centers, n_init=1).fit(points).cluster_centers_
         else:
             centers = initial_centers(points, n_clusters, init, rng)
         means, logits = centers - rows.shift, np.zeros_like(logits)
