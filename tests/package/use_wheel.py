@@ -1,4 +1,4 @@
-"""Use the package as it is installed, in an environment with nothing but its five dependencies.
+"""Use the package as it is installed, in an environment with nothing but its dependencies.
 
 `make test-wheel` builds the wheel, installs it into an empty environment and runs this there, outside of the source
 tree.
