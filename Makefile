@@ -35,7 +35,7 @@ test: $(STAMP)
 	  --no-loadscope-reorder
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow --numprocesses $(CORES) --maxprocesses 8 --dist load
+	$(BIN)/python -m pytest -m slow --numprocesses $(CORES) --maxprocesses 8 --dist worksteal
 
 # SLURM's daemons on the loopback interface, out of Debian's packages (installed if missing), as root.
 test-slurm: $(STAMP)
