@@ -19,6 +19,7 @@ _HOMES = {
     "FrontDisplay": "plot",
     "NotSupported": "base",
     "fair_assignment": "solvers.fair_assignment",
+    "WeightPath": "methods._levels",
     "lam_path": "methods._lam_path",
 }
 _MODULES = ("datasets", "methods", "metrics", "plot", "tables")

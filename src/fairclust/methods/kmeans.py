@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import cluster
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairclust.base import COUNT, INIT, NON_NEGATIVE, FairClusterer
 
@@ -31,6 +30,8 @@ class KMeans(FairClusterer):
     inertia_ : float
     """
 
+    _power = 2
+    _accept_sparse = "csr"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "init": INIT,
@@ -61,12 +62,14 @@ class KMeans(FairClusterer):
         begin = perf_counter()
         self._model = cluster.KMeans(
             self.n_clusters,
-            init=self.init,
+            init=self._framed_init(),
             n_init=self.n_init if isinstance(self.init, str) else 1,
             max_iter=self.max_iter,
             tol=self.tol,
             random_state=self.random_state,
         ).fit(X)
+        if self._model.n_iter_ == self.max_iter:
+            self._complain(f"stopped after {self.max_iter} steps, maybe on the way: raise max_iter or tol")
         self.labels_ = self._model.labels_
         self.cluster_centers_ = self._model.cluster_centers_
         self.inertia_ = float(self._model.inertia_)
@@ -94,6 +97,4 @@ class KMeans(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        return self._model.predict(X)
+        return self._model.predict(self._new_rows(X))
