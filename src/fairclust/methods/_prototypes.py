@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from fairclust.base import encode_groups
 from fairclust.kernels.points import DTYPES, TiledPoints
+from fairclust.kernels.sparse_points import SparsePoints
 from fairclust.methods._centers import CenterClusterer
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
 
@@ -19,21 +21,25 @@ class PrototypeClusterer(CenterClusterer):
     repeats the very arithmetic of the last assignment, so training rows get their `labels_` again.
     """
 
+    _accept_sparse: bool | str = "csr"
     precision: str
     scale_: float
     offset_: np.ndarray
     _shift: np.ndarray
+    # Centres and prices in the frame of the fit, in which the labels were found.
+    _centers: np.ndarray
+    _prices: np.ndarray
+
+    @property
+    def _power(self) -> int:  # type: ignore[override]
+        return 2 if self._squared_distances else 1
 
     def _points(self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None) -> TiledPoints:
-        return TiledPoints.pack(
-            X,
-            codes,
-            len(self.groups_),
-            self.n_clusters,
-            shift=shift,
-            squared=self._squared_distances,
-            dtype=DTYPES[self.precision],
-        )
+        shape = len(self.groups_), self.n_clusters
+        dtype = DTYPES[self.precision]
+        if sp.issparse(X):
+            return SparsePoints.pack(X, codes, *shape, dtype=dtype)  # type: ignore[return-value]
+        return TiledPoints.pack(X, codes, *shape, shift=shift, squared=self._squared_distances, dtype=dtype)
 
     def _update(self, points: TiledPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
         """Best centres for hard labels; an empty cluster keeps its old one."""
@@ -41,7 +47,12 @@ class PrototypeClusterer(CenterClusterer):
 
     def _keep(self, points: TiledPoints, prototypes: Prototypes) -> None:
         self._shift = points.shift
-        self.cluster_centers_ = prototypes.centers
+        self.cluster_centers_ = self._centers = prototypes.centers
+
+    def _restore(self, X: np.ndarray) -> None:
+        self._prices = self.offset_
+        self.offset_ = self.offset_ * self._frame.cost_unit(self._power)
+        super()._restore(X)
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Assign rows to clusters, new ones as well.
@@ -56,16 +67,17 @@ class PrototypeClusterer(CenterClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        X = self._checked(X)
-        codes, _ = encode_groups(sensitive_features, len(X), known=self.groups_)
+        X = self._new_rows(X)
+        codes, _ = encode_groups(sensitive_features, X.shape[0], known=self.groups_)
         points = self._points(X, codes, self._shift)
-        points.measure(self.cluster_centers_)
-        return points.hard(self.scale_, self.offset_)[0]
+        points.measure(self._centers)
+        return points.hard(self.scale_, self._prices)[0]
 
 
 class MedoidClusterer(PrototypeClusterer):
     """Rows of X, the medoids of the clusters, as centres, and Euclidean distances."""
 
+    _accept_sparse = False
     _squared_distances = False
     exact_size: int
     max_evaluations: int
@@ -80,3 +92,10 @@ class MedoidClusterer(PrototypeClusterer):
         unmoved = np.full(self.n_clusters, -1)
         self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
         self.medoid_gap_ = prototypes.gap
+
+    def _restore(self, X: np.ndarray) -> None:
+        super()._restore(X)
+        # The very rows, without the rounding of the way into the frame and back.
+        moved = self.medoid_indices_ >= 0
+        self.cluster_centers_ = np.array(self.cluster_centers_)
+        self.cluster_centers_[moved] = X[self.medoid_indices_[moved]]

@@ -113,7 +113,9 @@ class SociallyFairKMeans(PrototypeClusterer):
             sample_weight = np.asarray(sample_weight, dtype=np.float64)
             if sample_weight.shape != (len(X),) or not (sample_weight > 0).all():
                 raise ValueError(f"sample_weight must hold {len(X)} positive numbers")
-        self._fit(X, codes, sample_weight)
+        self._frame = self._framing(X)
+        self._fit(self._frame.into(X), codes, sample_weight)
+        self._restore(X)
         return self
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
@@ -121,7 +123,7 @@ class SociallyFairKMeans(PrototypeClusterer):
         points = self._points(X, codes)
         starts = self.n_init if isinstance(self.init, str) else 1
         runs = [
-            self._run(points, codes, initial_centers(X, self.n_clusters, self.init, rng), weights)
+            self._run(points, codes, initial_centers(X, self.n_clusters, self._framed_init(), rng), weights)
             for _ in range(starts)
         ]
         best = min(runs, key=lambda run: run.group_costs.max())
