@@ -514,8 +514,9 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         frame = self._frame
         if frame.is_standard:
             return
-        if hasattr(self, "cluster_centers_"):
-            self.cluster_centers_ = frame.out_of(self.cluster_centers_)
+        centers = getattr(self, "cluster_centers_", None)
+        if centers is not None:
+            self.cluster_centers_: Any = frame.out_of(centers)
         for name in self._LENGTHS:
             if hasattr(self, name):
                 setattr(self, name, getattr(self, name) * frame.cost_unit(1))

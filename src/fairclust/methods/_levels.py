@@ -203,8 +203,14 @@ def smallest_weight(
     if best is None:
         best = min(seen, key=lambda one: one.value if level.is_low else -one.value)
     ordered = sorted(seen, key=lambda one: one.weight)
-    columns = (np.array([getattr(one, name) for one in ordered]) for name in ("weight", "value", "cost"))
-    return best.model, best.weight, WeightPath(level, *columns, None if high is None else ordered.index(best))
+    path = WeightPath(
+        level,
+        weights=np.array([one.weight for one in ordered]),
+        values=np.array([one.value for one in ordered]),
+        costs=np.array([one.cost for one in ordered]),
+        best=None if high is None else ordered.index(best),
+    )
+    return best.model, best.weight, path
 
 
 def not_reached(path: WeightPath) -> str:

@@ -116,7 +116,7 @@ class VariationalClusterer(PrototypeClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         level = asked_level(self, "lam", np.bincount(codes))
-        vars(self).pop("path_", None)
+        self.__dict__.pop("path_", None)
         start = self._start(X, codes)
         if level is None:
             self._fit_from(start, codes, self._framed_weight(X))
@@ -132,7 +132,7 @@ class VariationalClusterer(PrototypeClusterer):
 
         target = resolve_target(self.target, self.groups_, codes)
         best, _, self.path_ = smallest_weight(fit, level, target, _FIRST * self._weight_unit(X.shape[0]))
-        vars(self).update(vars(best), path_=self.path_)
+        self.__dict__.update(vars(best), path_=self.path_)
         if self.path_.best is None:
             self._complain(not_reached(self.path_.in_units(self._frame.cost_unit(self._power), 1.0)))
         self._complain_of_moving()

@@ -141,7 +141,7 @@ class BalancedFairKMeans(FairClusterer):
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         sizes = np.bincount(codes)
         level = asked_level(self, "rho", sizes)
-        vars(self).pop("path_", None)
+        self.__dict__.pop("path_", None)
         rng = check_random_state(self.random_state)
         # Rows that came as they are, from a file, are not centred yet.
         shift = X.mean(axis=0, dtype=np.float64)

@@ -299,7 +299,7 @@ class FairMixture(FairClusterer):
         tiles = rows.tiles(as_index(draw(learned_codes, sample, rng)), merge=True)
         sizes = tiles.group_sizes
         level = asked_level(self, "lam", np.bincount(codes), default=False)
-        vars(self).pop("path_", None)
+        self.__dict__.pop("path_", None)
         family = self._family(frame.spread / self._unit)
 
         def watch(mixture: Mixture) -> dict[str, float]:

@@ -209,7 +209,7 @@ class VariationalFairNCut(GraphClusterer):
         potentials = Potentials.empty(layout, n_groups, self.n_clusters, DTYPES[self.precision])
         descend = self._iterate if self.match_reference else self._descend
         level = asked_level(self, "lam", np.bincount(codes), default=False)
-        vars(self).pop("path_", None)
+        self.__dict__.pop("path_", None)
         starts = list(self._starts(graph, points, codes, rng))
 
         def fit(lam: float, before: list[_Run] | None) -> tuple[list[_Run], np.ndarray, float]:

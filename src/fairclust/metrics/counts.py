@@ -73,7 +73,7 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
     # NumPy would turn the NaN of a list of strings into the string 'nan', and forget a mask.
     is_list = isinstance(sensitive_features, (list, tuple))
     columns = np.array(sensitive_features, dtype=object) if is_list else np.asarray(sensitive_features)
-    if np.ma.is_masked(sensitive_features):
+    if isinstance(sensitive_features, np.ma.MaskedArray) and np.ma.is_masked(sensitive_features):
         masked = int(np.ma.getmaskarray(sensitive_features).sum())
         raise ValueError(f"sensitive_features has {masked} missing values")
     columns = columns[:, None] if columns.ndim == 1 else columns
