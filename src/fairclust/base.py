@@ -29,7 +29,7 @@ class Diverged(ArithmeticError):
 _BLOCK_ROWS = 1 << 17
 # Beyond so many, groups that outnumber the rows of a cluster are worth a word.
 _MANY_GROUPS = 20
-# Rows whose lengths differ by no more than this part have one length.
+# Rows whose lengths differ by no more than this part of their distance to the mean have one length.
 _ONE_LENGTH = 1e-5
 # Data this close to mean zero and mean variance one are taken as they are.
 _STANDARD = 1e-7
@@ -97,7 +97,7 @@ class Frame(NamedTuple):
         spread = 2 * reach * float(np.sqrt(variance[high > low].mean()))
         length = 2 * reach * float(np.sqrt(variance.sum()))
         largest = float(np.maximum(np.abs(low), np.abs(high)).max())
-        radius = largest * _one_length(block / largest for block in blocks())
+        radius = largest * _one_length((block / largest for block in blocks()), length / largest)
         unit = radius or spread
         unit = 1.0 if abs(unit - 1) <= _STANDARD else unit
         return cls(np.zeros_like(mean) if radius else mean, unit, mean, spread, length)
@@ -116,9 +116,9 @@ class Frame(NamedTuple):
             return cls(np.zeros(X.shape[1]), largest, mean * largest, 1.0, 0.0)
         spread = largest * float(np.sqrt(variance[variance > 0].mean()))
         norms = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
-        unit = largest * _one_length([norms[:, None]]) or spread
-        unit = 1.0 if abs(unit - 1) <= _STANDARD else unit
         length = largest * float(np.sqrt(variance.sum()))
+        unit = largest * _one_length([norms[:, None]], length / largest) or spread
+        unit = 1.0 if abs(unit - 1) <= _STANDARD else unit
         return cls(np.zeros(X.shape[1]), unit, mean * largest, spread, length)
 
     @property
@@ -166,14 +166,21 @@ class Frame(NamedTuple):
             return float(np.float64(weight) / self.cost_unit(power))
 
 
-def _one_length(blocks: Iterable[np.ndarray]) -> float:
-    """The length that all rows have; 0 if they differ."""
+def _one_length(blocks: Iterable[np.ndarray], reach: float) -> float:
+    """The length that all rows have; 0 if they differ.
+
+    Parameters
+    ----------
+    blocks : iterable of ndarray of shape (n_rows, n_features)
+    reach : float
+        Root of the mean squared distance of a row to the mean. Far from the origin all rows are about as long.
+    """
     radius = 0.0
     for block in blocks:
         norms = np.sqrt((block**2).sum(axis=1, dtype=float))
         radius = radius or float(norms.max())
         # Rows of zeros have no direction, and stay zeros when rows are scaled to unit length.
-        if not (np.abs(norms[norms > 0] - radius) <= _ONE_LENGTH * radius).all():
+        if not (np.abs(norms[norms > 0] - radius) <= _ONE_LENGTH * min(radius, reach)).all():
             return 0.0
     return radius
 
@@ -235,6 +242,8 @@ def _of_one_type(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
         return numbers
     types: dict[str, type] = {}
     for value in kept:
+        if isinstance(value, (list, tuple, np.ndarray)):
+            raise ValueError(f"sensitive_features must be one column, found {value!r} in a row")
         text = str(value)
         if text.endswith("\0"):
             raise ValueError(

@@ -101,7 +101,7 @@ def pairs():
             yield pytest.param(name, change, marks=marks, id=f"{name}-{change}")
 
 
-@pytest.mark.parametrize("name, change", pairs())
+@pytest.mark.parametrize("name, change", list(pairs()))
 @settings(max_examples=3, deadline=None, derandomize=True, database=None)
 @given(number=st.integers(0, 30))
 def test_labels_are_the_same(name, change, number):
