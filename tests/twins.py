@@ -79,3 +79,12 @@ def bfkm_sweep(X, codes, centers, labels, rho, lam, own_group=False):
             costs.append(((x - centers[k]) ** 2).sum() + penalty)
         labels[p] = int(np.argmin(costs))
     return labels
+
+
+def padded_fairness(counts, target, pseudo_count=0.01):
+    """sum_k sum_j -mu_j log P(j | k), with a hundredth of a point more in every cluster, shared as the target."""
+    total = 0.0
+    for cluster in np.asarray(counts, dtype=float).T:
+        padded = [n + pseudo_count * share for n, share in zip(cluster, target, strict=True)]
+        total -= sum(share * np.log(n / sum(padded)) for n, share in zip(padded, target, strict=True))
+    return total

@@ -24,6 +24,7 @@ _HOMES = {
     "OptimalClustering": "solvers.optimum",
     "cheapest_fair": "model_selection",
     "fair_assignment": "solvers.fair_assignment",
+    "WeightPath": "methods._levels",
     "lam_path": "methods._lam_path",
     "optimal_clustering": "solvers.optimum",
 }

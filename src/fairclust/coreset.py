@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from fairclust.base import COUNT, encode_groups
+from fairclust.base import COUNT, Frame, encode_groups
 from fairclust.solvers.coreset import rows_of_groups, sensitivity_sample
 
 
@@ -91,6 +91,7 @@ class FairCoreset(BaseEstimator):
         self._validate_params()
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
         codes, self.groups_ = encode_groups(sensitive_features, len(X))
+        X = Frame.of(X).into(X)
         rng = check_random_state(self.random_state)
         if self.n_rows < len(self.groups_):
             raise ValueError(

@@ -68,11 +68,11 @@ def test_rho_buys_fairness_and_lam_buys_size(grouped_blobs, n_groups, match_refe
 def test_the_best_start_is_kept(grouped_blobs):
     X, codes = grouped_blobs()
     one = [
-        BalancedFairKMeans(6, random_state=rng).fit(X, sensitive_features=codes).objective_
+        BalancedFairKMeans(6, rho=100.0, random_state=rng).fit(X, sensitive_features=codes).objective_
         for rng in [np.random.RandomState(3)]
         for _ in range(5)
     ]
-    best = BalancedFairKMeans(6, n_init=5, random_state=np.random.RandomState(3))
+    best = BalancedFairKMeans(6, rho=100.0, n_init=5, random_state=np.random.RandomState(3))
     assert best.fit(X, sensitive_features=codes).objective_ == min(one) < max(one)
 
 
@@ -91,15 +91,20 @@ def test_a_start_without_all_clusters_is_filled():
 def test_too_few_sweeps_warn(grouped_blobs):
     X, codes = grouped_blobs()
     with pytest.warns(ConvergenceWarning, match="stopped after 1 sweeps with .* points still moving"):
-        fit(X, codes, max_iter=1)
+        fit(X, codes, rho=100.0, max_iter=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fit(X, codes)
+        fit(X, codes, rho=100.0)
 
 
-def test_overflow_is_named():
+def test_numbers_whose_squares_overflow():
+    # No symmetric rows, between whose centres the last digit would choose.
+    X, codes = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+    models = [fit(factor * X, codes, n_clusters=2, rho=0) for factor in (1.0, 1e200)]
+    np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
+    assert models[1].objective_ == np.inf
     with pytest.raises(Diverged, match="after sweep 1"):
-        fit(np.array([[-1e200], [1e200], [0.0]] * 4), np.arange(12) % 2, n_clusters=2)
+        fit(1e-200 * X, codes, n_clusters=2, rho=1.0)
 
 
 def load(name, root, mirror):

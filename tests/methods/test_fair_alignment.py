@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn import cluster
+from sklearn.exceptions import ConvergenceWarning
 
-from fairclust.base import Diverged, NotSupported
+from fairclust.base import NotSupported
 from fairclust.methods import FairAlignmentKMeans
 from fairclust.methods.fair_alignment import _pair_costs
 from fairclust.metrics import balance, contingency, data_balance, sse
@@ -132,8 +133,17 @@ def test_adult(adult):
     assert balance(contingency(model.labels_, codes)) > 0.48
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_numbers_too_large_for_distances():
-    X = 1e200 * np.random.default_rng(0).normal(size=(40, 2))
-    with pytest.raises(Diverged, match="not finite"), np.errstate(all="ignore"):
-        FairAlignmentKMeans(2, random_state=0).fit(X, sensitive_features=np.arange(40) % 2)
+def test_numbers_whose_squares_overflow():
+    X, codes = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+    plain, huge = (
+        FairAlignmentKMeans(2, random_state=0).fit(f * X, sensitive_features=codes) for f in (1.0, 1e200)
+    )
+    np.testing.assert_array_equal(huge.labels_, plain.labels_)
+
+
+def test_too_few_rounds_warn(grouped_blobs):
+    X, codes = grouped_blobs()
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 rounds.*raise max_iter or tol"):
+        model = FairAlignmentKMeans(3, max_iter=1, random_state=0).fit(X, sensitive_features=codes)
+    assert not model.converged_
+    assert model.set_params(max_iter=50).fit(X, sensitive_features=codes).converged_

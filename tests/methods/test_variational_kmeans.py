@@ -13,8 +13,8 @@ from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout, pack_points
 from fairclust.methods import VariationalFairKMeans
 from fairclust.solvers.bound import bound_iteration, fairness_term
-from fairclust.solvers.penalty import minimize_penalty, padded_fairness
-from twins import vfc_inner, vfc_kmeans
+from fairclust.solvers.penalty import minimize_penalty
+from twins import padded_fairness, vfc_inner, vfc_kmeans
 
 
 @pytest.mark.parametrize(("n_groups", "lipschitz"), [(1, 2.0), (2, 1.0), (3, 2.0)])
@@ -134,11 +134,10 @@ def test_a_cluster_that_empties_restarts_from_fresh_seeds():
     assert model.converged_
 
 
-@pytest.mark.parametrize("match_reference, message", [(True, "inner updates"), (False, "sum to inf")])
-def test_diverged_says_where(match_reference, message):
+def test_diverged_says_where():
     X = np.array([[0.0], [1e30], [2e30], [3e30]])
-    with pytest.raises(Diverged, match=message), np.errstate(all="ignore"):
-        model = VariationalFairKMeans(2, lam=1.0, init=X[:2], match_reference=match_reference)
+    with pytest.raises(Diverged, match="inner updates"), np.errstate(all="ignore"):
+        model = VariationalFairKMeans(2, lam=1.0, init=X[:2], match_reference=True)
         model.fit(X, sensitive_features=[0, 1, 0, 1])
 
 

@@ -9,8 +9,8 @@ from problems import from_blobs, from_matrix
 from fairclust.base import Diverged
 from fairclust.solvers import penalty
 from fairclust.solvers.bound import bound_iteration
-from fairclust.solvers.penalty import minimize_penalty, padded_fairness
-from twins import softmax
+from fairclust.solvers.penalty import minimize_penalty
+from twins import padded_fairness, softmax
 
 TEMPERATURE = 0.3
 

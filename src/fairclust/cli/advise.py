@@ -72,8 +72,8 @@ NEEDS = {
     "weight": Need(
         "nothing must be promised, but the paper's method is wanted for a comparison",
         "vfc",
-        "--set lam=1000",
-        "a weight trades cost for fairness; a fifth of the number of rows is a good first one",
+        "--set max_gap=0.05",
+        "it searches for the smallest weight of fairness with which the clusters reach the level",
     ),
 }
 

@@ -26,6 +26,8 @@ class {cls}(FairClusterer):
     random_state : int, RandomState or None
     """
 
+    # X is centred and scaled for `_fit`. Costs are squared distances: they get the unit of the data back by this power.
+    _power = 2
     _parameter_constraints = {{
         "n_clusters": COUNT,
         "max_iter": COUNT,

@@ -19,6 +19,10 @@ from numpy.typing import DTypeLike
 from fairclust.kernels.fast import FAST, exp
 from fairclust.kernels.tiles import TILE, TileLayout, padded, run_over_tiles, sum_by_group
 
+# The scale of temperatures is at most so many times the median gap, which is taken over so many tiles.
+_MOST_MEDIANS = 30.0
+_MEDIAN_TILES = 64
+
 
 # Without the flag "reassoc" sums keep their order, so distances do not depend on how many features a sweep adds.
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
@@ -428,13 +432,19 @@ class Potentials:
     def mean_gap(self) -> float:
         """Mean over points of the second smallest less the smallest potential: the scale of temperatures.
 
-        Zero for a single cluster.
+        Zero for a single cluster. A few points far from all others do not decide it: it is at most thirty
+        times the median, where that is positive.
         """
         if self.a.shape[1] == 1:
             return 0.0
         gaps = np.empty(self.layout.n_tiles)
         run_over_tiles(_mean_gap, self.layout.n_tiles, self.entries, self.a, self.layout.count, gaps)
-        return float(gaps.sum()) / len(self.layout.order)
+        mean = float(gaps.sum()) / len(self.layout.order)
+        # Of tiles at equal distances: a median of all would take longer than the pass.
+        some = slice(None, None, -(-self.layout.n_tiles // _MEDIAN_TILES))
+        second = np.partition(self.a[some], 1, axis=1)[:, 1]
+        median = float(np.median(second[np.arange(TILE) < self.layout.count[some, None]]))
+        return min(mean, _MOST_MEDIANS * median) if median > 0 else mean
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """One pass over the softmax rows ``s_p = softmax(-(scale * a_p + offset[group of p]))``.

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import euclidean_distances
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -67,13 +68,24 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
         """
         rows = self._checked(X)
         labels = self.predict(X, sensitive_features=sensitive_features)
-        squares = ((rows - self.cluster_centers_[labels]) ** 2).sum(axis=1, dtype=np.float64)
+        if issparse(rows):
+            all_squares = euclidean_distances(rows, self.cluster_centers_, squared=True)
+            squares = np.take_along_axis(all_squares, labels[:, None], axis=1)[:, 0]
+        else:
+            squares = ((rows - self.cluster_centers_[labels]) ** 2).sum(axis=1, dtype=np.float64)
         weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
         return -float(weights @ (squares if self._squared_distances else np.sqrt(squares)))
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        return validate_data(
+            self,
+            X,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_sparse=self._accept_sparse,
+            reset=False,
+        )
 
     @property
     def _n_features_out(self) -> int:

@@ -31,6 +31,11 @@ class FairletClusterer(FairClusterer):
     }
 
     _one = False
+    _center_rows: np.ndarray | None
+
+    @property
+    def _power(self) -> int:  # type: ignore[override]
+        return 2 if self.clustering == "kmeans" else 1
 
     def __init__(
         self,
@@ -89,9 +94,10 @@ class FairletClusterer(FairClusterer):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+        self._center_rows = None
         if medians:
             found = cluster_medoids(centers, n_clusters, self.max_exact, rng)
-            self.cluster_centers_ = centers[found]
+            self.cluster_centers_, self._center_rows = centers[found], rows[found]
             labels = nearest(centers, self.cluster_centers_, squared=False)[0]
         else:
             model = Lloyd(n_clusters, n_init=10, random_state=rng)
@@ -102,6 +108,11 @@ class FairletClusterer(FairClusterer):
         self.n_iter_ = 2
         fairness = float(balance(contingency(self.labels_, codes)))
         self.history_.append(_record(2, self.cost_, fairness, begin))
+
+    def _restore(self, X: np.ndarray) -> None:
+        super()._restore(X)
+        if self._center_rows is not None:
+            self.cluster_centers_ = X[self._center_rows]
 
     def _cost(self, X: np.ndarray, centers: np.ndarray) -> float:
         squares = ((X - centers) ** 2).sum(axis=1, dtype=float)

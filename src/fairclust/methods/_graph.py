@@ -12,7 +12,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from fairclust.base import FairClusterer, encode_groups
+from fairclust.base import FairClusterer, Frame, encode_groups
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.spectral import Embedding, check_memory
@@ -70,11 +70,15 @@ class GraphClusterer(FairClusterer):
         graph = AffinityGraph.from_matrix(W)
         n_nodes = len(graph.degrees)
         codes, self.groups_ = encode_groups(sensitive_features, n_nodes)
-        if self.n_clusters > n_nodes:
-            raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={n_nodes}")
+        self._check_sizes(n_nodes)
         self.graph_info_: dict[str, Any] = {}
         self._fit_graph(graph, None, codes, check_random_state(self.random_state))
         return self
+
+    def _framing(self, X: np.ndarray) -> Frame:
+        frame = super()._framing(X)
+        # That affinity is the published one, which depends on the unit of the data.
+        return frame._replace(unit=1.0) if self.affinity == "max_scaled" else frame
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)

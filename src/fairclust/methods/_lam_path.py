@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from fairclust.methods._variational import Start, VariationalClusterer
+from fairclust.methods._levels import LEVELS
+from fairclust.methods._variational import VariationalClusterer
 from fairclust.metrics.counts import contingency
 from fairclust.metrics.fairness import fairness_error as fairness_error_of
-from fairclust.solvers.alternation import Prototypes
 
 
 @dataclass(frozen=True)
@@ -79,20 +80,18 @@ def lam_path(
     Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021.
     """
     grid = np.sort(np.asarray(lams, dtype=float))
-    start: Start | None = None
+    plain = clone(estimator).set_params(lam=0.0, **dict.fromkeys(LEVELS))
+    X, codes = plain._check_input(X, sensitive_features)
+    plain._frame = plain._framing(X)
+    rows = plain._frame.into(X)
+    start = first = plain._start(rows, codes)
     models: list[VariationalClusterer] = []
     errors = []
     for lam in grid:
-        model = clone(estimator).set_params(lam=float(lam))
-        rows, codes = model._check_input(X, sensitive_features)
-        start = model._start(rows, codes) if start is None else start
-        if warm_start and models:
-            before = models[-1]
-            # A cluster that runs empty keeps its medoid, and so needs the row of it.
-            prototypes = Prototypes(before.cluster_centers_, getattr(before, "medoid_indices_", None))
-            prices = None if model.match_reference else before.offset_
-            start = start._replace(prototypes=prototypes, prices=prices)
-        model._fit_from(start, codes)
+        model = copy(plain).set_params(lam=float(lam))
+        model._fit_from(start, codes, model._framed_weight(rows))
+        start = model._warmed(first) if warm_start else first
+        model._restore(X)
         models.append(model)
         table = contingency(model.labels_, codes, model.n_clusters, len(model.groups_))
         errors.append(fairness_error_of(table, model.target_))

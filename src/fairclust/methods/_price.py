@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -30,6 +28,8 @@ _ALIKE = 1e-4
 _FINALISTS = 3
 # Prices are far off if the bounds are violated by more than this share of the points.
 _FAR = 1e-4
+# A cost so far above its bound is worth a warning; with fewer points for each cell, one point may be as dear.
+_LARGE_GAP, _PER_CELL = 0.05, 50
 
 
 class PriceClusterer(PrototypeClusterer):
@@ -107,10 +107,8 @@ class PriceClusterer(PrototypeClusterer):
         step = partial(price_step, criterion=criterion)
         priced = Alternation(step, self._update, partial(_judge, tol=self.tol))
         if not isinstance(self.init, str):
-            centers = initial_centers(points.X, self.n_clusters, self.init, rng)
-            return [
-                alternate(priced, points, Prototypes(centers), max_iter=self.max_iter, verbose=self.verbose)
-            ]
+            start = Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))
+            return [alternate(priced, points, start, max_iter=self.max_iter, verbose=self.verbose)]
         plain = Alternation(plain_step, self._update, partial(_judge, tol=self.tol / 10))
         starts: list[Prototypes] = []
         for _ in range(self.n_init):
@@ -160,11 +158,17 @@ class PriceClusterer(PrototypeClusterer):
         n_empty = int((counts.sum(axis=0) == 0).sum())
         if n_empty or not self.converged_:
             state = "at rest" if self.converged_ else "still moving"
-            warnings.warn(
+            advice = "take fewer clusters" if self.converged_ else "raise max_iter or tol"
+            self._complain(
                 f"stopped after {self.n_iter_} outer steps with {self.n_clusters - n_empty} of "
-                f"{self.n_clusters} clusters non-empty and the cost {state}",
-                ConvergenceWarning,
-                stacklevel=4,
+                f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}"
+            )
+        few = points.n_samples < _PER_CELL * counts.size
+        if self.gap_ > _LARGE_GAP and not few:
+            self._complain(
+                f"the labels cost up to {self.gap_:.0%} more than the bounds on the groups ask for: a few points "
+                "far from all others move whole clusters. Look at these points, take the logarithm of columns with "
+                "a long tail, or allow a larger tolerance; precision='double' may help"
             )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from fairclust.base import encode_groups
 from fairclust.kernels.points import DTYPES, TiledPoints
+from fairclust.kernels.sparse_points import SparsePoints
 from fairclust.methods._centers import CenterClusterer
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
 
@@ -20,21 +22,25 @@ class PrototypeClusterer(CenterClusterer):
     method moved when it rounded that assignment (`n_rounded_` of the price methods).
     """
 
+    _accept_sparse: bool | str = "csr"
     precision: str
     scale_: float
     offset_: np.ndarray
     _shift: np.ndarray
+    # Centres and prices in the frame of the fit, in which the labels were found.
+    _centers: np.ndarray
+    _prices: np.ndarray
+
+    @property
+    def _power(self) -> int:  # type: ignore[override]
+        return 2 if self._squared_distances else 1
 
     def _points(self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None) -> TiledPoints:
-        return TiledPoints.pack(
-            X,
-            codes,
-            len(self.groups_),
-            self.n_clusters,
-            shift=shift,
-            squared=self._squared_distances,
-            dtype=DTYPES[self.precision],
-        )
+        shape = len(self.groups_), self.n_clusters
+        dtype = DTYPES[self.precision]
+        if sp.issparse(X):
+            return SparsePoints.pack(X, codes, *shape, dtype=dtype)  # type: ignore[return-value]
+        return TiledPoints.pack(X, codes, *shape, shift=shift, squared=self._squared_distances, dtype=dtype)
 
     def _update(self, points: TiledPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
         """Best centres for hard labels. An empty cluster keeps its old centre."""
@@ -42,7 +48,12 @@ class PrototypeClusterer(CenterClusterer):
 
     def _keep(self, points: TiledPoints, prototypes: Prototypes) -> None:
         self._shift = points.shift
-        self.cluster_centers_ = prototypes.centers
+        self.cluster_centers_ = self._centers = prototypes.centers
+
+    def _restore(self, X: np.ndarray) -> None:
+        self._prices = self.offset_
+        self.offset_ = self.offset_ * self._frame.cost_unit(self._power)
+        super()._restore(X)
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Assign rows, which may be new, to clusters.
@@ -63,16 +74,17 @@ class PrototypeClusterer(CenterClusterer):
         ValueError
             `X` has another number of features than in `fit`, or a group is missing or was not seen in `fit`.
         """
-        X = self._checked(X)
-        codes, _ = encode_groups(sensitive_features, len(X), known=self.groups_)
+        X = self._new_rows(X)
+        codes, _ = encode_groups(sensitive_features, X.shape[0], known=self.groups_)
         points = self._points(X, codes, self._shift)
-        points.measure(self.cluster_centers_)
-        return points.hard(self.scale_, self.offset_)[0]
+        points.measure(self._centers)
+        return points.hard(self.scale_, self._prices)[0]
 
 
 class MedoidClusterer(PrototypeClusterer):
     """Base of the methods whose centres are the medoids of the clusters, with Euclidean distances."""
 
+    _accept_sparse = False
     _squared_distances = False
     exact_size: int
     max_evaluations: int
@@ -87,3 +99,10 @@ class MedoidClusterer(PrototypeClusterer):
         unmoved = np.full(self.n_clusters, -1)
         self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
         self.medoid_gap_ = prototypes.gap
+
+    def _restore(self, X: np.ndarray) -> None:
+        super()._restore(X)
+        # The very rows, without the rounding of the way into the frame and back.
+        moved = self.medoid_indices_ >= 0
+        self.cluster_centers_ = np.array(self.cluster_centers_)
+        self.cluster_centers_[moved] = X[self.medoid_indices_[moved]]

@@ -11,6 +11,7 @@ from fairclust.solvers.alternation import Prototypes
 class RowCenterClusterer(PrototypeClusterer):
     """Base of these methods: `_take` sets the attributes that `fit` and `predict` need."""
 
+    _accept_sparse = False
     precision = "double"
 
     def _take(self, X: np.ndarray, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from copy import deepcopy
+from copy import copy, deepcopy
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import entr
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from fairclust.base import (
@@ -18,17 +16,22 @@ from fairclust.base import (
     NON_NEGATIVE,
     POSITIVE,
     PRECISION,
+    Frame,
     at_least,
     initial_centers,
     resolve_target,
 )
 from fairclust.kernels.points import TiledPoints
+from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
 from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.metrics.counts import contingency
 from fairclust.solvers.alternation import Alternation, Prototypes, Step, alternate
 from fairclust.solvers.steps import bound_step, newton_step
 
 # Tolerances: that of the published program, and ours. Ours is tighter, which costs little as the energy never rises.
 _REFERENCE_TOL, _TOL = 1e-4, 1e-5
+# The first relative weight of a search.
+_FIRST = 1e-3
 
 
 class Start(NamedTuple):
@@ -45,7 +48,9 @@ class VariationalClusterer(PrototypeClusterer):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
-        "lam": NON_NEGATIVE,
+        "lam": WEIGHT,
+        **LEVELS,
+        "relative_weights": ["boolean"],
         "match_reference": ["boolean"],
         "warm_start": ["boolean"],
         "lipschitz": POSITIVE,
@@ -65,7 +70,11 @@ class VariationalClusterer(PrototypeClusterer):
         self,
         n_clusters: int = 8,
         *,
-        lam: float = 10.0,
+        lam: float | str = "auto",
+        max_fairness_error: float | None = None,
+        min_balance: float | None = None,
+        max_gap: float | None = None,
+        relative_weights: bool = False,
         match_reference: bool = False,
         warm_start: bool = True,
         lipschitz: float = 2.0,
@@ -82,6 +91,10 @@ class VariationalClusterer(PrototypeClusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.lam = lam
+        self.max_fairness_error = max_fairness_error
+        self.min_balance = min_balance
+        self.max_gap = max_gap
+        self.relative_weights = relative_weights
         self.match_reference = match_reference
         self.warm_start = warm_start
         self.lipschitz = lipschitz
@@ -96,16 +109,67 @@ class VariationalClusterer(PrototypeClusterer):
         self.verbose = verbose
         self.random_state = random_state
 
+    def _framing(self, X: np.ndarray) -> Frame:
+        frame = super()._framing(X)
+        # The program's inner loop starts from a softmax at temperature 1, in the unit that the data have.
+        return frame._replace(unit=1.0) if self.match_reference else frame
+
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        self._fit_from(self._start(X, codes), codes)
+        level = asked_level(self, "lam", np.bincount(codes))
+        self.__dict__.pop("path_", None)
+        start = self._start(X, codes)
+        if level is None:
+            self._fit_from(start, codes, self._framed_weight(X))
+            return
+
+        def fit(
+            weight: float, before: VariationalClusterer | None
+        ) -> tuple[VariationalClusterer, np.ndarray, float]:
+            model = copy(self)
+            model._fit_from(start if before is None else before._warmed(start), codes, weight)
+            counts = contingency(model.labels_, codes, self.n_clusters, len(self.groups_))
+            return model, counts, model.history_[-1]["clustering"]
+
+        target = resolve_target(self.target, self.groups_, codes)
+        best, _, self.path_ = smallest_weight(fit, level, target, _FIRST * self._weight_unit(X.shape[0]))
+        self.__dict__.update(vars(best), path_=self.path_)
+        if self.path_.best is None:
+            self._complain(not_reached(self.path_.in_units(self._frame.cost_unit(self._power), 1.0)))
+        self._complain_of_moving()
+
+    def _weight_unit(self, n_samples: int) -> float:
+        """What relative weights are multiples of: the cost of all points in one cluster, in the frame."""
+        return self._frame.whole_cost(n_samples, self._power)
+
+    def _framed_weight(self, X: np.ndarray) -> float:
+        if self.relative_weights:
+            return float(self.lam) * self._weight_unit(X.shape[0])
+        return self._frame.weight_into(float(self.lam), self._power)
+
+    def _restore(self, X: np.ndarray) -> None:
+        super()._restore(X)
+        scale = self._frame.cost_unit(self._power)
+        self.lam_ = self._lam * scale
+        if hasattr(self, "path_"):
+            self.path_ = self.path_.in_units(scale, scale)
 
     def _start(self, X: np.ndarray, codes: np.ndarray) -> Start:
         rng = check_random_state(self.random_state)
         points = self._points(X, codes)
-        return Start(points, Prototypes(initial_centers(X, self.n_clusters, self.init, rng)), rng)
+        return Start(points, Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng)), rng)
 
-    def _fit_from(self, start: Start, codes: np.ndarray) -> None:
-        """Alternate assignments and centres, and restart from fresh seeds if a cluster runs empty."""
+    def _warmed(self, start: Start) -> Start:
+        """The start with the centres and prices that this fit ended with."""
+        # A cluster that runs empty keeps its medoid, and so needs the row of it.
+        prototypes = Prototypes(self._centers, getattr(self, "medoid_indices_", None))
+        return start._replace(prototypes=prototypes, prices=None if self.match_reference else self.offset_)
+
+    def _fit_from(self, start: Start, codes: np.ndarray, lam: float) -> None:
+        """Alternate assignments and centres, and restart from fresh seeds if a cluster runs empty.
+
+        `lam` is the weight for the data in their frame.
+        """
+        self._lam = lam
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)
         self.target_ = resolve_target(self.target, self.groups_, codes)
@@ -130,21 +194,24 @@ class VariationalClusterer(PrototypeClusterer):
         self.converged_ = run.verdict == "at rest"
         self.labels_, self.scale_, self.offset_ = run.last.labels, run.last.scale, run.last.offset
         self._keep(points, run.prototypes)
-        if run.last.n_empty or not self.converged_:
-            state = "at rest" if self.converged_ else "still moving"
-            warnings.warn(
-                f"stopped after {self.n_iter_} outer steps with {self.n_clusters - run.last.n_empty} of "
-                f"{self.n_clusters} clusters non-empty and the energy {state} (lam={self.lam:g}, "
-                f"{self.n_restarts_} restarts)",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        self._n_empty = run.last.n_empty
+        self._complain_of_moving()
+
+    def _complain_of_moving(self) -> None:
+        if not (self._n_empty or not self.converged_):
+            return
+        state = "at rest" if self.converged_ else "still moving"
+        advice = "raise max_iter or tol" if not self.converged_ else "take fewer clusters or a smaller lam"
+        self._complain(
+            f"stopped after {self.n_iter_} outer steps with {self.n_clusters - self._n_empty} of "
+            f"{self.n_clusters} clusters non-empty and the energy {state} ({self.n_restarts_} restarts): {advice}"
+        )
 
     def _alternation(self, prices: np.ndarray | None) -> Alternation[TiledPoints]:
         if self.match_reference:
             assign = partial(
                 bound_step,
-                lam=self.lam,
+                lam=self._lam,
                 lipschitz=self.lipschitz,
                 target=self.target_,
                 max_iter=self.bound_max_iter,
@@ -152,7 +219,7 @@ class VariationalClusterer(PrototypeClusterer):
             )
             return Alternation(assign, self._update, self._judge_as_reference)
         step = partial(
-            newton_step, lam=self.lam, target=self.target_, prices=prices, warm_start=self.warm_start
+            newton_step, lam=self._lam, target=self.target_, prices=prices, warm_start=self.warm_start
         )
         return Alternation(step, self._update, self._judge)
 
@@ -167,7 +234,7 @@ class VariationalClusterer(PrototypeClusterer):
         if before is None:
             return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
         # This constant is part of the energy and grows with lam. Relative to it every change would look small.
-        least_penalty = self.lam * self.n_clusters * float(entr(self.target_).sum())
+        least_penalty = self._lam * self.n_clusters * float(entr(self.target_).sum())
         tol = _TOL if self.tol is None else self.tol
         change = abs(now.objective - before.objective)
         return "at rest" if change <= tol * abs(now.objective - least_penalty) else ""

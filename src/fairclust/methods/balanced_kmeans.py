@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -15,7 +13,11 @@ from sklearn.utils._param_validation import StrOptions
 from fairclust.base import COUNT, NON_NEGATIVE, Diverged, FairClusterer, initial_centers, without_empty
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.moves import sweep
+from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
 from fairclust.metrics import contingency
+
+# The first weight of a search, in multiples of the cost of all points in one cluster.
+_FIRST = 0.1
 
 
 class _Run(NamedTuple):
@@ -40,11 +42,18 @@ class BalancedFairKMeans(FairClusterer):
     Parameters
     ----------
     n_clusters : int, default=8
-    rho : float, default=100.0
-        Weight of fairness. It is absolute, as in the paper: it grows with the number of rows N and the scale
-        of the data. On standardised data with rows of unit length, from N to 100 N spans the trade-off.
+    rho : float or "auto", default="auto"
+        Weight of fairness. "auto" takes the smallest that reaches the level that one of the next three
+        parameters asks for. If none does, every group has at least 0.8 and at most 1 / 0.8 times its share of
+        the data in every cluster. A number is absolute, as in the paper: it grows with the number of rows N
+        and the square of the unit of the data.
+    max_fairness_error, min_balance, max_gap : float, optional
+        Levels for ``rho="auto"``, as in `VariationalFairKMeans`.
     lam : float, default=0.0
-        Weight of balance, that is of clusters of equal size; (N / K)^2 is a large one.
+        Weight of balance, that is of clusters of equal size. It is absolute as well.
+    relative_weights : bool, default=False
+        `rho` and `lam` are multiples of the cost of all points in one cluster, and so have no unit: a `rho`
+        from 1 to 100 spans the trade-off.
     init : "random", "k-means++" or array-like of shape (n_clusters, n_features), default="random"
         Labels to start with: drawn, with clusters of equal size, as in the paper; or those of the nearest
         k-means++ pick or given centre. A cluster that has no point gets half of the largest one.
@@ -72,6 +81,10 @@ class BalancedFairKMeans(FairClusterer):
         One record per sweep of that start, after the centres were updated: clustering, fairness and size term
         (the last two without their weights), and how many points moved.
     converged_ : bool
+    rho_ : float
+        The weight that was used, absolute.
+    path_ : WeightPath
+        With ``rho="auto"``, as in `VariationalFairKMeans`.
 
     References
     ----------
@@ -79,10 +92,13 @@ class BalancedFairKMeans(FairClusterer):
     Algorithms 1 and 2.
     """
 
+    _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
-        "rho": NON_NEGATIVE,
+        "rho": WEIGHT,
+        **LEVELS,
         "lam": NON_NEGATIVE,
+        "relative_weights": ["boolean"],
         "init": [StrOptions({"random", "k-means++"}), "array-like"],
         "n_init": COUNT,
         "max_iter": COUNT,
@@ -95,8 +111,12 @@ class BalancedFairKMeans(FairClusterer):
         self,
         n_clusters: int = 8,
         *,
-        rho: float = 100.0,
+        rho: float | str = "auto",
+        max_fairness_error: float | None = None,
+        min_balance: float | None = None,
+        max_gap: float | None = None,
         lam: float = 0.0,
+        relative_weights: bool = False,
         init: Any = "random",
         n_init: int = 1,
         max_iter: int = 100,
@@ -106,7 +126,11 @@ class BalancedFairKMeans(FairClusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.rho = rho
+        self.max_fairness_error = max_fairness_error
+        self.min_balance = min_balance
+        self.max_gap = max_gap
         self.lam = lam
+        self.relative_weights = relative_weights
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -115,36 +139,65 @@ class BalancedFairKMeans(FairClusterer):
         self.random_state = random_state
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        sizes = np.bincount(codes)
+        level = asked_level(self, "rho", sizes)
+        self.__dict__.pop("path_", None)
         rng = check_random_state(self.random_state)
+        # Rows that came as they are, from a file, are not centred yet.
         shift = X.mean(axis=0, dtype=np.float64)
-        X = X - shift
+        Z = X - shift
         n_starts = self.n_init if isinstance(self.init, str) else 1
-        runs = [self._descend(X, codes, self._start(X, codes, shift, rng)) for _ in range(n_starts)]
-        best = min(runs, key=lambda run: run.history[-1]["objective"])
+        frame = self._frame
+        whole = frame.whole_cost(len(X), 2)
+
+        def into_frame(weight: float) -> float:
+            return weight * whole if self.relative_weights else frame.weight_into(weight, 2)
+
+        def fit(rho: float, before: _Run | None) -> tuple[_Run, np.ndarray, float]:
+            starts = (
+                [self._start(Z, codes, shift, rng) for _ in range(n_starts)]
+                if before is None
+                else [before.labels.copy()]
+            )
+            runs = [self._descend(Z, codes, labels, rho, into_frame(self.lam)) for labels in starts]
+            best = min(runs, key=lambda run: run.history[-1]["objective"])
+            return best, contingency(best.labels, codes, self.n_clusters), best.history[-1]["clustering"]
+
+        if level is None:
+            self.rho_ = into_frame(float(self.rho))
+            best = fit(self.rho_, None)[0]
+        else:
+            best, self.rho_, self.path_ = smallest_weight(fit, level, sizes / len(X), _FIRST * whole)
+            if self.path_.best is None:
+                self._complain(not_reached(self.path_.in_units(frame.cost_unit(2), 1.0)))
         self.labels_, self.history_, self.converged_ = best.labels, best.history, best.converged
         self.cluster_centers_ = best.centers + shift
         self.objective_ = best.history[-1]["objective"]
         self.n_iter_ = len(best.history)
         if not best.converged:
-            warnings.warn(
-                f"stopped after {self.n_iter_} sweeps with {best.history[-1]['moved']} points still moving "
-                f"(rho={self.rho:g}, lam={self.lam:g})",
-                ConvergenceWarning,
-                stacklevel=3,
+            self._complain(
+                f"stopped after {self.n_iter_} sweeps with {best.history[-1]['moved']} points still moving: "
+                "raise max_iter or tol"
             )
+
+    def _restore(self, X: np.ndarray) -> None:
+        super()._restore(X)
+        scale = self._frame.cost_unit(2)
+        self.rho_ *= scale
+        if hasattr(self, "path_"):
+            self.path_ = self.path_.in_units(scale, scale)
 
     def _start(
         self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray, rng: np.random.RandomState
     ) -> np.ndarray:
         if isinstance(self.init, str) and self.init == "random":
             return rng.permutation(np.arange(len(X)) % self.n_clusters).astype(np.int32)
-        if isinstance(self.init, str):
-            centers = initial_centers(X, self.n_clusters, self.init, rng)
-        else:
-            centers = initial_centers(X, self.n_clusters, self.init, rng) - shift
+        centers = initial_centers(X, self.n_clusters, self._framed_init(), rng)
+        if not isinstance(self.init, str):
+            centers = centers - shift
         return without_empty(pairwise_distances_argmin(X, centers), codes, self.n_clusters)
 
-    def _descend(self, X: np.ndarray, codes: np.ndarray, labels: np.ndarray) -> _Run:
+    def _descend(self, X: np.ndarray, codes: np.ndarray, labels: np.ndarray, rho: float, lam: float) -> _Run:
         counts = contingency(labels, codes, self.n_clusters).astype(np.int64)
         centers = _means(X, labels, self.n_clusters)
         history: list[dict[str, float]] = []
@@ -152,7 +205,7 @@ class BalancedFairKMeans(FairClusterer):
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             moved, summed = sweep(
-                X, codes, centers, labels, counts, rho=self.rho, lam=self.lam, own_group=self.match_reference
+                X, codes, centers, labels, counts, rho=rho, lam=lam, own_group=self.match_reference
             )
             sizes = counts.sum(axis=0)
             old, centers = centers, _means(X, labels, self.n_clusters)
@@ -160,9 +213,9 @@ class BalancedFairKMeans(FairClusterer):
             clustering = summed - float(sizes @ ((centers - old) ** 2).sum(axis=1))
             gaps = counts / counts.sum(axis=1, keepdims=True) - sizes / len(X)
             fairness, size = float((gaps**2).sum()), float((1 / sizes).sum())
-            objective = clustering + self.rho * fairness + self.lam * size
+            objective = clustering + rho * fairness + lam * size
             if not np.isfinite(objective):
-                raise Diverged(f"the objective is {objective} after sweep {step}")
+                raise Diverged(f"the objective is {objective} after sweep {step} (rho={rho:g}, lam={lam:g})")
             history.append(
                 {
                     "step": step,

@@ -68,6 +68,7 @@ class BatchProgramKMeans(FairClusterer):
     arXiv:2605.13759.
     """
 
+    _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "tolerance": [Interval(Real, 0, 1, closed="left")],
@@ -108,7 +109,7 @@ class BatchProgramKMeans(FairClusterer):
         counts = contingency(self.batches_, codes, n_batches).T
         # The part of the cost that no assignment changes: squared distances of the points to their batch's mean.
         within = float(((X - means[self.batches_]) ** 2).sum())
-        centers = initial_centers(means, self.n_clusters, self.init, rng)
+        centers = initial_centers(means, self.n_clusters, self._framed_init(), rng)
         best = np.inf
         self.history_: list[dict[str, float]] = []
         for step in range(1, self.max_iter + 1):

@@ -69,6 +69,7 @@ class BeraFairKMeans(FairClusterer):
     Bera, Chakrabarty, Flores, Negahbani, "Fair algorithms for clustering", NeurIPS 2019.
     """
 
+    _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "tolerance": [Interval(Real, 0, 1, closed="left")],
@@ -102,12 +103,14 @@ class BeraFairKMeans(FairClusterer):
         begin = perf_counter()
         vanilla = Lloyd(
             self.n_clusters,
-            init=self.init,
+            init=self._framed_init(),
             n_init=self.n_init if isinstance(self.init, str) else 1,
             max_iter=self.max_iter,
             random_state=self.random_state,
         ).fit(X)
         self.n_iter_ = int(vanilla.n_iter_)
+        if self.n_iter_ == self.max_iter:
+            self._complain(f"k-means stopped after {self.max_iter} steps, maybe on the way: raise max_iter")
         self.cluster_centers_ = vanilla.cluster_centers_
         distances = cdist(X, self.cluster_centers_, "sqeuclidean")
         shares = np.bincount(codes) / len(codes)

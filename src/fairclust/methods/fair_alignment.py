@@ -75,6 +75,8 @@ class FairAlignmentKMeans(FairClusterer):
         Rounds.
     history_ : list of dict
         Objective, the part that is no transport, the largest difference between rows of the shares.
+    converged_ : bool
+        Three rounds had no gain before `max_iter` was reached.
 
     Notes
     -----
@@ -87,6 +89,7 @@ class FairAlignmentKMeans(FairClusterer):
     Kim, Lee, Park, Kim: Fair Clustering via Alignment, ICML 2025.
     """
 
+    _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "epsilon": [Interval(Real, 0, 1, closed="both")],
@@ -129,17 +132,17 @@ class FairAlignmentKMeans(FairClusterer):
         rng = check_random_state(self.random_state)
         start = Lloyd(
             self.n_clusters,
-            init=self.init,
+            init=self._framed_init(),
             n_init=self.n_init if isinstance(self.init, str) else 1,
             random_state=rng,
         ).fit(X)
         if len(self.groups_) == 1:
             self.labels_, self.cluster_centers_ = start.labels_, start.cluster_centers_
-            self.objective_, self.n_iter_ = float(start.inertia_), 1
+            self.objective_, self.n_iter_, self.converged_ = float(start.inertia_), 1, True
             self.shares_ = np.bincount(self.labels_, minlength=self.n_clusters)[None] / len(X)
             self.history_ = [_record(1, self.objective_, self.objective_, self.shares_, begin)]
             return
-        # Near the origin products of coordinates keep their digits.
+        # Rows that came as they are, from a file, are not centred yet.
         shift = X.mean(axis=0, dtype=float)
         Z = X - shift
         rows = [np.flatnonzero(codes == j) for j in range(2)]
@@ -163,7 +166,12 @@ class FairAlignmentKMeans(FairClusterer):
                 self.labels_ = (table * (1 + 1e-9 * rng.uniform(size=table.shape))).argmax(axis=1)
             if stale == _PATIENCE:
                 break
-        self.n_iter_ = step
+        self.n_iter_, self.converged_ = step, stale == _PATIENCE
+        if not self.converged_:
+            self._complain(
+                f"stopped after {step} rounds, the last gain of {self.tol:g} of the objective {stale} rounds ago: "
+                "raise max_iter or tol"
+            )
 
     def _match(
         self,

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.spatial.distance import pdist
 from scipy.special import logsumexp, softmax
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, FairClusterer
+from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, FairClusterer, Frame
 from fairclust.kernels.mixture import MixtureTiles
+from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.solvers.group_gap import Penalty, paper_penalty, program_penalty, smooth_penalty
 from fairclust.solvers.mixture import Family, Mixture
@@ -41,12 +41,21 @@ from fairclust.solvers.mixture_rows import (
     endless_batches,
     find_columns,
     in_batches,
-    mean_and_variance,
 )
 from fairclust.solvers.mixture_start import start_mixture
 
 _DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
+# Per point, as the likelihood is: it does not grow with the rows or the unit of the data.
+_DEFAULT_LAM = 10.0
+_FIRST = 0.5
 _AMOUNT = [None, Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
+
+
+class _Learned(NamedTuple):
+    mixture: Mixture
+    trace: Trace
+    offset: np.ndarray
+    labels: np.ndarray
 
 
 class FairMixture(FairClusterer):
@@ -59,8 +68,12 @@ class FairMixture(FairClusterer):
     Parameters
     ----------
     n_clusters : int, default=8
-    lam : float, default=10
-        Weight of Delta. 0 is the plain mixture.
+    lam : float or "auto", default="auto"
+        Weight of Delta. It does not depend on the number of rows or on the unit of the data. 0 is the plain
+        mixture. "auto" takes the smallest that reaches the level that one of the next three parameters asks
+        for, and 10 if none does.
+    max_fairness_error, min_balance, max_gap : float, optional
+        Levels of the labels for ``lam="auto"``, as in `VariationalFairKMeans`.
     solver : {"em", "gd"}, default="em"
         Generalised EM, or gradient ascent (both with Adam). At ``lam=0`` EM takes its closed-form steps.
     covariance : {"isotropic", "diag"}, default="isotropic"
@@ -73,11 +86,14 @@ class FairMixture(FairClusterer):
         barrier that keeps every component from losing all its points.
     match_reference : bool, default=False
         Use the objective of the authors' published program instead, and optimise it as the program does: a
-        new Adam optimiser in each round, no shortened steps, and the last iterate as the result. For two
-        groups, `lam` then has the effect of ``n_clusters * P(0) * P(1) * lam`` in the paper's objective.
+        new Adam optimiser in each round, no shortened steps, the last iterate as the result, and in the unit of
+        the data. For two groups, `lam` then has the effect of ``n_clusters * P(0) * P(1) * lam`` in the paper's
+        objective.
     batch_size : int or float, optional
         Rows, or share of the rows, of a mini-batch (Algorithm 3): the likelihood is learned batch by batch,
-        Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read.
+        Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read:
+        batches are contiguous blocks of rows, the same throughout, so shuffle rows that are sorted (the paper
+        draws them).
     fairness_sample : int or float, optional
         Rows on which Delta is measured, drawn within groups. Default: all, or as many as `batch_size`.
     subsample : int or float, optional
@@ -92,7 +108,9 @@ class FairMixture(FairClusterer):
         Stop when the objective changes by no more in a step of plain EM, in each of five rounds of
         generalised EM, or in 50 gradient steps.
     init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
-        Means from k-means, or given, with equal weights and unit variance; or from plain EM after that.
+        Means from k-means (on 200,000 rows, drawn, of more), or given, with equal weights and the mean variance
+        of the columns (of rows of one length that length squared, with `match_reference` 1); or from plain EM
+        after that.
         Probabilities of categories start at random, as in the paper, or, next to numeric features, equal.
     n_init : int, default=1
         Starts; every other one uses the other kind of `init`. The one with the least negative log-likelihood
@@ -133,6 +151,11 @@ class FairMixture(FairClusterer):
         Least distance between two means: zero where components have collapsed into one. NaN where there are
         no two means.
     converged_ : bool
+        The objective came to rest; nothing tells with ``solver="gd"`` and mini-batches.
+    lam_ : float
+        The weight that was used.
+    path_ : WeightPath
+        With a level, as in `VariationalFairKMeans`.
 
     Notes
     -----
@@ -153,7 +176,8 @@ class FairMixture(FairClusterer):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
-        "lam": NON_NEGATIVE,
+        "lam": WEIGHT,
+        **LEVELS,
         "solver": [StrOptions(set(_DEFAULTS))],
         "covariance": [StrOptions({"isotropic", "diag"})],
         "categorical_features": [None, "array-like"],
@@ -179,7 +203,10 @@ class FairMixture(FairClusterer):
         self,
         n_clusters: int = 8,
         *,
-        lam: float = 10.0,
+        lam: float | str = "auto",
+        max_fairness_error: float | None = None,
+        min_balance: float | None = None,
+        max_gap: float | None = None,
         solver: str = "em",
         covariance: str = "isotropic",
         categorical_features: Any = None,
@@ -202,6 +229,9 @@ class FairMixture(FairClusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.lam = lam
+        self.max_fairness_error = max_fairness_error
+        self.min_balance = min_balance
+        self.max_gap = max_gap
         self.solver = solver
         self.covariance = covariance
         self.categorical_features = categorical_features
@@ -261,63 +291,98 @@ class FairMixture(FairClusterer):
             learned, learned_codes = X[chosen], codes[chosen]
         if len(learned) < self.n_clusters:
             raise ValueError(f"subsample leaves {len(learned)} rows for n_clusters={self.n_clusters}")
-        self._shift, variance = mean_and_variance(learned, self._columns.numeric)
-        rows = Rows(learned, learned_codes, len(self.groups_), self._columns, self._shift, self.precision)
+        numeric = self._columns.numeric
+        frame = Frame.of(learned, numeric) if len(numeric) else Frame.plain(0)
+        # The program starts from unit variance, and takes steps of one length, in the unit that the data have.
+        self._shift, self._unit = frame.mean, 1.0 if self.match_reference else frame.unit
+        rows = self._rows(learned, learned_codes, len(self.groups_))
         sample = self.batch_size if self.fairness_sample is None else self.fairness_sample
         tiles = rows.tiles(as_index(draw(learned_codes, sample, rng)), merge=True)
         sizes = tiles.group_sizes
-        family = self._family(variance)
+        level = asked_level(self, "lam", np.bincount(codes), default=False)
+        self.__dict__.pop("path_", None)
+        family = self._family(frame.spread / self._unit)
 
         def watch(mixture: Mixture) -> dict[str, float]:
-            self._mixture, self._offset = mixture, np.zeros(self.n_clusters)
-            labels = self._labels(X)
-            table = contingency(labels, codes, self.n_clusters, len(self.groups_))
+            labels = self._labels(X, mixture, np.zeros(self.n_clusters))
+            table = count(labels)
             numeric = X[:, self._columns.numeric]
             cost = sse(numeric, labels) if numeric.shape[1] else np.nan
             return {"sse": cost, "delta": float(delta(table)), "balance": float(balance(table))}
 
-        best: tuple[float, Mixture, Trace] | None = None
-        for attempt in range(self.n_init):
-            warm = (isinstance(self.init, str) and self.init == "em") != (attempt % 2 == 1)
-            start = start_mixture(rows, tiles, family, self.n_clusters, self.init, warm, rng)
-            trace = Trace(watch if self.record_labels else None)
-            mixture = self._learn(rows, tiles, sizes, start, rng, trace)
-            value = 0.0
-            if self.n_init > 1:
-                hard = tiles.hard_table(mixture.components())
-                value = tiles.table(mixture.components())[1] / -tiles.n_samples + self.lam * delta(hard)
-            if best is None or value < best[0]:
-                best = (value, mixture, trace)
-        assert best is not None
-        self._mixture, trace = best[1:]
+        def fit(lam: float, before: _Learned | None) -> tuple[_Learned, np.ndarray, float]:
+            best: tuple[float, Mixture, Trace] | None = None
+            for attempt in range(self.n_init if before is None else 1):
+                warm = (isinstance(self.init, str) and self.init == "em") != (attempt % 2 == 1)
+                start = (
+                    start_mixture(rows, tiles, family, self.n_clusters, self.init, warm, rng)
+                    if before is None
+                    else before.mixture
+                )
+                trace = Trace(watch if self.record_labels else None)
+                mixture = self._learn(rows, tiles, sizes, start, rng, trace, lam)
+                value = 0.0
+                if self.n_init > 1:
+                    hard = tiles.hard_table(mixture.components())
+                    value = tiles.table(mixture.components())[1] / -tiles.n_samples + lam * delta(hard)
+                if best is None or value < best[0]:
+                    best = (value, mixture, trace)
+            assert best is not None
+            mixture, trace = best[1:]
+            offset = np.zeros(self.n_clusters)
+            if self.calibrate and len(sizes) > 1 and self.n_clusters > 1:
+                offset = calibrated(tiles, sizes, mixture)
+            labels = self._labels(X, mixture, offset)
+            return _Learned(mixture, trace, offset, labels), count(labels), trace.history[-1]["clustering"]
+
+        def count(labels: np.ndarray) -> np.ndarray:
+            return contingency(labels, codes, self.n_clusters, len(self.groups_))
+
+        if level is None:
+            self.lam_ = _DEFAULT_LAM if isinstance(self.lam, str) else float(self.lam)
+            found = fit(self.lam_, None)[0]
+        else:
+            shares = np.bincount(codes) / len(codes)
+            found, self.lam_, path = smallest_weight(fit, level, shares, _FIRST)
+            # Of densities in the unit of the data.
+            volume = len(self._columns.numeric) * np.log(self._unit)
+            self.path_ = replace(path, costs=path.costs + volume)
+            if path.best is None:
+                self._complain(not_reached(path))
+        self._mixture, trace, self._offset, self.labels_ = found
         self.history_, self.converged_ = trace.history, trace.converged
         self.n_iter_ = max(1, int(trace.history[-1]["step"]))
-        self._offset = np.zeros(self.n_clusters)
-        if self.calibrate and len(sizes) > 1 and self.n_clusters > 1:
-            self._offset = calibrated(tiles, sizes, self._mixture)
         self._expose(rows)
-        self.labels_ = self._labels(X)
-        counts = contingency(self.labels_, codes, self.n_clusters, len(self.groups_))
+        counts = count(self.labels_)
         self.hard_delta_ = float(delta(counts))
         self.n_nonempty_ = int((counts.sum(axis=0) > 0).sum())
+        if not self.converged_ and not (self.solver == "gd" and self.batch_size is not None):
+            self._complain(
+                f"stopped after {self.n_iter_} steps with the objective still moving: raise max_iter or tol"
+            )
         if self.n_nonempty_ < self.n_clusters:
-            warnings.warn(
-                f"{self.n_nonempty_} of {self.n_clusters} components have points (lam={self.lam:g}, "
-                f"match_reference={self.match_reference}): the others have died or coincide with one of them",
-                ConvergenceWarning,
-                stacklevel=3,
+            self._complain(
+                f"{self.n_nonempty_} of {self.n_clusters} components have points (lam={self.lam_:g}, "
+                f"match_reference={self.match_reference}): the others have died or coincide with one of them. "
+                "Take fewer clusters or a smaller lam"
             )
 
-    def _family(self, variance: np.ndarray) -> Family:
-        scale = variance[variance > 0].mean() if (variance > 0).any() else 1.0
+    def _framing(self, X: np.ndarray) -> Frame:
+        # Categories are codes, and rows may be read from a file batch by batch: see `Rows`.
+        return Frame.plain(X.shape[1])
+
+    def _rows(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Rows:
+        return Rows(X, codes, n_groups, self._columns, self._shift, self.precision, self._unit)
+
+    def _family(self, scale: float) -> Family:
         shared = self.covariance == "isotropic"
-        floor = 0.5 * np.log(self.min_variance * scale)
+        floor = 0.5 * np.log(self.min_variance) + np.log(scale)
         return Family(
             shared,
             len(self._columns.numeric),
             self._columns.sizes,
             np.full((1, 1) if shared else (len(self._columns.numeric),), floor),
-            by_precision=self.match_reference and self.lam > 0,
+            by_precision=self.match_reference and self.lam != 0,
         )
 
     def _learn(
@@ -328,6 +393,7 @@ class FairMixture(FairClusterer):
         start: Mixture,
         rng: np.random.RandomState,
         trace: Trace,
+        lam: float,
     ) -> Mixture:
         max_iter, rate = _DEFAULTS[self.solver]
         max_iter = self.max_iter or max_iter
@@ -342,13 +408,13 @@ class FairMixture(FairClusterer):
             expect = FullData(load(0))
         else:
             expect = Batches(load, n_batches, rng)
-        fair = FairPart(tiles, sizes, self._penalty(sizes))
+        fair = FairPart(tiles, sizes, self._penalty(sizes, lam))
         if self.solver == "gd":
             batches = None if in_full else endless_batches(load, n_batches, rng)
             mixture, _ = ascend(
                 batches, fair, start, max_iter=max_iter, learning_rate=rate, tol=self.tol, trace=trace
             )
-        elif self.lam == 0:
+        elif lam == 0:
             mixture, _ = plain_em(
                 expect, start, max_iter=max_iter, tol=self.tol, patience=n_batches, trace=trace
             )
@@ -369,19 +435,19 @@ class FairMixture(FairClusterer):
         exact = in_full and not self.match_reference
         return trace.best if exact and trace.best is not None else mixture
 
-    def _penalty(self, sizes: np.ndarray) -> Penalty:
-        if self.lam == 0:
+    def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
+        if lam == 0:
             return lambda M: (0.0, np.zeros_like(M))
         if self.match_reference:
-            return program_penalty(self.lam, sizes)
-        return {"paper": paper_penalty, "smooth": smooth_penalty}[self.objective](self.lam)
+            return program_penalty(lam, sizes)
+        return {"paper": paper_penalty, "smooth": smooth_penalty}[self.objective](lam)
 
     def _expose(self, rows: Rows) -> None:
         """Public attributes, from the parameters and one more pass over the rows learned from."""
         mixture, columns = self._mixture, self._columns
         self.weights_ = np.exp(mixture.log_weights)
-        self.means_ = mixture.means + self._shift
-        self.variances_ = np.exp(2 * np.broadcast_to(mixture.log_sd, mixture.means.shape))
+        self.means_ = mixture.means * self._unit + self._shift
+        self.variances_ = np.exp(2 * np.broadcast_to(mixture.log_sd, mixture.means.shape)) * self._unit**2
         ends = np.cumsum(columns.sizes)[:-1].astype(int)
         by_column = np.split(np.exp(mixture.log_probabilities), ends, axis=1) if columns.sizes else []
         self.probabilities_ = by_column
@@ -393,23 +459,28 @@ class FairMixture(FairClusterer):
         for block in blocks(len(rows.X)):
             by_group, logsum = rows.tiles(block).table(components)
             sums, loglik = sums + by_group, loglik + logsum
-        self.nll_ = -loglik / len(rows.X)
+        # Densities in the unit of the data.
+        volume = len(columns.numeric) * np.log(self._unit)
+        self.nll_ = -loglik / len(rows.X) + volume
+        for record in self.history_:
+            record["objective"] += volume
+            record["clustering"] += volume
         self.soft_delta_ = float(delta(sums))
         two_means = self.n_clusters > 1 and len(columns.numeric)
         self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
 
     def _log_joint(
-        self, X: np.ndarray, offset: np.ndarray | float = 0.0
+        self, X: np.ndarray, mixture: Mixture, offset: np.ndarray | float = 0.0
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        components = self._mixture.components(offset)
-        nobody = np.zeros(len(X), np.int32)
-        rows = Rows(X, nobody, 1, self._columns, self._shift, self.precision)
+        """Blocks of log joint densities, in the frame of the fit."""
+        components = mixture.components(offset)
+        rows = self._rows(X, np.zeros(len(X), np.int32), 1)
         for block in blocks(len(X)):
             yield block, rows.tiles(block).log_joint(components)
 
-    def _labels(self, X: np.ndarray) -> np.ndarray:
+    def _labels(self, X: np.ndarray, mixture: Mixture, offset: np.ndarray) -> np.ndarray:
         labels = np.empty(len(X), np.int32)
-        for block, z in self._log_joint(X, self._offset):
+        for block, z in self._log_joint(X, mixture, offset):
             labels[block] = z.argmax(axis=1)
         return labels
 
@@ -425,7 +496,7 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._labels(self._checked_rows(X))
+        return self._labels(self._checked_rows(X), self._mixture, self._offset)
 
     def predict_proba(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Responsibilities psi_k(x) of each row; `calibrate` has no part in them.
@@ -441,7 +512,7 @@ class FairMixture(FairClusterer):
         """
         X = self._checked_rows(X)
         found = np.empty((len(X), self.n_clusters))
-        for block, z in self._log_joint(X):
+        for block, z in self._log_joint(X, self._mixture):
             found[block] = softmax(z.astype(float), axis=1)
         return found
 
@@ -476,6 +547,6 @@ class FairMixture(FairClusterer):
         """
         X = self._checked_rows(X)
         found = np.empty(len(X))
-        for block, z in self._log_joint(X):
+        for block, z in self._log_joint(X, self._mixture):
             found[block] = logsumexp(z.astype(float), axis=1)
-        return found
+        return found - len(self._columns.numeric) * np.log(self._unit)

@@ -99,6 +99,10 @@ class IndividuallyFairClustering(RowCenterClusterer):
         self.max_rows = max_rows
         self.random_state = random_state
 
+    @property
+    def _power(self) -> int:  # type: ignore[override]
+        return 2 if self.objective == "k-means" else 1
+
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
         points = X.astype(np.float64)

@@ -33,6 +33,8 @@ class KMeans(CenterClusterer):
     inertia_ : float
     """
 
+    _power = 2
+    _accept_sparse = "csr"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "init": INIT,
@@ -66,13 +68,15 @@ class KMeans(CenterClusterer):
         begin = perf_counter()
         self._model = Lloyd(
             self.n_clusters,
-            init=self.init,
+            init=self._framed_init(),
             n_init=self.n_init if isinstance(self.init, str) else 1,
             max_iter=self.max_iter,
             tol=self.tol,
             verbose=self.verbose,
             random_state=self.random_state,
         ).fit(X)
+        if self._model.n_iter_ == self.max_iter:
+            self._complain(f"stopped after {self.max_iter} steps, maybe on the way: raise max_iter or tol")
         self.labels_ = self._model.labels_
         self.cluster_centers_ = self._model.cluster_centers_
         self.inertia_ = float(self._model.inertia_)
@@ -100,5 +104,5 @@ class KMeans(CenterClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        rows = self._checked(X)
+        rows = self._new_rows(X)
         return self._model.predict(rows)

@@ -75,6 +75,7 @@ class MultiStageFlowKMeans(FairClusterer):
     arXiv:2605.13759.
     """
 
+    _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "tolerance": [Interval(Real, 0, 1, closed="left")],
@@ -120,7 +121,7 @@ class MultiStageFlowKMeans(FairClusterer):
     ) -> _Run:
         """One start, up to its cheapest step."""
         pool = X[members[0]] if len(members[0]) >= self.n_clusters else X
-        centers = initial_centers(pool, self.n_clusters, self.init, rng)
+        centers = initial_centers(pool, self.n_clusters, self._framed_init(), rng)
         best: _Run | None = None
         history: list[dict[str, float]] = []
         for step in range(1, self.max_iter + 1):

@@ -14,6 +14,9 @@ from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Prototypes
 from fairclust.solvers.social import FairCenters, fair_centers, group_moments
 
+# Relative differences of costs that are rounding.
+_ALIKE = 1e-9
+
 
 class SociallyFairKMeans(PrototypeClusterer):
     """K-means that minimises the largest cost of a group, its rows' mean squared distance to their centres.
@@ -118,9 +121,13 @@ class SociallyFairKMeans(PrototypeClusterer):
         X, codes = self._check_input(X, sensitive_features)
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, dtype=np.float64)
-            if sample_weight.shape != (len(X),) or not (sample_weight > 0).all():
-                raise ValueError(f"sample_weight must hold {len(X)} positive numbers")
-        self._fit(X, codes, sample_weight)
+            n_samples = X.shape[0]
+            positive = (sample_weight > 0) & np.isfinite(sample_weight)
+            if sample_weight.shape != (n_samples,) or not positive.all():
+                raise ValueError(f"sample_weight must hold {n_samples} positive numbers")
+        self._frame = self._framing(X)
+        self._fit(self._frame.into(X), codes, sample_weight)
+        self._restore(X)
         return self
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
@@ -128,10 +135,14 @@ class SociallyFairKMeans(PrototypeClusterer):
         points = self._points(X, codes)
         starts = self.n_init if isinstance(self.init, str) else 1
         runs = [
-            self._run(points, codes, initial_centers(X, self.n_clusters, self.init, rng), weights)
+            self._run(points, codes, initial_centers(X, self.n_clusters, self._framed_init(), rng), weights)
             for _ in range(starts)
         ]
-        best = min(runs, key=lambda run: run.group_costs.max())
+        best = runs[0]
+        for run in runs[1:]:
+            # Starts that end alike differ by rounding, which must not choose between them.
+            if run.group_costs.max() < best.group_costs.max() * (1 - _ALIKE):
+                best = run
         self.labels_, self.group_costs_, self.history_ = best.labels, best.group_costs, best.history
         self.weights_ = best.fair.weights
         worst = float(best.fair.costs.max())

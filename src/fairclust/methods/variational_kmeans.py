@@ -14,10 +14,20 @@ class VariationalFairKMeans(VariationalClusterer):
     Parameters
     ----------
     n_clusters : int, default=8
-    lam : float, default=10.0
-        Weight of fairness. It is absolute, as in the paper: it grows with the number of rows and the scale of
-        the data (on standardised, L2-normalised data a fifth of the number of rows is a good first try).
-        0 is plain Lloyd.
+    lam : float or "auto", default="auto"
+        Weight of fairness. "auto" takes the smallest that reaches the level that one of the next three
+        parameters asks for. If none does, every group has at least 0.8 and at most 1 / 0.8 times its target
+        share in every cluster. A number is absolute, as in the paper: it grows with the number of rows and
+        the square of the unit of the data. 0 is plain Lloyd.
+    max_fairness_error : float, optional
+        Level for ``lam="auto"``: ``sum_k KL(U || P_k)`` is at most this.
+    min_balance : float, optional
+        Level: for the counts of all groups i, j in every cluster k, ``n_ik >= min_balance * n_jk``.
+    max_gap : float, optional
+        Level: a bound on `fairclust.metrics.delta`.
+    relative_weights : bool, default=False
+        `lam` is a multiple of the cost of all points in one cluster, and so has no unit: from 0.01 to 10 spans
+        the trade-off.
     match_reference : bool, default=False
         Compute each assignment by the paper's bound optimisation, step by step as in the authors' program. The
         default computes the group prices to which it converges by Newton's method, in a tenth of the passes over
@@ -64,6 +74,11 @@ class VariationalFairKMeans(VariationalClusterer):
         Number of outer steps after which the energy was higher. This can happen with `match_reference` only, whose
         inner loop starts cold in every outer step and whose centres come from hard labels.
     converged_ : bool
+    lam_ : float
+        The weight that was used, absolute.
+    path_ : WeightPath
+        With ``lam="auto"``: weights, levels and costs of all fits of the search, see
+        `fairclust.WeightPath`; each began where the last less fair one ended.
 
     References
     ----------

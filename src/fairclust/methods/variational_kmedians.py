@@ -23,14 +23,15 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
     max_evaluations : int, default=100
         In larger clusters it is the best of so many points, tried from the geometric median outwards, unless
         bounds prove one best before.
-    lam, match_reference, warm_start, lipschitz, target, init, max_iter, tol : optional
+    lam, max_fairness_error, min_balance, max_gap, relative_weights : optional
+    match_reference, warm_start, lipschitz, target, init, max_iter, tol : optional
     bound_max_iter, bound_tol, max_restarts, precision, verbose, random_state : optional
         As in `VariationalFairKMeans`. `lam` = 0 alternates nearest medoids and new medoids.
 
     Attributes
     ----------
     labels_, cluster_centers_, n_iter_, history_, groups_, scale_, offset_, target_
-    n_inner_iter_, n_restarts_, n_energy_rises_, converged_
+    n_inner_iter_, n_restarts_, n_energy_rises_, converged_, lam_, path_
         As in `VariationalFairKMeans`.
     medoid_indices_ : ndarray of shape (n_clusters,)
         Rows of X that `cluster_centers_` are; -1 for a centre of `init` that was never moved.
@@ -55,7 +56,11 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
         *,
         exact_size: int = 20_000,
         max_evaluations: int = 100,
-        lam: float = 10.0,
+        lam: float | str = "auto",
+        max_fairness_error: float | None = None,
+        min_balance: float | None = None,
+        max_gap: float | None = None,
+        relative_weights: bool = False,
         match_reference: bool = False,
         warm_start: bool = True,
         lipschitz: float = 2.0,
@@ -73,6 +78,10 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
         super().__init__(
             n_clusters,
             lam=lam,
+            max_fairness_error=max_fairness_error,
+            min_balance=min_balance,
+            max_gap=max_gap,
+            relative_weights=relative_weights,
             match_reference=match_reference,
             warm_start=warm_start,
             lipschitz=lipschitz,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,7 +9,6 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import StrOptions
@@ -30,6 +28,7 @@ from fairclust.kernels.graph import AffinityGraph
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.tiles import make_layout
 from fairclust.methods._graph import GraphClusterer
+from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
 from fairclust.metrics import contingency
 from fairclust.solvers.bound import bound_iteration
 from fairclust.solvers.criteria import exact_shares
@@ -42,6 +41,9 @@ from fairclust.solvers.spectral import NotConverged, spectral_embedding
 _BEST = ("fair_spectral", "prices", "spectral")
 _STARTS = (*_BEST, "k-means", "k-means++")
 _KMEANS_STARTS = 5
+_DEFAULT_LAM = 10.0
+# The first weight of a search.
+_FIRST = 0.05
 # Multiples of D added to W until the potentials bound the cut from above; 1 always is enough.
 _SHIFTS = (0.0, 0.25, 0.5, 1.0)
 
@@ -72,8 +74,12 @@ class VariationalFairNCut(GraphClusterer):
     Parameters
     ----------
     n_clusters : int, default=8
-    lam : float, default=10.0
-        Weight of fairness. The cut lies between 0 and K whatever the data, so that 1 .. 100 is the range.
+    lam : float or "auto", default="auto"
+        Weight of fairness. The cut lies between 0 and K whatever the data, so that 1 .. 100 is the range. "auto"
+        takes the smallest that reaches the level that one of the next three parameters asks for, and 10 if
+        none does.
+    max_fairness_error, min_balance, max_gap : float, optional
+        Levels for ``lam="auto"``, as in `VariationalFairKMeans`.
     affinity : "nearest_neighbors" or "precomputed", default="nearest_neighbors"
         The first builds the paper's graph, see `fairclust.kernels.graph.build_knn_graph`. With the second, X
         is the affinity: sparse or dense, square, non-negative, symmetric, no node without edges.
@@ -119,6 +125,10 @@ class VariationalFairNCut(GraphClusterer):
     n_energy_rises_ : int
         Number of outer steps after which the energy was higher; 0 without `match_reference`.
     converged_ : bool
+    lam_ : float
+        The weight that was used.
+    path_ : WeightPath
+        With a level, as in `VariationalFairKMeans`.
     graph_info_ : dict
         How the nearest-neighbour graph was built; empty for a precomputed one.
 
@@ -135,7 +145,8 @@ class VariationalFairNCut(GraphClusterer):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
-        "lam": NON_NEGATIVE,
+        "lam": WEIGHT,
+        **LEVELS,
         "affinity": [StrOptions({"nearest_neighbors", "precomputed"})],
         "n_neighbors": at_least(2),
         "lipschitz": POSITIVE,
@@ -154,7 +165,10 @@ class VariationalFairNCut(GraphClusterer):
         self,
         n_clusters: int = 8,
         *,
-        lam: float = 10.0,
+        lam: float | str = "auto",
+        max_fairness_error: float | None = None,
+        min_balance: float | None = None,
+        max_gap: float | None = None,
         affinity: str = "nearest_neighbors",
         n_neighbors: int = 20,
         lipschitz: float = 1.0,
@@ -170,6 +184,9 @@ class VariationalFairNCut(GraphClusterer):
     ) -> None:
         self.n_clusters = n_clusters
         self.lam = lam
+        self.max_fairness_error = max_fairness_error
+        self.min_balance = min_balance
+        self.max_gap = max_gap
         self.affinity = affinity
         self.n_neighbors = n_neighbors
         self.lipschitz = lipschitz
@@ -191,23 +208,37 @@ class VariationalFairNCut(GraphClusterer):
         layout = make_layout(codes, n_groups)
         potentials = Potentials.empty(layout, n_groups, self.n_clusters, DTYPES[self.precision])
         descend = self._iterate if self.match_reference else self._descend
-        runs = []
-        for name, labels in self._starts(graph, points, codes, rng):
-            labels = without_empty(labels, codes, self.n_clusters)
-            counts = contingency(labels, codes, self.n_clusters, n_groups).astype(float)
-            runs.append(_Run(name, labels, *self._terms(graph, potentials, labels, counts)))
-            descend(graph, potentials, runs[-1])
-        best = min(runs, key=lambda run: run.objective)
+        level = asked_level(self, "lam", np.bincount(codes), default=False)
+        self.__dict__.pop("path_", None)
+        starts = list(self._starts(graph, points, codes, rng))
+
+        def fit(lam: float, before: list[_Run] | None) -> tuple[list[_Run], np.ndarray, float]:
+            self.lam_ = lam
+            runs = []
+            for name, labels in starts if before is None else [(before[0].start, before[0].labels)]:
+                labels = without_empty(labels, codes, self.n_clusters)
+                counts = contingency(labels, codes, self.n_clusters, n_groups).astype(float)
+                runs.append(_Run(name, labels, *self._terms(graph, potentials, labels, counts)))
+                descend(graph, potentials, runs[-1])
+            runs.sort(key=lambda run: run.objective)
+            counts = contingency(runs[0].labels, codes, self.n_clusters, n_groups)
+            return runs, counts, runs[0].cut
+
+        if level is None:
+            runs = fit(_DEFAULT_LAM if isinstance(self.lam, str) else float(self.lam), None)[0]
+        else:
+            runs, self.lam_, self.path_ = smallest_weight(fit, level, self.target_, _FIRST)
+            if self.path_.best is None:
+                self._complain(not_reached(self.path_))
+        best = runs[0]
         self.labels_, self.history_, self.start_ = best.labels, best.history, best.start
         self.start_objectives_ = {run.start: run.objective for run in runs}
         self.n_iter_, self.n_energy_rises_ = len(best.history), best.n_rises
         self.converged_ = best.converged
         if not self.converged_:
-            warnings.warn(
+            self._complain(
                 f"stopped after {self.n_iter_} outer steps, the energy still moving or a cluster about to "
-                f"empty (lam={self.lam:g})",
-                ConvergenceWarning,
-                stacklevel=4,
+                f"empty (lam={self.lam_:g}): raise max_iter or tol, or take fewer clusters"
             )
 
     def _iterate(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> None:
@@ -216,10 +247,10 @@ class VariationalFairNCut(GraphClusterer):
             begin = perf_counter()
             graph.set_potentials(potentials, run.labels)
             scale, offset, inner = 1.0, np.zeros((len(self.groups_), self.n_clusters)), 0
-            if self.lam > 0:
+            if self.lam_ > 0:
                 scale, offset, _, _, inner = bound_iteration(
                     potentials,
-                    lam=self.lam,
+                    lam=self.lam_,
                     lipschitz=self.lipschitz,
                     target=self.target_,
                     max_iter=self.bound_max_iter,
@@ -240,7 +271,7 @@ class VariationalFairNCut(GraphClusterer):
 
     def _descend(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> None:
         """Guarded price steps from the run's labels."""
-        constant = -self.lam * self.n_clusters * float(self.target_ @ np.log(self.target_))
+        constant = -self.lam_ * self.n_clusters * float(self.target_ @ np.log(self.target_))
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             old = run.objective
@@ -260,7 +291,7 @@ class VariationalFairNCut(GraphClusterer):
             graph.set_potentials(potentials, run.labels, shift=shift)
             # The prices of the step before save three passes of four, but may lead nowhere.
             for start in (None,) if run.prices is None else (run.prices, None):
-                found = minimize_penalty(potentials, lam=self.lam, target=self.target_, start=start)
+                found = minimize_penalty(potentials, lam=self.lam_, target=self.target_, start=start)
                 n_passes += found.n_passes
                 if (found.counts.sum(axis=0) == 0).any():
                     continue
@@ -279,7 +310,7 @@ class VariationalFairNCut(GraphClusterer):
         used = counts.sum(axis=0) > 0
         cut = float((crossing[used] / (within + crossing)[used]).sum())
         fairness = padded_fairness(counts, self.target_)
-        return cut + self.lam * fairness, cut, fairness
+        return cut + self.lam_ * fairness, cut, fairness
 
     def _starts(
         self,

@@ -70,7 +70,12 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
     # Imported here, so that callers who already have codes do not wait for pandas.
     import pandas as pd
 
-    columns = np.asarray(sensitive_features)
+    # NumPy would turn the NaN of a list of strings into the string 'nan', and forget a mask.
+    is_list = isinstance(sensitive_features, (list, tuple))
+    columns = np.array(sensitive_features, dtype=object) if is_list else np.asarray(sensitive_features)
+    if isinstance(sensitive_features, np.ma.MaskedArray) and np.ma.is_masked(sensitive_features):
+        masked = int(np.ma.getmaskarray(sensitive_features).sum())
+        raise ValueError(f"sensitive_features has {masked} missing values")
     columns = columns[:, None] if columns.ndim == 1 else columns
     crossed = np.zeros(len(columns), dtype=np.int64)
     for column in columns.T:

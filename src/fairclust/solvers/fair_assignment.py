@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 
 from fairclust.base import encode_groups, resolve_target
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout
 from fairclust.solvers.criteria import Criterion, make_criterion
+from fairclust.solvers.highs import linprog
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, dual_prices, temperature_unit
 from fairclust.solvers.rounding import integer_table, move_to_table

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from scipy.optimize import linprog
+
+from fairclust.solvers.highs import linprog
 
 # The dual simplex: vertices, and on the whole faster here than the interior point method with crossover.
 _METHOD = "highs-ds"

@@ -32,7 +32,10 @@ class Columns(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is learned from: a matrix, maybe mapped from disk, its groups, and how to cut it into tiles."""
+    """What is learned from: a matrix, maybe mapped from disk, its groups, and how to cut it into tiles.
+
+    Tiles hold the numeric columns less `shift`, in multiples of `unit`.
+    """
 
     X: np.ndarray
     codes: np.ndarray
@@ -40,16 +43,26 @@ class Rows(NamedTuple):
     columns: Columns
     shift: np.ndarray
     precision: str
+    unit: float = 1.0
+
+    def numeric(self, X: np.ndarray) -> np.ndarray:
+        """Numeric columns of some rows, shifted and scaled, of the type that they have."""
+        return ((X[:, self.columns.numeric] - self.shift) / self.unit).astype(X.dtype)
 
     def tiles(self, rows: np.ndarray | slice = slice(None), *, merge: bool = False) -> MixtureTiles:
         X, columns = self.X[rows], self.columns
+        shift = self.shift
+        if self.unit != 1:
+            numeric, shift = self.numeric(X), np.zeros_like(shift)
+        else:
+            numeric = X if not len(columns.categorical) else np.ascontiguousarray(X[:, columns.numeric])
         return MixtureTiles.pack(
-            X if not len(columns.categorical) else np.ascontiguousarray(X[:, columns.numeric]),
+            numeric,
             columns.levels(X),
             sum(columns.sizes),
             self.codes[rows],
             self.n_groups,
-            self.shift,
+            shift,
             {"single": np.float32, "double": np.float64}[self.precision],
             merge=merge,
         )
@@ -130,15 +143,6 @@ def as_index(rows: np.ndarray | None) -> np.ndarray | slice:
 
 def blocks(n: int, size: int = _BLOCK_ROWS) -> list[slice]:
     return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
-
-
-def mean_and_variance(X: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of some columns, in blocks: a memory map is never read as a whole. A constant column has variance 0."""
-    n = len(X)
-    mean = sum(X[block][:, columns].sum(axis=0, dtype=float) for block in blocks(n)) / n
-    squares = sum((np.square(X[block][:, columns] - mean)).sum(axis=0, dtype=float) for block in blocks(n))
-    constant = np.all([(X[block][:, columns] == X[0, columns]).all(axis=0) for block in blocks(n)], axis=0)
-    return mean, np.where(constant, 0.0, squares / n)
 
 
 def in_batches(rows: Rows, batch: int | None) -> tuple[Callable[[int], MixtureTiles], int]:

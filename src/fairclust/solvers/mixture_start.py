@@ -52,13 +52,13 @@ def start_mixture(
     means, logits = np.zeros((n_clusters, 0)), rng.uniform(size=(n_clusters, family.n_levels))
     if n_numeric:
         some = as_index(at_most(len(rows.X), max(_START_ROWS, n_clusters), rng))
-        points = np.ascontiguousarray(rows.X[some][:, rows.columns.numeric])
+        points = rows.numeric(rows.X[some])
         if isinstance(init, str):
             centers = initial_centers(points, n_clusters, "k-means++", rng).astype(points.dtype)
             centers = Lloyd(n_clusters, init=centers, n_init=1).fit(points).cluster_centers_
         else:
-            centers = initial_centers(points, n_clusters, init, rng)
-        means, logits = centers - rows.shift, np.zeros_like(logits)
+            centers = (initial_centers(points, n_clusters, init, rng) - rows.shift) / rows.unit
+        means, logits = centers, np.zeros_like(logits)
     log_sd = np.zeros((1, 1) if family.shared else (n_clusters, n_numeric))
     mixture = Mixture(family, np.zeros(n_clusters), means, np.maximum(log_sd, family.min_log_sd), logits)
     if not warm:

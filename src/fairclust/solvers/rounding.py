@@ -13,9 +13,10 @@ from itertools import pairwise
 import numpy as np
 from numba import njit
 from scipy import sparse
-from scipy.optimize import LinearConstraint, linprog, milp
+from scipy.optimize import LinearConstraint
 
 from fairclust.solvers.criteria import Criterion
+from fairclust.solvers.highs import linprog, milp
 from fairclust.solvers.points import Points
 
 # The integers searched lie so close to the soft table.

@@ -1,0 +1,55 @@
+"""A line for people who wait while Numba compiles, which happens once on every machine."""
+
+from __future__ import annotations
+
+import sys
+from threading import Timer
+from typing import Any
+
+from numba.core import event
+
+_PATIENCE = 1.0
+_MESSAGE = (
+    "fairclust: compiling for this machine, which takes some seconds the first time. Later runs read the result "
+    "from the cache."
+)
+
+
+def _watched() -> bool:
+    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+
+
+class Announcer(event.Listener):
+    """Says once that code of this package is being compiled, if that takes longer than a second.
+
+    Numba tells of functions that it compiles, not of those that it finds in its cache.
+    """
+
+    def __init__(self) -> None:
+        self._timer: Timer | None = None
+        self._depth = 0
+        self._said = False
+
+    def on_start(self, event: Any) -> None:
+        self._depth += 1
+        ours = event.data["dispatcher"].py_func.__module__.startswith("fairclust.")
+        if ours and self._timer is None and not self._said and _watched():
+            self._timer = Timer(_PATIENCE, self._say)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        # Functions are compiled inside of others.
+        self._depth -= 1
+        if self._timer is not None and self._depth == 0:
+            self._timer.cancel()
+            self._timer = None
+
+    def _say(self) -> None:
+        self._said = True
+        print(_MESSAGE, file=sys.stderr, flush=True)
+
+
+def announce() -> None:
+    """Listen to Numba's compiler from now on."""
+    event.register("numba:compile", Announcer())

@@ -1,0 +1,90 @@
+"""Groups as people have them: what is a group, what is missing, and what is said."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust.base import encode_groups
+from fairclust.methods import KMeans, PriceFairKMeans, VariationalFairKMeans
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [float("nan"), "f", "m"],
+        [None, "m", "f"],
+        np.ma.masked_array(["f", "m", "f"], mask=[True, False, False]),
+        np.ma.masked_array([[1], [2], [1]], mask=[[1], [0], [0]]),
+        pd.array([pd.NA, 1, 2]),
+        np.array(["NaT", "2020", "2021"], dtype="datetime64[Y]"),
+        [None, 1, 2],
+    ],
+)
+def test_missing_values_are_no_group(groups):
+    with pytest.raises(ValueError, match=r"1 missing values \(first in row 0\)"):
+        encode_groups(groups, 3)
+
+
+@pytest.mark.parametrize(
+    "groups, names",
+    [
+        ([2, 10, 2], [2, 10]),
+        (np.array([2, 10, 2], dtype=object), [2, 10]),
+        (pd.array([2, 10, 2]), [2, 10]),
+        ([True, False, True], [False, True]),
+        (["m", "f", "m"], ["f", "m"]),
+        ((1.5, 0.5, 1.5), [0.5, 1.5]),
+        (np.ma.masked_array([3, 4, 3], mask=False), [3, 4]),
+        ([["m"], ["f"], ["m"]], ["f", "m"]),
+    ],
+)
+def test_values_keep_their_kind(groups, names):
+    codes, found = encode_groups(groups, 3)
+    assert found.tolist() == names
+    assert found[codes].tolist() == np.ravel(np.asarray(groups, dtype=object)).tolist()
+    again, _ = encode_groups(groups, 3, known=found)
+    np.testing.assert_array_equal(again, codes)
+
+
+@pytest.mark.parametrize(
+    "groups, message",
+    [
+        ([1, "1", 2], "'1' as int and as str: give all values one type"),
+        (["True", True, "x"], "'True' as str and as bool"),
+        (np.array(["f", "f\0", "m"], dtype=object), "whose last character NumPy drops"),
+        ([[1], [1, 2], [3]], "must be one column"),
+        (np.ones((3, 2)), "join several columns"),
+    ],
+)
+def test_values_that_would_merge_are_refused(groups, message):
+    with pytest.raises(ValueError, match=message):
+        encode_groups(groups, 3)
+
+
+def test_groups_of_another_type_in_predict():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = PriceFairKMeans(2, n_init=1, random_state=0).fit(X, sensitive_features=np.arange(40) % 2)
+    with pytest.raises(
+        ValueError, match=r"has strings, such as '0', and the groups of fit are numbers: 0, 1"
+    ):
+        model.predict(X[:2], ["0", "1"])
+    names = np.array(["f", "m"])[np.arange(40) % 2]
+    model = model.fit(X, sensitive_features=names)
+    with pytest.raises(
+        ValueError, match=r"has numbers, such as 0, and the groups of fit are strings: 'f', 'm'"
+    ):
+        model.predict(X[:2], [0, 1])
+    with pytest.raises(ValueError, match="not seen in fit: 'd'; known: 'f', 'm'"):
+        model.predict(X[:2], ["d", "f"])
+
+
+def test_too_many_groups_are_said_before_the_work():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    with pytest.warns(UserWarning, match="30 groups in 100 rows are too many for 4 clusters"):
+        KMeans(4, random_state=0).fit(X, sensitive_features=np.arange(100) % 30)
+
+
+def test_booleans_are_no_numbers():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(ValueError, match="n_clusters=True: VariationalFairKMeans takes no boolean there"):
+        VariationalFairKMeans(True).fit(X, sensitive_features=np.arange(20) % 2)

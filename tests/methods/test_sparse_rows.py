@@ -1,0 +1,78 @@
+"""Sparse rows give the labels of the same rows made dense, and are never made dense themselves."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+
+from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians, VariationalFairKMeans
+
+
+@pytest.fixture(scope="module")
+def words():
+    """Counts of words in texts of three kinds, in rows of unit length, and the writers' groups."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(3, size=600)
+    rates = rng.gamma(0.2, size=(3, 120))
+    counts = rng.poisson(rates[kind])
+    counts[counts.sum(axis=1) == 0, 0] = 1
+    codes = (rng.random(600) < np.array([0.3, 0.5, 0.7])[kind]).astype(int)
+    return normalize(counts.astype(float)), codes
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize(
+    "model",
+    [
+        KMeans(3),
+        PriceFairKMeans(3, tolerance=0.1, n_init=2),
+        VariationalFairKMeans(3, lam=100.0),
+        VariationalFairKMeans(3),
+        VariationalFairKMeans(3, lam=40.0, match_reference=True),
+    ],
+    ids=["plain", "prices", "weight", "level", "reference"],
+)
+def test_labels_are_those_of_dense_rows(words, model, kind):
+    X, codes = words
+    model.set_params(random_state=0)
+    if "precision" in model.get_params():
+        model.set_params(precision="double")
+    dense = model.fit(X, sensitive_features=codes)
+    labels, centers = dense.labels_, dense.cluster_centers_
+    sparse = kind(X)
+    found = model.fit(sparse, sensitive_features=codes)
+    np.testing.assert_array_equal(found.labels_, labels)
+    np.testing.assert_allclose(found.cluster_centers_, centers, atol=1e-9)
+    differing = (found.predict(sparse, codes) != found.labels_).sum()
+    assert differing == getattr(found, "n_rounded_", 0)
+
+
+def test_scaled_sparse_rows_give_the_same_labels(words):
+    X, codes = words
+    X = sp.csr_array(X * np.random.default_rng(1).uniform(1, 2, size=(len(X), 1)))
+    models = [
+        VariationalFairKMeans(3, random_state=0).fit(f * X, sensitive_features=codes) for f in (1, 1e-20)
+    ]
+    np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
+
+
+def test_methods_that_need_dense_rows_say_so(words):
+    X, codes = words
+    with pytest.raises(TypeError, match="parse data"):
+        PriceFairKMedians(3).fit(sp.csr_array(X), sensitive_features=codes)
+    model = KMeans(3, random_state=0).fit(X + 1, sensitive_features=codes)
+    with pytest.raises(ValueError, match=r"pass X\.toarray"):
+        model.predict(sp.csr_array(X))
+
+
+def test_more_columns_than_would_fit_if_dense():
+    rng = np.random.default_rng(0)
+    kind = rng.integers(2, size=4000)
+    # 64 GB of zeros: a common column for each kind of row, and one of its own for every row.
+    columns = np.column_stack([kind, 2 + np.arange(4000) * 499])
+    X = sp.csr_array(
+        (np.tile([3.0, 0.1], 4000), columns.ravel(), 2 * np.arange(4001)), shape=(4000, 2_000_000)
+    )
+    codes = rng.integers(2, size=4000)
+    model = PriceFairKMeans(2, tolerance=0.2, n_init=1, random_state=0).fit(X, sensitive_features=codes)
+    assert (model.labels_ == kind).mean() in (0, 1)
