@@ -16,7 +16,14 @@ from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
 from fairclust.solvers.criteria import Criterion, make_criterion
-from fairclust.solvers.fair_assignment import certified_gap, lower_bound, paid_limits, round_prices, solve
+from fairclust.solvers.fair_assignment import (
+    certified_gap,
+    lower_bound,
+    paid_limits,
+    round_loosely,
+    round_prices,
+    solve,
+)
 from fairclust.solvers.prices import Prices
 from fairclust.solvers.steps import plain_step, price_step
 
@@ -131,6 +138,18 @@ class PriceClusterer(PrototypeClusterer):
         self.labels_, self.cost_, counts, least = round_prices(points, criterion, found)
         self.lower_bound_ = least - paid_limits(criterion, found)
         self.gap_ = certified_gap(criterion, found, self.cost_, self.lower_bound_, counts)
+        dear = self.gap_ > _LARGE_GAP and points.n_samples >= _PER_CELL * counts.size
+        saved = 0.0
+        if dear:
+            loose = round_loosely(points, criterion, found)
+            if loose is not None and loose[1] < (1 - _LARGE_GAP) * self.cost_:
+                saved = self.cost_ / loose[1] - 1 if loose[1] > 0 else np.inf
+                self.labels_, self.cost_, counts = loose
+                self.gap_ = certified_gap(criterion, found, self.cost_, self.lower_bound_, counts)
+            # No labels at all are cheaper than those of the nearest centres.
+            nearest = points.priced(np.zeros_like(found.prices))[3]
+            if nearest > 0:
+                self.gap_ = min(self.gap_, max(0.0, self.cost_ / nearest - 1))
         self.violation_ = float(criterion.excess(counts).max())
         self.n_iter_, self.history_, self.converged_ = len(run.history), run.history, run.verdict == "at rest"
         self.certificate_ = [
@@ -163,8 +182,13 @@ class PriceClusterer(PrototypeClusterer):
                 f"stopped after {self.n_iter_} outer steps with {self.n_clusters - n_empty} of "
                 f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}"
             )
-        few = points.n_samples < _PER_CELL * counts.size
-        if self.gap_ > _LARGE_GAP and not few:
+        if saved:
+            self._complain(
+                f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because labels "
+                f"within them would cost {saved:.0%} more: a few points lie far from all others. Look at them, take "
+                "the logarithm of columns with a long tail, or allow a larger tolerance"
+            )
+        elif dear and self.gap_ > _LARGE_GAP:
             self._complain(
                 f"the labels cost up to {self.gap_:.0%} more than the bounds on the groups ask for: a few points "
                 "far from all others move whole clusters. Look at these points, take the logarithm of columns with "

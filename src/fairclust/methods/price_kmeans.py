@@ -76,5 +76,8 @@ class PriceFairKMeans(PriceClusterer):
     -----
     Rows may be mapped from a file. Held in memory are the points and their distances to the centres, in
     single precision: ``4 N (d + K)`` bytes. The labels can be off the bounds where whole points cannot meet
-    them, as with ``tolerance=0``, by less than a point; clusters of a few points show that most.
+    them, as with ``tolerance=0``, by less than a point; clusters of a few points show that most. Where a few points
+    lie so far from all others that labels within the bounds cost 5 % more than ones off them by at most a point in
+    every cell, those are taken, with a warning, if there are 50 points or more for each cell: `cost_` may then be
+    below `lower_bound_`, which is that of the bounds.
     """

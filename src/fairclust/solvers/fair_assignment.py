@@ -14,7 +14,7 @@ from fairclust.solvers.criteria import Criterion, make_criterion
 from fairclust.solvers.highs import linprog
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, dual_prices, temperature_unit
-from fairclust.solvers.rounding import integer_table, move_to_table
+from fairclust.solvers.rounding import integer_table, loose_tables, move_to_table
 
 # Temperatures from no prices, and from those of a similar problem: the last decides how tight the bound is.
 COLD = (0.2, 0.04, 0.008, 0.0016, 0.0003)
@@ -214,11 +214,41 @@ def round_prices(
         As `Potentials.priced`.
     """
     labels, counts, cost, least = points.priced(solved.prices)
-    sizes = np.rint(solved.mass.sum(axis=1, keepdims=True))
-    soft = solved.mass * (sizes / solved.mass.sum(axis=1, keepdims=True))
-    table = integer_table(soft, solved.prices / temperature_unit(points), criterion)
+    table = integer_table(_soft(solved), solved.prices / temperature_unit(points), criterion)
     added = move_to_table(points, solved.prices, labels, counts, table)
     return labels, cost + added, table.astype(float), least
+
+
+def round_loosely(
+    points: Points, criterion: Criterion, solved: Prices
+) -> tuple[np.ndarray, float, np.ndarray] | None:
+    """The cheapest labels found that are off the bounds by a point in a cell at most; None if there are none.
+
+    Where a point lies far from all others, `round_prices` may pay any cost for a part of a point.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,), int32
+    cost : float
+    counts : ndarray of shape (n_groups, n_clusters), float64
+    """
+    free, counts, cost, _ = points.priced(solved.prices)
+    tables = loose_tables(_soft(solved), solved.prices / temperature_unit(points), criterion)
+    if criterion.excess(counts).max() <= 1:
+        tables.append(np.rint(counts).astype(np.int64))
+    best = None
+    for table in tables:
+        labels = free.copy()
+        value = cost + move_to_table(points, solved.prices, labels, counts, table)
+        if best is None or value < best[1]:
+            best = labels, value, table.astype(float)
+    return best
+
+
+def _soft(solved: Prices) -> np.ndarray:
+    """The prices' table, whose rows sum to the sizes of the groups."""
+    totals = solved.mass.sum(axis=1, keepdims=True)
+    return solved.mass * (np.rint(totals) / totals)
 
 
 def lower_bound(points: Points, criterion: Criterion, solved: Prices) -> float:

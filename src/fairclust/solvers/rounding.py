@@ -66,6 +66,22 @@ def integer_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) ->
     return found
 
 
+def loose_tables(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> list[np.ndarray]:
+    """Integer tables that need not meet the rows, each at most a point off in every cell.
+
+    Parameters
+    ----------
+    soft, prices, criterion
+        As for `integer_table`.
+    """
+    tables = [_round_by_flow(soft, prices, criterion)]
+    if soft.size <= _SEARCHED_CELLS:
+        tables.append(_search(soft, prices, criterion, strict=False))
+    return [
+        table for table in tables if table is not None and criterion.excess(table.astype(float)).max() <= 1
+    ]
+
+
 def _round_by_flow(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray | None:
     """Every cell rounded up or down, the sums of the rows kept, those of the columns rounded as well.
 
