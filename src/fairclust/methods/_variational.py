@@ -46,6 +46,7 @@ class Start(NamedTuple):
 class VariationalClusterer(PrototypeClusterer):
     """Alternation of fair assignments and centres; `VariationalFairKMeans` documents the parameters."""
 
+    _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "lam": WEIGHT,

@@ -366,6 +366,11 @@ class FairMixture(FairClusterer):
                 "Take fewer clusters or a smaller lam"
             )
 
+    @property
+    def _sorts_rows(self) -> bool:  # type: ignore[override]
+        # Parts of the data are drawn by the positions of the rows, or are contiguous.
+        return self.batch_size is None and self.subsample is None and self.fairness_sample is None
+
     def _framing(self, X: np.ndarray) -> Frame:
         # Categories are codes, and rows may be read from a file batch by batch: see `Rows`.
         return Frame.plain(X.shape[1])
