@@ -28,7 +28,7 @@ from fairclust.metrics.counts import contingency
 from fairclust.solvers.alternation import Alternation, Prototypes, Step, alternate
 from fairclust.solvers.steps import bound_step, newton_step
 
-# Stopping rules: the published program's; where steps never rise, a tighter one costs little.
+# Tolerances: that of the published program, and ours. Ours is tighter, which costs little as the energy never rises.
 _REFERENCE_TOL, _TOL = 1e-4, 1e-5
 # The first relative weight of a search.
 _FIRST = 1e-3
@@ -44,7 +44,7 @@ class Start(NamedTuple):
 
 
 class VariationalClusterer(PrototypeClusterer):
-    """Alternation of fair assignments and centres; `VariationalFairKMeans` documents the parameters."""
+    """Alternates fair assignments with new centres. `VariationalFairKMeans` documents the parameters."""
 
     _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -166,7 +166,7 @@ class VariationalClusterer(PrototypeClusterer):
         return start._replace(prototypes=prototypes, prices=None if self.match_reference else self.offset_)
 
     def _fit_from(self, start: Start, codes: np.ndarray, lam: float) -> None:
-        """Alternate, and begin again from fresh seeds where a cluster is empty; `lam` in the frame."""
+        """Alternate assignments and centres, and restart from fresh seeds if a cluster runs empty; `lam` in the frame."""
         self._lam = lam
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)
@@ -231,7 +231,7 @@ class VariationalClusterer(PrototypeClusterer):
     def _judge(self, step: int, before: Step | None, now: Step) -> str:
         if before is None:
             return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
-        # The energy holds this constant, which grows with lam and would end the iteration early.
+        # This constant is part of the energy and grows with lam. Relative to it every change would look small.
         least_penalty = self._lam * self.n_clusters * float(entr(self.target_).sum())
         tol = _TOL if self.tol is None else self.tol
         change = abs(now.objective - before.objective)
