@@ -146,6 +146,30 @@ def test_labels_are_the_same_on_many_data(name, change, number):
         compare(name, change, number)
 
 
+@pytest.mark.parametrize(
+    "name, params",
+    [
+        ("PriceFairKMeans", {}),
+        ("PriceFairKMedians", {"tolerance": 0.1}),
+        ("VariationalFairKMeans", {"lam": 100.0}),
+        ("FairMixture", {"lam": 5.0, "max_iter": 20}),
+    ],
+)
+def test_sums_in_single_precision_do_not_depend_on_the_order_of_rows(name, params):
+    for number in range(4):
+        X, groups = make_grouped_blobs(400, seed=number)
+        rows = np.random.default_rng(number).permutation(400)
+        model = getattr(methods, name)(6, init=X[:6], **params)
+        labels = model.fit(X, sensitive_features=groups).labels_
+        medoids = getattr(model, "medoid_indices_", None)
+        np.testing.assert_array_equal(
+            model.fit(X[rows], sensitive_features=groups[rows]).labels_, labels[rows]
+        )
+        if medoids is not None:
+            np.testing.assert_array_equal(rows[model.medoid_indices_], medoids)
+            np.testing.assert_allclose(model.cluster_centers_, X[medoids])
+
+
 @pytest.mark.parametrize("change", ["times 1e-2", "times 1e4", "unit", "shift", "columns"])
 def test_a_coreset_has_the_same_rows_and_weights(change):
     X, groups = data_of(3)

@@ -42,6 +42,7 @@ _LARGE_GAP, _PER_CELL = 0.05, 50
 class PriceClusterer(PrototypeClusterer):
     """Alternates assignments by group prices with new centres. `PriceFairKMeans` documents the parameters."""
 
+    _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "tolerance": [Interval(Real, 0, 1, closed="left")],

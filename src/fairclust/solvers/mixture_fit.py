@@ -164,7 +164,9 @@ class Trace:
         penalty = 0.0 if gaps is None else gaps.penalty
         value = loglik - penalty
         if not (np.isfinite(value) and np.isfinite(mixture.vector()).all()):
-            raise Diverged(f"the mixture left the finite numbers at step {step}")
+            raise Diverged(
+                f"the mixture left the finite numbers at step {step}: take a smaller lam, or columns of one size"
+            )
         now = perf_counter()
         self.history.append(
             {
