@@ -46,6 +46,7 @@ class Start(NamedTuple):
 class VariationalClusterer(PrototypeClusterer):
     """Alternates fair assignments with new centres. `VariationalFairKMeans` documents the parameters."""
 
+    _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "lam": WEIGHT,
@@ -165,10 +166,7 @@ class VariationalClusterer(PrototypeClusterer):
         return start._replace(prototypes=prototypes, prices=None if self.match_reference else self.offset_)
 
     def _fit_from(self, start: Start, codes: np.ndarray, lam: float) -> None:
-        """Alternate assignments and centres, and restart from fresh seeds if a cluster runs empty.
-
-        `lam` is the weight for the data in their frame.
-        """
+        """Alternate assignments and centres, `lam` in the frame, and restart from fresh seeds if a cluster is empty."""
         self._lam = lam
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)

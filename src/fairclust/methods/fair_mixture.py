@@ -86,9 +86,9 @@ class FairMixture(FairClusterer):
         barrier that keeps every component from losing all its points.
     match_reference : bool, default=False
         Use the objective of the authors' published program instead, and optimise it as the program does: a
-        new Adam optimiser in each round, no shortened steps, the last iterate as the result, and in the unit of
-        the data. For two groups, `lam` then has the effect of ``n_clusters * P(0) * P(1) * lam`` in the paper's
-        objective.
+        new Adam optimiser in each round, no shortened steps, the last iterate as the result, and the unit that
+        the data have. For two groups, `lam` then has the effect of ``n_clusters * P(0) * P(1) * lam`` in the
+        paper's objective.
     batch_size : int or float, optional
         Rows, or share of the rows, of a mini-batch (Algorithm 3): the likelihood is learned batch by batch,
         Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read:
@@ -366,6 +366,11 @@ class FairMixture(FairClusterer):
                 f"match_reference={self.match_reference}): the others have died or coincide with one of them. "
                 "Take fewer clusters or a smaller lam"
             )
+
+    @property
+    def _sorts_rows(self) -> bool:  # type: ignore[override]
+        # Parts of the data are drawn by the positions of the rows, or are contiguous.
+        return self.batch_size is None and self.subsample is None and self.fairness_sample is None
 
     def _framing(self, X: np.ndarray) -> Frame:
         # Categories are codes, and rows may be read from a file batch by batch: see `Rows`.
