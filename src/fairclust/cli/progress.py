@@ -60,16 +60,20 @@ def progress(
         thread.join()
 
 
-def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: np.ndarray) -> float | None:
+def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: Any) -> float | None:
     """About how long a fit takes, from one to a twentieth of the rows; None where that is no help."""
     n_clusters = params["n_clusters"]
     rows = len(X) // _SHARE
     if len(X) * n_clusters < _LARGE or rows < 3 * n_clusters:
         return None
     sample = np.random.default_rng(0).choice(len(X), rows, replace=False)
+    if isinstance(groups, dict):
+        of_sample: Any = {name: column[sample] for name, column in groups.items()}
+    else:
+        of_sample = groups[sample]
     begin = perf_counter()
     try:
-        cls(**params).fit(X[sample], sensitive_features=groups[sample])
+        cls(**params).fit(X[sample], sensitive_features=of_sample)
     except (ValueError, ArithmeticError):
         # Groups can be too few in a sample.
         return None

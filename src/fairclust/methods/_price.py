@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,14 +13,34 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairclust.base import COUNT, NON_NEGATIVE, PRECISION, initial_centers, resolve_target
-from fairclust.kernels.points import TiledPoints
+from fairclust.base import (
+    COUNT,
+    NON_NEGATIVE,
+    PRECISION,
+    NotSupported,
+    encode_groups,
+    initial_centers,
+)
+from fairclust.kernels.points import DTYPES, TiledPoints
+from fairclust.kernels.weighted import WeightedPoints
 from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.metrics.columns import split_columns
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
-from fairclust.solvers.criteria import Criterion, make_criterion
-from fairclust.solvers.fair_assignment import certified_gap, lower_bound, paid_limits, round_prices, solve
+from fairclust.solvers.bounds import Asked, bounds_criterion
+from fairclust.solvers.budget import Attempt, check_budget, fairest_within
+from fairclust.solvers.criteria import Criterion
+from fairclust.solvers.fair_assignment import (
+    certified_gap,
+    check_weights,
+    lower_bound,
+    paid_limits,
+    round_prices,
+    solve,
+)
 from fairclust.solvers.prices import Prices
+from fairclust.solvers.sensitive import Sensitive, SensitiveColumn, cross_codes, read_sensitive
 from fairclust.solvers.steps import plain_step, price_step
 
 _PLAIN_STEPS = 300
@@ -29,6 +50,7 @@ _ALIKE = 1e-4
 _FINALISTS = 3
 # More of the points than these off the bounds.
 _FAR = 1e-4
+_SIZES = [None, *NON_NEGATIVE, "array-like"]
 
 
 class PriceClusterer(PrototypeClusterer):
@@ -36,10 +58,17 @@ class PriceClusterer(PrototypeClusterer):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
-        "tolerance": [Interval(Real, 0, 1, closed="left")],
-        "min_balance": [None, Interval(Real, 0, 1, closed="both")],
-        "max_gap": [None, *NON_NEGATIVE],
+        "tolerance": [Interval(Real, 0, 1, closed="left"), dict],
+        "min_balance": [None, Interval(Real, 0, 1, closed="both"), dict],
+        "max_gap": [None, *NON_NEGATIVE, dict],
         "target": [None, dict, "array-like"],
+        "size_min": _SIZES,
+        "size_max": _SIZES,
+        "crossed": ["boolean"],
+        "bins": [None, Interval(Integral, 2, None, closed="left"), dict],
+        "mean_tolerance": [None, dict],
+        "max_cost": [None, *NON_NEGATIVE],
+        "max_cost_increase": [None, *NON_NEGATIVE],
         "init": [StrOptions({"k-means", "k-means++"}), "array-like"],
         "n_init": COUNT,
         "max_iter": COUNT,
@@ -53,10 +82,17 @@ class PriceClusterer(PrototypeClusterer):
         self,
         n_clusters: int = 8,
         *,
-        tolerance: float = 0.0,
-        min_balance: float | None = None,
-        max_gap: float | None = None,
+        tolerance: Any = 0.0,
+        min_balance: Any = None,
+        max_gap: Any = None,
         target: Any = None,
+        size_min: Any = None,
+        size_max: Any = None,
+        crossed: bool = False,
+        bins: Any = None,
+        mean_tolerance: Any = None,
+        max_cost: float | None = None,
+        max_cost_increase: float | None = None,
         init: Any = "k-means",
         n_init: int = 10,
         max_iter: int = 100,
@@ -70,6 +106,13 @@ class PriceClusterer(PrototypeClusterer):
         self.min_balance = min_balance
         self.max_gap = max_gap
         self.target = target
+        self.size_min = size_min
+        self.size_max = size_max
+        self.crossed = crossed
+        self.bins = bins
+        self.mean_tolerance = mean_tolerance
+        self.max_cost = max_cost
+        self.max_cost_increase = max_cost_increase
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -78,19 +121,138 @@ class PriceClusterer(PrototypeClusterer):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> PriceClusterer:
+        """Cluster the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
+            As in `fairclust.fair_assignment`; None if only sizes are bounded.
+        sample_weight : array-like of shape (n_samples,), optional
+            Positive; as there.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        means = self.mean_tolerance or ()
+        sensitive = read_sensitive(sensitive_features, len(X), bins=self.bins, means=means)
+        if self.n_clusters > len(X):
+            raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={len(X)}")
+        self.groups_ = sensitive.names
+        self._columns, self._cells = sensitive.columns, sensitive.cells
+        self._fit(X, sensitive.codes, sensitive, *check_weights(sample_weight, len(X)))
+        return self
+
+    def fit_predict(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> np.ndarray:
+        """`fit`, then `labels_`."""
+        return self.fit(X, sensitive_features=sensitive_features, sample_weight=sample_weight).labels_
+
+    def _fit(
+        self,
+        X: np.ndarray,
+        codes: np.ndarray,
+        sensitive: Sensitive | None = None,
+        weights: np.ndarray | None = None,
+        unit: float = 1.0,
+    ) -> None:
+        """Weights of mean 1, if any, and the mean weight `unit`."""
+        assert sensitive is not None
         rng = check_random_state(self.random_state)
-        points = self._points(X, codes)
-        criterion = make_criterion(
-            self.groups_,
-            np.bincount(codes),
-            target=None if self.target is None else resolve_target(self.target, self.groups_, codes),
-            tolerance=self.tolerance,
-            min_balance=self.min_balance,
-            max_gap=self.max_gap,
+        points = self._weighed_points(X, codes, weights)
+        asked = Asked(
+            self.tolerance,
+            self.min_balance,
+            self.max_gap,
+            self.target,
+            self.size_min,
+            self.size_max,
+            self.crossed,
+            self.mean_tolerance,
         )
+
+        def criterion_of(asked: Asked) -> Criterion:
+            mean = None if weights is None else unit
+            return bounds_criterion(asked, sensitive, points.group_sizes, self.n_clusters, unit=mean)
+
+        if self.max_cost is None and self.max_cost_increase is None:
+            criterion = criterion_of(asked)
+            run, found = self._best(points, criterion, self._starts(points, rng))
+        else:
+            run, criterion, found = self._within_budget(points, asked, criterion_of, rng, unit)
+        self._finish(points, criterion, run, found, unit)
+
+    def _weighed_points(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> TiledPoints:
+        if weights is None:
+            return self._pack(TiledPoints, X, codes, len(self.groups_))
+        if not self._squared_distances:
+            raise NotSupported("sample_weight is for means: a medoid counts every row once")
+        points = self._pack(WeightedPoints, X, codes, len(self.groups_))
+        points.weigh(weights)
+        return points
+
+    def _pack(
+        self, kind: Any, X: np.ndarray, codes: np.ndarray, n_groups: int, shift: np.ndarray | None = None
+    ) -> Any:
+        return kind.pack(
+            X,
+            codes,
+            n_groups,
+            self.n_clusters,
+            shift=shift,
+            squared=self._squared_distances,
+            dtype=DTYPES[self.precision],
+        )
+
+    def _starts(self, points: TiledPoints, rng: np.random.RandomState) -> list[Prototypes]:
+        """Where the alternation starts; only one of those where plain clustering ends alike."""
+        if not isinstance(self.init, str):
+            return [Prototypes(initial_centers(points.X, self.n_clusters, self.init, rng))]
+        starts: list[Prototypes] = []
+        for _ in range(self.n_init):
+            start = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
+            if self.init == "k-means":
+                # Plain steps are cheap, and fewer of the others are left.
+                run = self._plain(points, start)
+                start, near = run.prototypes, _ALIKE * run.last.objective / points.n_samples
+                if not points.squared:
+                    near = near**2 / _ALIKE
+                if any(_apart(start.centers, other.centers) <= near for other in starts):
+                    continue
+            starts.append(start)
+        return starts
+
+    def _plain(self, points: TiledPoints, start: Prototypes) -> Run:
+        judge = partial(_judge, tol=self.tol / 10)
+        return alternate(Alternation(plain_step, self._update, judge), points, start, max_iter=_PLAIN_STEPS)
+
+    def _runs(self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]) -> list[Run]:
+        """The runs from all starts that are worth going on with, the cheapest first."""
+        step = partial(price_step, criterion=criterion)
+        priced = Alternation(step, self._update, partial(_judge, tol=self.tol))
+        runs = [
+            alternate(priced, points, start, max_iter=self.max_iter, verbose=self.verbose) for start in starts
+        ]
+        return sorted(runs, key=_rank)[:_FINALISTS]
+
+    def _best(
+        self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]
+    ) -> tuple[Run, Prices]:
+        """The cheapest run, and the prices at its centres to the last digit."""
+        return self._cheapest(points, criterion, self._runs(points, criterion, starts))
+
+    def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
         best: tuple[float, Run, Prices] | None = None
-        for run in sorted(self._runs(points, criterion, rng), key=_rank)[:_FINALISTS]:
+        for run in runs:
             points.measure(run.prototypes.centers)
             found = solve(points, criterion, run.last.state)
             # Not by a bound of the alternation: of prices that are far off it is low, and looks cheap.
@@ -99,41 +261,53 @@ class PriceClusterer(PrototypeClusterer):
             if best is None or value < best[0] - self.tol * abs(best[0]):
                 best = value, run, found
         assert best is not None
-        self._finish(points, criterion, *best[1:])
+        return best[1:]
 
-    def _runs(self, points: TiledPoints, criterion: Criterion, rng: np.random.RandomState) -> list[Run]:
-        """Runs from every start, but from one only of those where plain clustering ends alike."""
-        step = partial(price_step, criterion=criterion)
-        priced = Alternation(step, self._update, partial(_judge, tol=self.tol))
-        if not isinstance(self.init, str):
-            centers = initial_centers(points.X, self.n_clusters, self.init, rng)
-            return [
-                alternate(priced, points, Prototypes(centers), max_iter=self.max_iter, verbose=self.verbose)
-            ]
-        plain = Alternation(plain_step, self._update, partial(_judge, tol=self.tol / 10))
-        starts: list[Prototypes] = []
-        for _ in range(self.n_init):
-            start = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
-            if self.init == "k-means":
-                # Plain steps are cheap, and fewer of the others are left.
-                run = alternate(plain, points, start, max_iter=_PLAIN_STEPS)
-                start, near = run.prototypes, _ALIKE * run.last.objective / points.n_samples
-                if not points.squared:
-                    near = near**2 / _ALIKE
-                if any(_apart(start.centers, other.centers) <= near for other in starts):
-                    continue
-            starts.append(start)
-        steps, verbose = self.max_iter, self.verbose
-        return [alternate(priced, points, start, max_iter=steps, verbose=verbose) for start in starts]
+    def _within_budget(
+        self, points: TiledPoints, asked: Asked, criterion_of: Any, rng: np.random.RandomState, unit: float
+    ) -> tuple[Run, Criterion, Prices]:
+        """The fairest clustering that costs no more, then the fairest assignment to its centres."""
+        plain = [self._plain(points, start) for start in self._starts(points, rng)]
+        cost = min(run.last.clustering for run in plain)
+        increase = self.max_cost_increase
+        budget = check_budget(asked, self.max_cost, increase, cost * unit) / unit
+        starts = [run.prototypes for run in sorted(plain, key=_rank)]
 
-    def _finish(self, points: TiledPoints, criterion: Criterion, run: Run, found: Prices) -> None:
+        def clustering(tolerance: float) -> Attempt:
+            nonlocal starts
+            criterion = criterion_of(asked._replace(tolerance=tolerance))
+            runs = self._runs(points, criterion, starts)
+            # From the ends of the last tolerance it is not far to those of the next.
+            starts = [run.prototypes for run in runs]
+            run, found = self._cheapest(points, criterion, runs)
+            points.measure(run.prototypes.centers)
+            _, paid, _, least = round_prices(points, criterion, found)
+            return Attempt(paid, least - paid_limits(criterion, found), run)
+
+        def assignment(tolerance: float) -> Attempt:
+            criterion = criterion_of(asked._replace(tolerance=tolerance))
+            found = solve(points, criterion)
+            _, paid, _, least = round_prices(points, criterion, found)
+            return Attempt(paid, least - paid_limits(criterion, found), (criterion, found))
+
+        run = fairest_within(clustering, budget).found
+        points.measure(run.prototypes.centers)
+        fairest = fairest_within(assignment, budget)
+        self.tolerance_, self.tolerance_bound_ = fairest.tolerance, fairest.tolerance_bound
+        return run, *fairest.found
+
+    def _finish(
+        self, points: TiledPoints, criterion: Criterion, run: Run, found: Prices, unit: float
+    ) -> None:
         """Round the best run's prices."""
         points.measure(run.prototypes.centers)
-        self.labels_, self.cost_, counts, least = round_prices(points, criterion, found)
-        self.lower_bound_ = least - paid_limits(criterion, found)
-        self.gap_ = certified_gap(criterion, found, self.cost_, self.lower_bound_, counts)
-        self.violation_ = float(criterion.excess(counts).max())
-        self.n_iter_, self.history_, self.converged_ = len(run.history), run.history, run.verdict == "at rest"
+        self.labels_, cost, counts, least = round_prices(points, criterion, found)
+        bound = least - paid_limits(criterion, found)
+        self.gap_ = certified_gap(criterion, found, cost, bound, counts)
+        self.cost_, self.lower_bound_ = cost * unit, bound * unit
+        self.violation_ = float(criterion.excess(counts).max()) * unit
+        history = [{**record, **{name: record[name] * unit for name in _IN_UNITS}} for record in run.history]
+        self.n_iter_, self.history_, self.converged_ = len(history), history, run.verdict == "at rest"
         self.certificate_ = [
             {
                 "step": record["step"],
@@ -142,7 +316,7 @@ class PriceClusterer(PrototypeClusterer):
                 "gap": record["gap"],
                 "violation": record["violation"],
             }
-            for record in run.history
+            for record in history
         ]
         self.certificate_.append(
             {
@@ -154,6 +328,7 @@ class PriceClusterer(PrototypeClusterer):
             }
         )
         self.scale_, self.offset_ = 1.0, found.prices
+        self._column_prices = criterion.column_prices(found.multipliers) if criterion.combined else []
         self.n_rounded_ = int((points.hard(1.0, found.prices)[0] != self.labels_).sum())
         self._keep(points, run.prototypes)
         n_empty = int((counts.sum(axis=0) == 0).sum())
@@ -166,6 +341,66 @@ class PriceClusterer(PrototypeClusterer):
                 stacklevel=4,
             )
 
+    def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
+        """Assign rows to clusters, new ones as well.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        sensitive_features : array-like, data frame or mapping
+            The columns of `fit`, with values that were seen there. Combinations of them may be new, unless they are
+            what was bounded: their prices are sums of the values' prices.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
+        codes, offset = self._codes(sensitive_features, len(X))
+        points = self._pack(TiledPoints, X, codes, len(offset), self._shift)
+        points.measure(self.cluster_centers_)
+        return points.hard(self.scale_, offset)[0]
+
+    def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+        """Groups of new rows, and the prices of these groups."""
+        if not self._columns:
+            return np.zeros(n_samples, np.int32), self.offset_
+        named = split_columns(sensitive_features)
+        if len(self._columns) == 1 and not self._columns[0].overlapping and self._columns[0].edges is None:
+            only = next(iter(named.values())) if len(named) == 1 else sensitive_features
+            return encode_groups(only, n_samples, known=self._columns[0].values)[0], self.offset_
+        cells = [_cells_of(column, i, named) for i, column in enumerate(self._columns)]
+        codes = [column.encode(of, n_samples) for column, of in zip(self._columns, cells, strict=True)]
+        groups, found = cross_codes(codes, [len(column.values) for column in self._columns])
+        places = {tuple(cell): j for j, cell in enumerate(self._cells.tolist())}
+        known = np.array([places.get(tuple(cell), -1) for cell in found.tolist()])
+        offset = self.offset_[known]
+        if (known < 0).any():
+            new = found[known < 0]
+            if self.crossed:
+                first = " & ".join(
+                    str(column.values[code]) for column, code in zip(self._columns, new[0], strict=True)
+                )
+                raise ValueError(f"sensitive_features has combinations not seen in fit, such as {first}")
+            *by_value, cluster = self._column_prices
+            offset[known < 0] = cluster + sum(
+                prices[codes] for prices, codes in zip(by_value, new.T, strict=True)
+            )
+        return groups, offset
+
+
+_IN_UNITS = ("objective", "clustering", "fairness", "violation")
+
+
+def _cells_of(column: SensitiveColumn, place: int, named: dict[str, Any]) -> Any:
+    """The cells of a column of the fit, by its name or else by its place."""
+    if column.name in named:
+        return named[column.name]
+    if place < len(named) and not any(named):
+        return list(named.values())[place]
+    raise ValueError(f"sensitive_features has no column {column.name!r}, which was there in fit")
+
 
 def _judge(step: int, before: Step | None, now: Step, *, tol: float) -> str:
     fall = np.inf if before is None else before.objective - now.objective
@@ -174,7 +409,7 @@ def _judge(step: int, before: Step | None, now: Step, *, tol: float) -> str:
 
 def _rank(run: Run) -> tuple[bool, float]:
     """Prices that are far off have a low bound, and look cheap."""
-    far = run.last.more["violation"] > max(1.0, _FAR * len(run.last.labels))
+    far = run.last.more.get("violation", 0.0) > max(1.0, _FAR * len(run.last.labels))
     return far, max(run.last.objective, run.last.clustering)
 
 

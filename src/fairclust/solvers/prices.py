@@ -23,6 +23,7 @@ from fairclust.solvers.quadratic import (
     step_of_bands,
     step_of_equal_shares,
 )
+from fairclust.solvers.row_system import RowSystem, step_of_rows
 
 # In units of the mean gap between a point's two smallest potentials.
 START_LEVELS = (0.2, 0.04, 0.02)
@@ -172,9 +173,13 @@ def _evaluate(
 ) -> _Smoothed:
     prices = criterion.prices(y)
     mass, cost, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
-    limits = float((criterion.limits[:, None] * y).sum())
+    limits = float((criterion.limits * y).sum())
     violation = float(criterion.excess(mass).max())
-    unpaid = 0.0 if criterion.equal else abs(limits - float((prices * mass).sum()))
+    if criterion.exact.any():
+        unused = (y * (criterion.limits - criterion.rows @ mass))[~criterion.exact]
+        unpaid = abs(float(unused.sum()))
+    else:
+        unpaid = abs(limits - float((prices * mass).sum()))
     paid = float((mass * (prices - prices.min(axis=1, keepdims=True))).sum())
     noise = points.rounding * (cost - points.row_min_sum + paid)
     error = max(violation, unpaid / unit)
@@ -200,7 +205,7 @@ def _newton_step(
         blocks[:, diagonal, diagonal] += damping * (curved + shorten)
         step = step_of_equal_shares(blocks, mass, criterion.high)
         return y + step[:-1] - step[-1]
-    slack = rows @ mass - criterion.limits[:, None]
+    slack = rows @ mass - criterion.limits
     banded = len(criterion.high) and y.size > _DENSE_UNKNOWNS
     if banded:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
@@ -209,11 +214,17 @@ def _newton_step(
         )
         if found is not None:
             return found
+    # Shares of the points and multiples of the unit: all of order one.
+    scale = unit / n_points
+    if banded or criterion.combined:
+        curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
+        system = RowSystem(criterion.factors, criterion.helpers, blocks * scale)
+        damped = scale * damping * (curved + shorten)
+        return unit * step_of_rows(system, slack / n_points, y / unit, damped, criterion.exact)
     by_rows = np.tensordot(rows[:, None] * rows, blocks, 1)
     hessian = by_rows.transpose(0, 2, 1, 3).reshape(y.size, y.size)
     hessian[np.diag_indices(y.size)] += damping * (float(hessian.diagonal().mean()) + shorten)
-    # Shares of the points and multiples of the unit: all of order one.
-    M = hessian * (unit / n_points)
+    M = hessian * scale
     z = y.ravel() / unit
     q = -slack.ravel() / n_points - M @ z
     new = None
