@@ -73,21 +73,6 @@ def test_several_columns_and_sizes_against_highs(asked):
         assert table.sum(axis=0).min() >= 108 and table.sum(axis=0).max() <= 132
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_random_mixed_rows(seed):
-    rng = np.random.default_rng(seed)
-    n_samples, n_clusters = int(rng.integers(60, 250)), int(rng.integers(2, 6))
-    a, columns = people(n_samples, n_clusters, seed)
-    if seed % 2:
-        columns["third"] = rng.integers(3, size=n_samples)
-    names = rng.permutation(list(columns))[: rng.integers(1, len(columns.columns) + 1)]
-    asked = {"tolerance": {name: float(rng.choice([0.0, 0.05, 0.2, 0.5])) for name in names}}
-    low, high = sorted(rng.uniform(0.5, 1.5, 2))
-    if rng.random() < 0.7:
-        asked |= {"size_min": min(low, 1.0), "size_max": max(high, 1.0)}
-    check(a, columns, **asked)
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_tiny_problems_against_brute_force(seed):
     """All labels of eight rows in two or three clusters."""

@@ -64,7 +64,7 @@ def check_budget(
         raise ValueError("give max_cost or max_cost_increase, not both")
     if asked.tolerance != 0 or asked.min_balance is not None or asked.max_gap is not None:
         raise ValueError("max_cost finds the tolerance: give it without tolerance, min_balance and max_gap")
-    budget = plain_cost * (1 + max_cost_increase) if max_cost is None else max_cost
+    budget = plain_cost * (1 + (max_cost_increase or 0.0)) if max_cost is None else max_cost
     if budget < plain_cost:
         raise NotSupported(f"a cost of {budget:.6g} cannot be met: without any bounds it is {plain_cost:.6g}")
     return float(budget)

@@ -14,6 +14,7 @@ from fairclust.kernels.weighted import Weighted, WeightedPotentials
 from fairclust.solvers.bounds import Asked, bounds_criterion
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
 from fairclust.solvers.criteria import Criterion
+from fairclust.solvers.nearby import move_nearby
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, dual_prices, temperature_unit
 from fairclust.solvers.rounding import integer_table, move_to_table, move_whole
@@ -33,6 +34,10 @@ _DOUBLE_ENTRIES = 1 << 23
 _BLOCK_ROWS = 1 << 16
 # Sums as exact as these can tell lower temperatures apart.
 _DOUBLE_ROUNDING = 1e-12
+# With fewer points for each cell of the table, points are chosen rather than counts.
+_FEW = 20
+# Less than this is rounding in HiGHS.
+_MET = 1e-5
 
 
 @dataclass(frozen=True)
@@ -314,15 +319,24 @@ def round_prices(
         As `Potentials.priced`.
     """
     labels, counts, cost, least = points.priced(solved.prices)
+    unit = temperature_unit(points)
+    weights = points.weights if isinstance(points, Weighted) else None
+    nearby = None
+    if criterion.combined and points.n_samples < _FEW * counts.size:
+        nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit, weights)
+        if criterion.excess(nearby[1]).max() <= _MET:
+            return nearby[0], cost + nearby[2], nearby[1], least
     if isinstance(points, Weighted):
         added = move_whole(points, criterion, solved.prices, labels, counts)
-        return labels, cost + added, counts, least
-    sizes = np.rint(solved.mass.sum(axis=1, keepdims=True))
-    soft = solved.mass * (sizes / solved.mass.sum(axis=1, keepdims=True))
-    unit = temperature_unit(points)
-    table = integer_table(soft, solved.prices / unit, criterion, solved.multipliers / unit)
-    added = move_to_table(points, solved.prices, labels, counts, table)
-    return labels, cost + added, table.astype(float), least
+    else:
+        sizes = np.rint(solved.mass.sum(axis=1, keepdims=True))
+        soft = solved.mass * (sizes / solved.mass.sum(axis=1, keepdims=True))
+        table = integer_table(soft, solved.prices / unit, criterion, solved.multipliers / unit)
+        added = move_to_table(points, solved.prices, labels, counts, table)
+        counts = table.astype(float)
+    if nearby is not None and criterion.excess(nearby[1]).max() <= criterion.excess(counts).max():
+        labels, counts, added = nearby
+    return labels, cost + added, counts, least
 
 
 def lower_bound(points: Points, criterion: Criterion, solved: Prices) -> float:

@@ -32,6 +32,8 @@ _DAMPING = 1e-6
 _SHORTEN = 1e4
 # Criteria with more multipliers than these are taken apart by group, if they can be.
 _DENSE_UNKNOWNS = 60
+# From so many on, where that fails, by value: the dense system would take minutes.
+_LARGE_UNKNOWNS = 400
 
 
 class Prices(NamedTuple):
@@ -216,7 +218,7 @@ def _newton_step(
             return found
     # Shares of the points and multiples of the unit: all of order one.
     scale = unit / n_points
-    if banded or criterion.combined:
+    if criterion.combined or (banded and y.size > _LARGE_UNKNOWNS):
         curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
         system = RowSystem(criterion.factors, criterion.helpers, blocks * scale)
         damped = scale * damping * (curved + shorten)

@@ -100,9 +100,9 @@ def newton_step(
     )
 
 
-def _levels(levels: tuple[float, ...], points: Points) -> tuple[float, ...]:
+def _levels(levels: tuple[float, ...], points: Points, criterion: Criterion) -> tuple[float, ...]:
     """Temperatures that are worth while: in many small groups few points are near a boundary at low ones."""
-    if points.n_groups <= _MANY_GROUPS:
+    if points.n_groups <= _MANY_GROUPS or criterion.equal:
         return levels
     least = points.n_groups / points.n_samples
     return tuple(dict.fromkeys(max(level, least) for level in levels))
@@ -114,9 +114,8 @@ def price_step(points: Points, last: Step | None, *, criterion: Criterion) -> St
         raise Diverged(f"the distances sum to {points.row_min_sum}")
     start, levels = (None, _FIRST) if last is None else (last.state, _NEXT)
     tol = max(_TOL, _PART_OF_A_POINT / points.n_samples)
-    found = dual_prices(
-        points, criterion, start=start, levels=_levels(levels, points), max_steps=_STEPS, tol=tol
-    )
+    levels = _levels(levels, points, criterion)
+    found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
     n_passes = found.n_passes + 1
     if last is not None and found.error > max(1.0, _FAR * points.n_samples):
         # The centres moved too far for a start at the lowest temperature.
