@@ -234,10 +234,23 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         """Validated parameters, features and group codes of a fit."""
         self._validate_params()
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
-        codes, self.groups_ = encode_groups(sensitive_features, len(X))
+        codes, self.groups_ = encode_groups(self._one_column(sensitive_features), len(X))
         if self.n_clusters > len(X):
             raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={len(X)}")
         return X, codes
+
+    def _one_column(self, sensitive_features: Any) -> Any:
+        """The only sensitive column, of a mapping as well; a method that takes several never asks."""
+        if isinstance(sensitive_features, Mapping) and len(sensitive_features) == 1:
+            return next(iter(sensitive_features.values()))
+        several = isinstance(sensitive_features, Mapping) or np.ndim(sensitive_features) == 2
+        if several and (n_columns := len(getattr(sensitive_features, "T", sensitive_features))) > 1:
+            raise NotSupported(
+                f"{type(self).__name__} takes one sensitive column, found {n_columns}; join several columns into "
+                "one first, for instance data['sex'] + '-' + data['race'], or take a method that knows several, such "
+                "as PriceFairKMeans"
+            )
+        return sensitive_features
 
     def fit_predict(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> np.ndarray:
         """`fit`, then `labels_`."""

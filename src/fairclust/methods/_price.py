@@ -13,20 +13,19 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from fairclust.base import (
     COUNT,
     NON_NEGATIVE,
     PRECISION,
     NotSupported,
-    encode_groups,
     initial_centers,
 )
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.weighted import WeightedPoints
+from fairclust.methods._columns import new_groups
 from fairclust.methods._prototypes import PrototypeClusterer
-from fairclust.metrics.columns import split_columns
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
 from fairclust.solvers.bounds import Asked, bounds_criterion
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
@@ -40,7 +39,7 @@ from fairclust.solvers.fair_assignment import (
     solve,
 )
 from fairclust.solvers.prices import Prices
-from fairclust.solvers.sensitive import Sensitive, SensitiveColumn, cross_codes, read_sensitive
+from fairclust.solvers.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.steps import plain_step, price_step
 
 _PLAIN_STEPS = 300
@@ -193,25 +192,13 @@ class PriceClusterer(PrototypeClusterer):
 
     def _weighed_points(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> TiledPoints:
         if weights is None:
-            return self._pack(TiledPoints, X, codes, len(self.groups_))
+            return self._points(X, codes)
         if not self._squared_distances:
             raise NotSupported("sample_weight is for means: a medoid counts every row once")
-        points = self._pack(WeightedPoints, X, codes, len(self.groups_))
+        n_groups, dtype = len(self.groups_), DTYPES[self.precision]
+        points = WeightedPoints.pack(X, codes, n_groups, self.n_clusters, dtype=dtype)
         points.weigh(weights)
         return points
-
-    def _pack(
-        self, kind: Any, X: np.ndarray, codes: np.ndarray, n_groups: int, shift: np.ndarray | None = None
-    ) -> Any:
-        return kind.pack(
-            X,
-            codes,
-            n_groups,
-            self.n_clusters,
-            shift=shift,
-            squared=self._squared_distances,
-            dtype=DTYPES[self.precision],
-        )
 
     def _starts(self, points: TiledPoints, rng: np.random.RandomState) -> list[Prototypes]:
         """Where the alternation starts; only one of those where plain clustering ends alike."""
@@ -341,65 +328,18 @@ class PriceClusterer(PrototypeClusterer):
                 stacklevel=4,
             )
 
-    def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
-        """Assign rows to clusters, new ones as well.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        sensitive_features : array-like, data frame or mapping
-            The columns of `fit`, with values that were seen there. Combinations of them may be new, unless they are
-            what was bounded: their prices are sums of the values' prices.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        codes, offset = self._codes(sensitive_features, len(X))
-        points = self._pack(TiledPoints, X, codes, len(offset), self._shift)
-        points.measure(self.cluster_centers_)
-        return points.hard(self.scale_, offset)[0]
-
     def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-        """Groups of new rows, and the prices of these groups."""
         if not self._columns:
             return np.zeros(n_samples, np.int32), self.offset_
-        named = split_columns(sensitive_features)
-        if len(self._columns) == 1 and not self._columns[0].overlapping and self._columns[0].edges is None:
-            only = next(iter(named.values())) if len(named) == 1 else sensitive_features
-            return encode_groups(only, n_samples, known=self._columns[0].values)[0], self.offset_
-        cells = [_cells_of(column, i, named) for i, column in enumerate(self._columns)]
-        codes = [column.encode(of, n_samples) for column, of in zip(self._columns, cells, strict=True)]
-        groups, found = cross_codes(codes, [len(column.values) for column in self._columns])
-        places = {tuple(cell): j for j, cell in enumerate(self._cells.tolist())}
-        known = np.array([places.get(tuple(cell), -1) for cell in found.tolist()])
-        offset = self.offset_[known]
-        if (known < 0).any():
-            new = found[known < 0]
-            if self.crossed:
-                first = " & ".join(
-                    str(column.values[code]) for column, code in zip(self._columns, new[0], strict=True)
-                )
-                raise ValueError(f"sensitive_features has combinations not seen in fit, such as {first}")
-            *by_value, cluster = self._column_prices
-            offset[known < 0] = cluster + sum(
-                prices[codes] for prices, codes in zip(by_value, new.T, strict=True)
-            )
-        return groups, offset
+        by_column: list[np.ndarray] = []
+        if not self.crossed and self._column_prices:
+            # The price of the cluster goes with the first column, of which every row has one value.
+            first, *others, cluster = self._column_prices
+            by_column = [first + cluster, *others]
+        return new_groups(self._columns, self._cells, self.offset_, by_column, sensitive_features, n_samples)
 
 
 _IN_UNITS = ("objective", "clustering", "fairness", "violation")
-
-
-def _cells_of(column: SensitiveColumn, place: int, named: dict[str, Any]) -> Any:
-    """The cells of a column of the fit, by its name or else by its place."""
-    if column.name in named:
-        return named[column.name]
-    if place < len(named) and not any(named):
-        return list(named.values())[place]
-    raise ValueError(f"sensitive_features has no column {column.name!r}, which was there in fit")
 
 
 def _judge(step: int, before: Step | None, now: Step, *, tol: float) -> str:

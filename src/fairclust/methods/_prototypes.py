@@ -24,11 +24,13 @@ class PrototypeClusterer(CenterClusterer):
     offset_: np.ndarray
     _shift: np.ndarray
 
-    def _points(self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None) -> TiledPoints:
+    def _points(
+        self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None, n_groups: int | None = None
+    ) -> TiledPoints:
         return TiledPoints.pack(
             X,
             codes,
-            len(self.groups_),
+            n_groups or len(self.groups_),
             self.n_clusters,
             shift=shift,
             squared=self._squared_distances,
@@ -49,18 +51,23 @@ class PrototypeClusterer(CenterClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        sensitive_features : array-like of shape (n_samples,)
-            Groups out of those seen in `fit`.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
+            The columns of `fit`, with values that were seen there. Combinations of them may be new, unless they are
+            what was bounded: their prices are sums of the values' prices.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
         X = self._checked(X)
-        codes, _ = encode_groups(sensitive_features, len(X), known=self.groups_)
-        points = self._points(X, codes, self._shift)
+        codes, offset = self._codes(sensitive_features, len(X))
+        points = self._points(X, codes, self._shift, len(offset))
         points.measure(self.cluster_centers_)
-        return points.hard(self.scale_, self.offset_)[0]
+        return points.hard(self.scale_, offset)[0]
+
+    def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+        """Groups of new rows, and the prices of these groups."""
+        return encode_groups(sensitive_features, n_samples, known=self.groups_)[0], self.offset_
 
 
 class MedoidClusterer(PrototypeClusterer):

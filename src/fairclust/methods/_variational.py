@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from copy import deepcopy
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -18,13 +19,18 @@ from fairclust.base import (
     NON_NEGATIVE,
     POSITIVE,
     PRECISION,
+    NotSupported,
     at_least,
     initial_centers,
     resolve_target,
 )
 from fairclust.kernels.points import TiledPoints
+from fairclust.methods._columns import ColumnsClusterer, new_groups
 from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.metrics import contingency
+from fairclust.metrics.columns import split_columns
 from fairclust.solvers.alternation import Alternation, Prototypes, Step, alternate
+from fairclust.solvers.penalty import penalty_slope
 from fairclust.solvers.steps import bound_step, newton_step
 
 # Stopping rules: the published program's; where steps never rise, a tighter one costs little.
@@ -40,7 +46,7 @@ class Start(NamedTuple):
     prices: np.ndarray | None = None
 
 
-class VariationalClusterer(PrototypeClusterer):
+class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
     """Alternation of fair assignments and centres; `VariationalFairKMeans` documents the parameters."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -96,6 +102,9 @@ class VariationalClusterer(PrototypeClusterer):
         self.verbose = verbose
         self.random_state = random_state
 
+    target_: np.ndarray | dict[str, np.ndarray]
+    _target: Any
+
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         self._fit_from(self._start(X, codes), codes)
 
@@ -108,7 +117,7 @@ class VariationalClusterer(PrototypeClusterer):
         """Alternate, and begin again from fresh seeds where a cluster is empty."""
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)
-        self.target_ = resolve_target(self.target, self.groups_, codes)
+        self._set_target(codes)
         self.history_: list[dict[str, float]] = []
         self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
         while True:
@@ -140,19 +149,47 @@ class VariationalClusterer(PrototypeClusterer):
                 stacklevel=4,
             )
 
+    def _set_target(self, codes: np.ndarray) -> None:
+        """Shares of the groups, or of each column's values by its name."""
+        if self._sensitive is None:
+            self.target_ = self._target = resolve_target(self.target, self.groups_, codes)
+            return
+        if self.match_reference:
+            raise NotSupported(f"{type(self).__name__} with match_reference takes one sensitive column")
+        sensitive, asked = self._sensitive, self.target or {}
+        names = [column.name for column in sensitive.columns]
+        if not isinstance(asked, Mapping) or set(map(str, asked)) - set(names):
+            raise ValueError(f"target must have an entry for each column that it is of, out of {names}")
+        by_name = {str(name): shares for name, shares in asked.items()}
+        shares = {
+            column.name: resolve_target(by_name.get(column.name), column.values, sensitive.cells[codes, i])
+            for i, column in enumerate(sensitive.columns)
+        }
+        self.target_, self._target = shares, list(zip(self._members(), shares.values(), strict=True))
+
+    def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+        if self._sensitive is None:
+            named = split_columns(sensitive_features)
+            only = next(iter(named.values())) if len(named) == 1 else sensitive_features
+            return super()._codes(only, n_samples)
+        counts = contingency(self.labels_, self._sensitive.codes, self.n_clusters, len(self.groups_))
+        by_column = [self.lam * penalty_slope(members @ counts, shares) for members, shares in self._target]
+        columns, cells = self._sensitive.columns, self._sensitive.cells
+        return new_groups(columns, cells, self.offset_, by_column, sensitive_features, n_samples)
+
     def _alternation(self, prices: np.ndarray | None) -> Alternation[TiledPoints]:
         if self.match_reference:
             assign = partial(
                 bound_step,
                 lam=self.lam,
                 lipschitz=self.lipschitz,
-                target=self.target_,
+                target=self._target,
                 max_iter=self.bound_max_iter,
                 tol=self.bound_tol,
             )
             return Alternation(assign, self._update, self._judge_as_reference)
         step = partial(
-            newton_step, lam=self.lam, target=self.target_, prices=prices, warm_start=self.warm_start
+            newton_step, lam=self.lam, target=self._target, prices=prices, warm_start=self.warm_start
         )
         return Alternation(step, self._update, self._judge)
 
@@ -167,7 +204,8 @@ class VariationalClusterer(PrototypeClusterer):
         if before is None:
             return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
         # The energy holds this constant, which grows with lam and would end the iteration early.
-        least_penalty = self.lam * self.n_clusters * float(entr(self.target_).sum())
+        shares = [self._target] if self._sensitive is None else [shares for _, shares in self._target]
+        least_penalty = self.lam * self.n_clusters * float(sum(entr(of).sum() for of in shares))
         tol = _TOL if self.tol is None else self.tol
         change = abs(now.objective - before.objective)
         return "at rest" if change <= tol * abs(now.objective - least_penalty) else ""

@@ -12,9 +12,10 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, NON_NEGATIVE, Diverged, FairClusterer, initial_centers, without_empty
+from fairclust.base import COUNT, NON_NEGATIVE, Diverged, initial_centers, without_empty
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.moves import sweep
+from fairclust.methods._columns import ColumnsClusterer
 from fairclust.metrics import contingency
 
 
@@ -25,17 +26,17 @@ class _Run(NamedTuple):
     converged: bool
 
 
-class BalancedFairKMeans(FairClusterer):
+class BalancedFairKMeans(ColumnsClusterer):
     """K-means with two penalties on counts: one on unfair clusters, one on small ones.
 
     Minimises, one point at a time, ::
 
         sum_p ||x_p - c_k(p)||^2 + rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k
 
-    with n_jk points of group j in cluster k, N_j in group j, n_k in cluster k, N in all. ``lam=0`` is the
-    paper's FrKM. Every sweep visits the points in the order of the data, at fixed centres; the centres become
-    the means of their clusters after it. The objective never rises. No cluster is ever empty: a point that is
-    alone in its cluster stays.
+    with n_jk points of group j in cluster k, N_j in group j, n_k in cluster k, N in all. The penalties
+    of several sensitive columns are added. ``lam=0`` is the paper's FrKM. Every sweep visits the points in the order of
+    the data, at fixed centres; the centres become the means of their clusters after it. The objective never rises. No
+    cluster is ever empty: a point that is alone in its cluster stays.
 
     Parameters
     ----------
@@ -147,18 +148,29 @@ class BalancedFairKMeans(FairClusterer):
     def _descend(self, X: np.ndarray, codes: np.ndarray, labels: np.ndarray) -> _Run:
         counts = contingency(labels, codes, self.n_clusters).astype(np.int64)
         centers = _means(X, labels, self.n_clusters)
+        by_column = self._members()
+        members = np.vstack(by_column) if by_column else None
         history: list[dict[str, float]] = []
         last = np.inf
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             moved, summed = sweep(
-                X, codes, centers, labels, counts, rho=self.rho, lam=self.lam, own_group=self.match_reference
+                X,
+                codes,
+                centers,
+                labels,
+                counts,
+                rho=self.rho,
+                lam=self.lam,
+                own_group=self.match_reference,
+                members=members,
             )
             sizes = counts.sum(axis=0)
             old, centers = centers, _means(X, labels, self.n_clusters)
             # Exact, and without a pass: what the new centres save.
             clustering = summed - float(sizes @ ((centers - old) ** 2).sum(axis=1))
-            gaps = counts / counts.sum(axis=1, keepdims=True) - sizes / len(X)
+            by_value = counts if members is None else members @ counts
+            gaps = by_value / by_value.sum(axis=1, keepdims=True) - sizes / len(X)
             fairness, size = float((gaps**2).sum()), float((1 / sizes).sum())
             objective = clustering + self.rho * fairness + self.lam * size
             if not np.isfinite(objective):

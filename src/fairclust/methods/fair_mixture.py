@@ -16,10 +16,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, FairClusterer
+from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION
 from fairclust.kernels.mixture import MixtureTiles
+from fairclust.methods._columns import ColumnsClusterer
 from fairclust.metrics import balance, contingency, delta, sse
-from fairclust.solvers.group_gap import Penalty, paper_penalty, program_penalty, smooth_penalty
+from fairclust.solvers.group_gap import (
+    Penalty,
+    paper_penalty,
+    program_penalty,
+    smooth_penalty,
+    sum_of_columns,
+)
 from fairclust.solvers.mixture import Family, Mixture
 from fairclust.solvers.mixture_calibration import calibrated
 from fairclust.solvers.mixture_fit import (
@@ -49,12 +56,12 @@ _DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
 _AMOUNT = [None, Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
 
 
-class FairMixture(FairClusterer):
+class FairMixture(ColumnsClusterer):
     """Mixture of Gaussian, categorical or mixed components with a penalty on the gap between groups.
 
     Maximises, per point, ``mean log-likelihood - lam * Delta``, where Delta is the largest difference over
-    components between the groups' mean responsibilities. Points go to the most probable component; their
-    group plays no part in that, so new points need none.
+    components between the groups' mean responsibilities, or the sum of those of several sensitive columns.
+    Points go to the most probable component; their group plays no part in that, so new points need none.
 
     Parameters
     ----------
@@ -274,7 +281,7 @@ class FairMixture(FairClusterer):
             table = contingency(labels, codes, self.n_clusters, len(self.groups_))
             numeric = X[:, self._columns.numeric]
             cost = sse(numeric, labels) if numeric.shape[1] else np.nan
-            return {"sse": cost, "delta": float(delta(table)), "balance": float(balance(table))}
+            return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
 
         best: tuple[float, Mixture, Trace] | None = None
         for attempt in range(self.n_init):
@@ -285,7 +292,7 @@ class FairMixture(FairClusterer):
             value = 0.0
             if self.n_init > 1:
                 hard = tiles.hard_table(mixture.components())
-                value = tiles.table(mixture.components())[1] / -tiles.n_samples + self.lam * delta(hard)
+                value = tiles.table(mixture.components())[1] / -tiles.n_samples + self.lam * self._delta(hard)
             if best is None or value < best[0]:
                 best = (value, mixture, trace)
         assert best is not None
@@ -298,7 +305,7 @@ class FairMixture(FairClusterer):
         self._expose(rows)
         self.labels_ = self._labels(X)
         counts = contingency(self.labels_, codes, self.n_clusters, len(self.groups_))
-        self.hard_delta_ = float(delta(counts))
+        self.hard_delta_ = self._delta(counts)
         self.n_nonempty_ = int((counts.sum(axis=0) > 0).sum())
         if self.n_nonempty_ < self.n_clusters:
             warnings.warn(
@@ -372,6 +379,21 @@ class FairMixture(FairClusterer):
     def _penalty(self, sizes: np.ndarray) -> Penalty:
         if self.lam == 0:
             return lambda M: (0.0, np.zeros_like(M))
+        by_column = self._members()
+        if by_column:
+            return sum_of_columns(
+                [self._penalty_of(members @ sizes) for members in by_column], by_column, sizes
+            )
+        return self._penalty_of(sizes)
+
+    def _delta(self, table: np.ndarray) -> float:
+        """Delta, or the sum of those of several columns."""
+        by_column = self._members()
+        if not by_column:
+            return float(delta(table))
+        return float(sum(delta(members @ table) for members in by_column))
+
+    def _penalty_of(self, sizes: np.ndarray) -> Penalty:
         if self.match_reference:
             return program_penalty(self.lam, sizes)
         return {"paper": paper_penalty, "smooth": smooth_penalty}[self.objective](self.lam)
@@ -394,7 +416,7 @@ class FairMixture(FairClusterer):
             by_group, logsum = rows.tiles(block).table(components)
             sums, loglik = sums + by_group, loglik + logsum
         self.nll_ = -loglik / len(rows.X)
-        self.soft_delta_ = float(delta(sums))
+        self.soft_delta_ = self._delta(sums)
         two_means = self.n_clusters > 1 and len(columns.numeric)
         self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
 

@@ -9,7 +9,7 @@ class VariationalFairKMeans(VariationalClusterer):
     """K-means with the Kullback-Leibler fairness penalty.
 
     Minimises ``sum_pk s_pk ||x_p - c_k||^2 + lam * sum_k KL(U || P_k)`` (equation 2), where P_k are the group
-    shares of cluster k and U the target shares.
+    shares of cluster k and U the target shares. Of several sensitive columns the penalties of all are added.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class VariationalFairKMeans(VariationalClusterer):
         With `match_reference`, L of the bound. As in the published program, and unlike equations 9 and 13,
         both the clustering and the fairness potentials are divided by it.
     target : None, mapping or array-like of shape (n_groups,), default=None
-        Target shares U; None takes the data's own.
+        Target shares U; None takes the data's own. Of several columns a mapping of column to such shares.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     max_iter : int, default=100
         Outer steps.
@@ -57,7 +57,7 @@ class VariationalFairKMeans(VariationalClusterer):
         `match_reference`.
     scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)
         The assignment map, see `predict`; `scale_` is 1 and `offset_` are the prices, but not with `match_reference`.
-    target_ : ndarray of shape (n_groups,)
+    target_ : ndarray of shape (n_groups,), or dict of column to ndarray of shape (n_values,)
     n_inner_iter_, n_restarts_ : int
     n_energy_rises_ : int
         With `match_reference` the inner loop starts cold in every outer step and centres come from hard labels, so that

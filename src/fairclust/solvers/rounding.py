@@ -117,7 +117,7 @@ def _search_at_sizes(
     # A row over its sign bounds the points of a value: where these are whole, by a whole number.
     scale = np.abs(factors.sign[own])[:, None]
     most = (limits - size * sizes)[own] / scale
-    whole = ~helpers.any(axis=1) & np.isin(factors.values[value], (0, 1)).all(axis=1)
+    whole = ~helpers.any(axis=1) & np.all(np.isin(factors.values[value], (0, 1)), axis=1)
     least = np.where(exact, np.floor(most + _NEAR), -np.inf)
     most = np.where(exact, np.ceil(most - _NEAR), most)
     most = np.where(whole[:, None], np.floor(most + _NEAR), most)
@@ -208,7 +208,7 @@ def _of_whole_numbers(criterion: Criterion) -> np.ndarray:
     """Rows that bound a number of points from above or below, shape (n_rows, 1, 1)."""
     factors = criterion.factors
     values = np.vstack([factors.values, np.zeros(factors.values.shape[1])])
-    whole = np.isin(values, (0, 1)).all(axis=1)[factors.value] & ~criterion.helpers.any(axis=1)
+    whole = np.all(np.isin(values, (0, 1)), axis=1)[factors.value] & ~criterion.helpers.any(axis=1)
     return (whole & (factors.value >= 0) & ~criterion.exact & (np.abs(factors.sign) == 1))[:, None, None]
 
 

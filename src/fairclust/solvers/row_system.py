@@ -128,15 +128,15 @@ class RowSystem:
         beta = beta - np.einsum("vik,vk->ik", b, alpha_over_a)
         # Unknowns: prices of the other values and of the cluster, the curvature of the cluster, v.
         system = np.zeros((width, n_clusters, width, n_clusters))
-        found = np.zeros((width, n_clusters))
+        found: np.ndarray = np.zeros((width, n_clusters))
         system[: n_rest + 1, :, : n_rest + 1] = self._rest.transpose(0, 2, 1, 3)
         more = n_rest + 1 + np.arange(n_more)
-        for i, v in enumerate(range(n_leading, n_leading + n_rest)):
-            system[i, at, i, at] += one_over_a[v]
-            system[i, at[:, None], more, at[:, None]] = b_over_a[v].T
-            system[more, at[:, None], i, at[:, None]] = -b_over_a[v].T
-            found[i] = alpha_over_a[v]
-            dead = at[~live[v]]
+        for i, own in enumerate(range(n_leading, n_leading + n_rest)):
+            system[i, at, i, at] += one_over_a[own]
+            system[i, at[:, None], more, at[:, None]] = b_over_a[own].T
+            system[more, at[:, None], i, at[:, None]] = -b_over_a[own].T
+            found[i] = alpha_over_a[own]
+            dead = at[~live[own]]
             system[i, dead] = 0.0
             system[i, dead, i, dead] = 1.0
         system[n_rest, at, n_rest + 1, at] -= 1.0
@@ -150,8 +150,8 @@ class RowSystem:
             system[more[i], idle, more[i], idle] = 1.0
         found[n_rest + 1 :] = beta
         found[n_rest + 2 :] -= below
-        system, found = system.reshape(width * n_clusters, -1), found.ravel()
-        leading = np.empty((0, n_clusters))
+        dense, right_side = system.reshape(width * n_clusters, -1), found.ravel()
+        leading: np.ndarray = np.empty((0, n_clusters))
         if n_leading:
             matrix = self._lead.copy()
             matrix[:, at, at] += one_over_a[:n_leading]
@@ -174,11 +174,11 @@ class RowSystem:
             pulled = np.tensordot(
                 from_rest.reshape(n_leading, width * n_clusters, n_clusters), solved, axes=([0, 2], [0, 1])
             )
-            found = np.linalg.solve(system - pulled[:, :-1], found - pulled[:, -1])
-            leading = solved[:, :, -1] - solved[:, :, :-1] @ found
+            solution = np.linalg.solve(dense - pulled[:, :-1], right_side - pulled[:, -1])
+            leading = solved[:, :, -1] - solved[:, :, :-1] @ solution
         else:
-            found = np.linalg.solve(system, found)
-        found = found.reshape(width, n_clusters)
+            solution = np.linalg.solve(dense, right_side)
+        found = solution.reshape(width, n_clusters)
         v = found[n_rest + 2 :]
         prices = self._prices(np.vstack([leading, found[:n_rest]]), found[n_rest])
         return inverse * (right - self._by_rows(prices) - self.helpers @ v), v

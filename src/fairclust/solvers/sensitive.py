@@ -236,7 +236,7 @@ def measure_column(name: str, numbers: np.ndarray) -> SensitiveColumn:
     found = np.unique(numbers)
     if len(found) > _MEASURED_VALUES:
         ranges = cut_column(name, numbers, _MEASURED_VALUES)
-        codes = np.searchsorted(ranges.edges, numbers, side="right")
+        codes = ranges.encode(numbers, len(numbers))
         found = np.unique(np.bincount(codes, numbers) / np.bincount(codes))
     return SensitiveColumn(name, found, (found[1:] + found[:-1]) / 2, measured=True)
 

@@ -12,7 +12,7 @@ from fairclust.solvers.alternation import Step
 from fairclust.solvers.bound import bound_iteration, fairness_term
 from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.fair_assignment import certified_gap, paid_limits, solve
-from fairclust.solvers.penalty import PenaltySolution, minimize_penalty
+from fairclust.solvers.penalty import PenaltySolution, Target, minimize_penalty
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import dual_prices
 
@@ -57,7 +57,7 @@ def newton_step(
     last: Step | None,
     *,
     lam: float,
-    target: np.ndarray,
+    target: Target,
     prices: np.ndarray | None,
     warm_start: bool,
 ) -> Step | None:
@@ -112,9 +112,9 @@ def price_step(points: Points, last: Step | None, *, criterion: Criterion) -> St
     """The cheapest table within the bounds; None if its lower bound is above the last step's."""
     if not np.isfinite(points.row_min_sum):
         raise Diverged(f"the distances sum to {points.row_min_sum}")
-    start, levels = (None, _FIRST) if last is None else (last.state, _NEXT)
+    start = None if last is None else last.state
     tol = max(_TOL, _PART_OF_A_POINT / points.n_samples)
-    levels = _levels(levels, points, criterion)
+    levels = _levels(_FIRST if last is None else _NEXT, points, criterion)
     found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
     n_passes = found.n_passes + 1
     if last is not None and found.error > max(1.0, _FAR * points.n_samples):
