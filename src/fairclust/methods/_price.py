@@ -260,7 +260,7 @@ class PriceClusterer(PrototypeClusterer):
         budget = check_budget(asked, self.max_cost, increase, cost * unit) / unit
         starts = [run.prototypes for run in sorted(plain, key=_rank)]
 
-        def clustering(tolerance: float) -> Attempt:
+        def clustering(tolerance: float | None) -> Attempt:
             nonlocal starts
             criterion = criterion_of(asked._replace(tolerance=tolerance))
             runs = self._runs(points, criterion, starts)
@@ -271,7 +271,7 @@ class PriceClusterer(PrototypeClusterer):
             _, paid, _, least = round_prices(points, criterion, found)
             return Attempt(paid, least - paid_limits(criterion, found), run)
 
-        def assignment(tolerance: float) -> Attempt:
+        def assignment(tolerance: float | None) -> Attempt:
             criterion = criterion_of(asked._replace(tolerance=tolerance))
             found = solve(points, criterion)
             _, paid, _, least = round_prices(points, criterion, found)

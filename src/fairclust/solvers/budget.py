@@ -10,8 +10,6 @@ from fairclust.solvers.bounds import Asked
 
 # Halvings of the interval of tolerances: to 1e-4.
 _STEPS = 14
-# In place of 1, where shares would be divided by zero.
-_LOOSE = 1 - 1e-6
 
 
 class Attempt(NamedTuple):
@@ -28,7 +26,7 @@ class Fairest(NamedTuple):
     Attributes
     ----------
     tolerance : float
-        The smallest that was found to cost no more than the budget.
+        The smallest that was found to cost no more than the budget; 1 if only no bound does.
     tolerance_bound : float
         At this tolerance and below every assignment costs more, by its lower bound; 0 if that was not shown of any.
     found : object
@@ -70,13 +68,14 @@ def check_budget(
     return float(budget)
 
 
-def fairest_within(attempt: Callable[[float], Attempt], budget: float) -> Fairest:
+def fairest_within(attempt: Callable[[float | None], Attempt], budget: float) -> Fairest:
     """The smallest tolerance whose assignment costs no more than the budget.
 
     Parameters
     ----------
     attempt : callable
-        From a tolerance to its assignment; raises `NotSupported` where no assignment is within the bounds.
+        From a tolerance to its assignment, without bounds on the shares for None; raises `NotSupported` where no
+        assignment is within the bounds.
     budget : float
 
     Raises
@@ -87,13 +86,13 @@ def fairest_within(attempt: Callable[[float], Attempt], budget: float) -> Faires
     strict = _attempt(attempt, 0.0)
     if strict is not None and strict.cost <= budget:
         return Fairest(0.0, 0.0, strict.found)
-    best = attempt(_LOOSE)
+    best = attempt(None)
     if best.cost > budget:
         raise NotSupported(
             f"a cost of {budget:.6g} cannot be met: without bounds on the shares it is {best.cost:.6g}, and at least "
             f"{best.lower_bound:.6g}"
         )
-    low, high, refused = 0.0, _LOOSE, 0.0
+    low, high, refused = 0.0, 1.0, 0.0
     for _ in range(_STEPS):
         tolerance = (low + high) / 2
         tried = _attempt(attempt, tolerance)
@@ -106,7 +105,7 @@ def fairest_within(attempt: Callable[[float], Attempt], budget: float) -> Faires
     return Fairest(high, refused, best.found)
 
 
-def _attempt(attempt: Callable[[float], Attempt], tolerance: float) -> Attempt | None:
+def _attempt(attempt: Callable[[float | None], Attempt], tolerance: float) -> Attempt | None:
     try:
         return attempt(tolerance)
     except NotSupported:

@@ -183,7 +183,7 @@ def fair_assignment(
         criterion = bounds_criterion(asked, sensitive, potentials.group_sizes, costs.shape[1], unit=mean)
         return _assign(costs, potentials, criterion, sensitive, weights, unit)
 
-    def attempt(tolerance: float) -> Attempt:
+    def attempt(tolerance: float | None) -> Attempt:
         found = assign(asked._replace(tolerance=tolerance))
         return Attempt(found.cost, found.lower_bound, found)
 

@@ -30,6 +30,10 @@ START_LEVELS = (0.2, 0.04, 0.02)
 _STEPS_PER_LEVEL = 12
 _DAMPING = 1e-6
 _SHORTEN = 1e4
+# Steps vanish long before, and the damping should not overflow.
+_MOST_DAMPING = 1e30
+# With multipliers that miss B'y = 0 by more, in units, the dual function is no lower bound.
+_UNBALANCED = 1e-8
 # Criteria with more multipliers than these are taken apart by group, if they can be.
 _DENSE_UNKNOWNS = 60
 # From so many on, where that fails, by value: the dense system would take minutes.
@@ -143,14 +147,21 @@ def dual_prices(
         for _ in range(max_steps):
             if at.error <= enough:
                 break
-            new = evaluate(_newton_step(criterion, at, temperature, damping, unit, n_points))
+            trial = _newton_step(criterion, at, temperature, damping, unit, n_points)
+            if (
+                criterion.combined
+                and not np.abs(criterion.helpers.T @ trial).max(initial=0.0) <= _UNBALANCED * unit
+            ):
+                damping = min(10 * damping, _MOST_DAMPING)
+                continue
+            new = evaluate(trial)
             n_passes += 1
             # Where the dual is level up to rounding, a smaller error decides.
             if new.value >= at.value or (new.value >= at.value - at.noise and new.error < at.error):
                 at = new
                 damping = max(damping / 10, _DAMPING)
             else:
-                damping *= 10
+                damping = min(10 * damping, _MOST_DAMPING)
         y = at.multipliers
     return Prices(
         criterion.prices(y), y, at.mass, at.cost, at.violation, at.error, n_passes, at.error <= enough

@@ -29,7 +29,7 @@ _WORST, _ALL = 100.0, 10.0
 # Larger tables are rounded by a flow where the rows cannot all be met: within a point, fast.
 _SEARCHED_CELLS = 30
 # From so many cells on, cluster sizes are rounded first: few rows bind, and the search would take seconds.
-_LARGE = 100
+_LARGE = 300
 # Cluster sizes are tried so far below the soft ones and above; a point away costs so much, squared.
 _NEAR_SIZES, _FAR_SIZES = 3, 1e-3
 # Less than this is rounding, here and in HiGHS.

@@ -227,7 +227,9 @@ def step_of_rows(
         always=always,
         attempts=_PIVOTS,
     )
-    return _interior_step(system, slack, y, damping, ~always) if found is None else found
+    if found is not None and np.abs(helpers.T @ found).max(initial=0.0) <= _RESIDUAL:
+        return found
+    return _interior_step(system, slack, y, damping, ~always)
 
 
 def _interior_step(
