@@ -103,7 +103,7 @@ def check(seed):
     def best_at(tolerance):
         bounds = {name: value for name, value in asked.items() if name != "max_cost_increase"}
         criterion = bounds_criterion(
-            Asked(**{**bounds, "tolerance": tolerance}),
+            Asked(**{**bounds, "tolerance": None if tolerance == 1 else tolerance}),
             sensitive,
             sizes,
             n_clusters,

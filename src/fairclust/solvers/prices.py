@@ -32,6 +32,9 @@ _DAMPING = 1e-6
 _SHORTEN = 1e4
 # Steps vanish long before, and the damping should not overflow.
 _MOST_DAMPING = 1e30
+# Of rows of several columns: the first damping of a warm start, and its factors after a bad step and a good one. They
+# overshoot from the last prices more often than rows of one column do.
+_COMBINED_DAMPING = 1e-3, 10, 3
 # With multipliers that miss B'y = 0 by more, in units, the dual function is no lower bound.
 _UNBALANCED = 1e-8
 # Criteria with more multipliers than these are taken apart by group, if they can be.
@@ -135,7 +138,8 @@ def dual_prices(
     if not criterion.rows.size:
         _, mass, cost, _ = points.priced(np.zeros(shape))
         return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, 1, True)
-    damping, n_passes = _DAMPING, 0
+    first, grow, shrink = _COMBINED_DAMPING if criterion.combined else (_DAMPING, 10, 10)
+    damping, n_passes = _DAMPING if start is None else first, 0
     for level in levels:
         temperature = level * unit
 
@@ -152,16 +156,16 @@ def dual_prices(
                 criterion.combined
                 and not np.abs(criterion.helpers.T @ trial).max(initial=0.0) <= _UNBALANCED * unit
             ):
-                damping = min(10 * damping, _MOST_DAMPING)
+                damping = min(grow * damping, _MOST_DAMPING)
                 continue
             new = evaluate(trial)
             n_passes += 1
             # Where the dual is level up to rounding, a smaller error decides.
             if new.value >= at.value or (new.value >= at.value - at.noise and new.error < at.error):
                 at = new
-                damping = max(damping / 10, _DAMPING)
+                damping = max(damping / shrink, _DAMPING)
             else:
-                damping = min(10 * damping, _MOST_DAMPING)
+                damping = min(grow * damping, _MOST_DAMPING)
         y = at.multipliers
     return Prices(
         criterion.prices(y), y, at.mass, at.cost, at.violation, at.error, n_passes, at.error <= enough
