@@ -453,17 +453,21 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         -------
         self
         """
-        X, codes = self._check_input(X, sensitive_features)
+        self._fit_in_frame(*self._check_input(X, sensitive_features))
+        return self
+
+    def _fit_in_frame(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """`_fit` on the rows in their frame, and in the order of the method; weights too, if there are any."""
         self._frame = self._framing(X)
         framed = self._frame.into(X)
         order = self._row_order(X, framed, codes)
-        if order is None:
-            self._fit(framed, codes)
-        else:
-            self._fit(framed[order], codes[order])
+        if order is not None:
+            framed, codes = framed[order], codes[order]
+            weights = None if weights is None else weights[order]
+        self._fit(framed, codes, *(() if weights is None else (weights,)))
+        if order is not None:
             self._put_back(order)
         self._restore(X)
-        return self
 
     def _row_order(self, X: np.ndarray, framed: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
         """The order in which rows are taken from given centres, whatever order they come in; None: as they come.
@@ -486,12 +490,28 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
         """Validated parameters, features and group codes of a fit."""
         self._validate_params()
-        X = validate_data(
-            self, X, dtype=[np.float64, np.float32], order="C", accept_sparse=self._accept_sparse
-        )
-        codes, self.groups_ = encode_groups(sensitive_features, X.shape[0])
+        X = self._valid_rows(X)
+        codes, self.groups_ = encode_groups(self._one_column(sensitive_features), X.shape[0])
         self._check_sizes(X.shape[0])
         return X, codes
+
+    def _valid_rows(self, X: Any) -> np.ndarray:
+        return validate_data(
+            self, X, dtype=[np.float64, np.float32], order="C", accept_sparse=self._accept_sparse
+        )
+
+    def _one_column(self, sensitive_features: Any) -> Any:
+        """The only sensitive column, of a mapping as well; a method that takes several never asks."""
+        if isinstance(sensitive_features, Mapping) and len(sensitive_features) == 1:
+            return next(iter(sensitive_features.values()))
+        several = isinstance(sensitive_features, Mapping) or np.ndim(sensitive_features) == 2
+        if several and (n_columns := len(getattr(sensitive_features, "T", sensitive_features))) > 1:
+            raise NotSupported(
+                f"{type(self).__name__} takes one sensitive column, found {n_columns}; join several columns into "
+                "one first, for instance data['sex'] + '-' + data['race'], or take a method that knows several, such "
+                "as PriceFairKMeans"
+            )
+        return sensitive_features
 
     def _validate_params(self) -> None:
         for name, value in self.get_params(deep=False).items():

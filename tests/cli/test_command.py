@@ -94,7 +94,7 @@ def test_fit_says_what_is_wrong(people, capsys, monkeypatch, change, message):
         (b"sex,a\nf,1\nf,2\nf,3\n", "Fix: name another column by --sensitive"),
         ("sex,a\nf,1\nm,2\n".encode("utf-16"), "try --encoding utf-16"),
         ("sex,a\nfräulein,1\nherr,2\n".encode("latin-1"), "try --encoding latin-1"),
-        (("sex,a\n" + "".join(f"{i},{i}\n" for i in range(30))).encode(), "30 different ones"),
+        (("sex,a\n" + "".join(f"{i},{i}\n" for i in range(30))).encode(), "30 different numbers"),
         # Read as one group, if what cannot be decoded became a question mark.
         (("sex,a\n" + "f,1\n" * 60_000 + "ä,2\nö,3\n").encode("latin-1"), "--encoding"),
         (b"sex,a\n", "no rows"),

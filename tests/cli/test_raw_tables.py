@@ -48,10 +48,10 @@ def fit(capsys, people, *options):
     return run(capsys, "fit", people, "--n-clusters", 3, "--set", "n_init=2", "--sensitive", *options)
 
 
-def test_several_columns_are_crossed_and_each_is_reported(people, capsys):
+def test_several_columns_are_bounded_each_and_each_is_reported(people, capsys):
     status, text, _ = fit(capsys, people, "gender", "ethnicity")
     assert status == 0
-    assert "the groups are the combinations of gender and ethnicity: 6 groups" in text
+    assert "each of gender and ethnicity is bounded on its own; --crossed bounds their 6 combinations" in text
     lines = text.splitlines()
     for start in ("gender  ", "ethnicity  ", "gender & ethnicity  "):
         assert any(line.startswith(start) for line in lines), start
@@ -61,6 +61,41 @@ def test_several_columns_are_crossed_and_each_is_reported(people, capsys):
     again = fit(capsys, people, "gender", "--sensitive", "ethnicity")[1]
     assert without_seconds(again) == without_seconds(text)
     assert without_seconds(fit(capsys, people, "gender,ethnicity")[1]) == without_seconds(text)
+
+
+def test_combinations_are_bounded_where_that_is_asked_or_all_there_is(people, capsys):
+    crossed = fit(capsys, people, "gender", "ethnicity", "--crossed")[1]
+    other = fit(capsys, people, "gender", "ethnicity", "--method", "vfc")[1]
+    for text in (crossed, other):
+        assert "the groups are the combinations of gender and ethnicity: 6 groups" in text
+    each = fit(capsys, people, "gender", "ethnicity")[1]
+    assert float(cost_of(each)) <= float(cost_of(crossed))
+
+
+def cost_of(text):
+    return text.partition(", cost ")[2].partition(")")[0].replace(",", "")
+
+
+def test_a_model_of_several_columns_predicts_by_all_of_them(people, capsys, tmp_path):
+    model, labels = tmp_path / "model", tmp_path / "labels.csv"
+    assert fit(capsys, people, "gender", "ethnicity", "--save", model, "--out", labels)[0] == 0
+    status, text, _ = run(capsys, "predict", model, people)
+    assert status == 0
+    fitted, predicted = pd.read_csv(labels), pd.read_csv(io.StringIO(text))
+    # But for the few rows that were rounded.
+    assert (fitted["cluster"] == predicted["cluster"]).mean() > 0.9
+
+
+def test_ranges_of_a_column_of_numbers(people, capsys, tmp_path):
+    status, _, err = fit(capsys, people, "gender", "age")
+    assert status == 2 and "'age' holds" in err and "--bins 4" in err
+    options = ("--bins", 3, "--set", "tolerance=0.3", "--save", tmp_path / "model")
+    status, text, _ = fit(capsys, people, "gender", "age", *options)
+    assert status == 0 and " to below " in text
+    status, text, _ = run(capsys, "predict", tmp_path / "model", people)
+    assert status == 0
+    # Rows without an age have no group.
+    assert len(pd.read_csv(io.StringIO(text))) == N - 5
 
 
 def without_seconds(text):

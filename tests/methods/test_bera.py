@@ -90,3 +90,20 @@ def test_price_of_fairness_where_k_means_costs_nothing():
 def test_bad_parameters(params):
     with pytest.raises(ValueError, match=next(iter(params))):
         BeraFairKMeans(**params).fit(np.eye(9), sensitive_features=np.arange(9) % 2)
+
+
+@pytest.mark.parametrize("solver", ["lp", "prices"])
+def test_groups_that_overlap(solver, grouped_blobs):
+    X, codes = grouped_blobs(n_samples=400, n_groups=3)
+    members = {"zero": codes == 0, "some": np.arange(400) % 5 < 2, "others": codes > 0}
+    model = BeraFairKMeans(3, tolerance=0.2, n_init=1, solver=solver, random_state=0)
+    model.fit(X, sensitive_features=members)
+    assert model.groups_.tolist() == list(members)
+    sizes = np.bincount(model.labels_, minlength=3)
+    for inside in members.values():
+        counts, share = np.bincount(model.labels_[inside], minlength=3), inside.mean()
+        off = np.maximum(0.8 * share * sizes - counts, counts - share / 0.8 * sizes)
+        assert off.max() <= model.violation_ + 1e-9
+    # D, the most groups of a row, is 2: the published bound.
+    assert model.violation_ <= 4 * 2 + 3
+    assert model.lp_cost_ <= model.cost_ * (1 + 1e-3)

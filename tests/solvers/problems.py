@@ -44,25 +44,27 @@ def from_matrix(a, codes):
     return Problem(a, codes, potentials, np.bincount(codes) / len(codes))
 
 
-def optimum(a, codes, criterion):
-    """Least cost of the linear program over all N x K shares, by HiGHS."""
+def optimum(a, codes, criterion, weights=None):
+    """Least cost of the linear program over all N x K shares, by HiGHS; rows may have weights."""
+    weights = np.ones(len(a)) if weights is None else weights
     n_samples, n_clusters = a.shape
-    members = (codes == np.arange(codes.max() + 1)[:, None]).astype(float)
+    members = (codes == np.arange(codes.max() + 1)[:, None]) * weights
     n_helpers = criterion.helpers.shape[1] * n_clusters
     each = sparse.eye_array(n_clusters)
     one_each = sparse.kron(sparse.eye_array(n_samples), np.ones((1, n_clusters)))
     whole = sparse.hstack([one_each, sparse.csr_array((n_samples, n_helpers))])
     fair = sparse.hstack([sparse.kron(criterion.rows @ members, each), sparse.kron(criterion.helpers, each)])
-    limits = np.repeat(criterion.limits, n_clusters)
-    if criterion.equal:
-        rows = {"A_eq": sparse.vstack([whole, fair]), "b_eq": np.r_[np.ones(n_samples), limits]}
-    else:
-        rows = {"A_eq": whole, "b_eq": np.ones(n_samples), "A_ub": fair, "b_ub": limits}
+    fair = fair.tocsr()
+    limits = np.broadcast_to(criterion.limits, (len(criterion.rows), n_clusters)).ravel()
+    exact = np.repeat(criterion.exact, n_clusters)
     done = linprog(
-        np.r_[a.ravel(), np.zeros(n_helpers)],
+        np.r_[(a * weights[:, None]).ravel(), np.zeros(n_helpers)],
+        A_eq=sparse.vstack([whole, fair[exact]]),
+        b_eq=np.r_[np.ones(n_samples), limits[exact]],
+        A_ub=fair[~exact] if (~exact).any() else None,
+        b_ub=limits[~exact] if (~exact).any() else None,
         bounds=[(0, None)] * a.size + [(None, None)] * n_helpers,
         method="highs",
-        **rows,
     )
     assert done.status == 0
     return done.fun

@@ -13,14 +13,14 @@ def met(criterion, table):
     for column in table.T:
         left = criterion.rows @ column
         if criterion.equal:
-            if np.abs(left - criterion.limits).max(initial=0) > 1e-9:
+            if np.abs(left - criterion.limits[:, 0]).max(initial=0) > 1e-9:
                 return False
         else:
             n = criterion.helpers.shape[1]
             done = linprog(
                 np.zeros(n + 1),
                 A_ub=np.c_[criterion.helpers, np.zeros(len(left))],
-                b_ub=criterion.limits - left + 1e-9,
+                b_ub=criterion.limits[:, 0] - left + 1e-9,
                 bounds=[(None, None)] * (n + 1),
             )
             if done.status != 0:

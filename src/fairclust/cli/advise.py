@@ -35,8 +35,14 @@ NEEDS = {
     "budget": Need(
         "the cost may rise by some per cent and no more",
         "price",
-        "",
-        "`fairclust front` with the same options shows the cost of each bound: take the fairest within the budget",
+        "--set max_cost_increase=0.05",
+        "finds the smallest tolerance that costs at most 5 % more than k-means; `fairclust front` shows the others",
+    ),
+    "sizes": Need(
+        "every cluster must have nearly the same number of rows",
+        "price",
+        "--set tolerance=0.2 --set size_min=0.9 --set size_max=1.1",
+        "keeps sizes within a tenth of the mean, besides the shares; from Python also without a sensitive column",
     ),
     "cost": Need(
         "no group should pay more than the others, in distance to its centres",
@@ -48,7 +54,7 @@ NEEDS = {
         "several sensitive columns at once",
         "price",
         "--sensitive gender ethnicity --set tolerance=0.2",
-        "the groups are the combinations of the columns, and the bound holds for each of them",
+        "bounds each column on its own; with --crossed the bound holds for each combination of them",
     ),
     "new": Need(
         "new rows must get a cluster later, with or without their group",
@@ -115,7 +121,7 @@ def run(args: argparse.Namespace) -> list[str]:
 
 
 _QUESTIONS = (
-    ("What must hold?", ("share", "balance", "budget", "cost", "weight")),
+    ("What must hold?", ("share", "balance", "budget", "sizes", "cost", "weight")),
     ("What are the data?", ("", "columns", "graph", "categories")),
     ("What comes later?", ("", "new")),
 )

@@ -51,23 +51,28 @@ def run(args: argparse.Namespace) -> list[str]:
     params = parameters(cls, args.n_clusters, args.seed, args.set)
     _check_outputs(args, cls)
     raw = raw_table.read(args)
-    expected = expected_seconds(cls, params, raw.X, raw.crossed)
+    if args.crossed and "crossed" in inspect.signature(cls).parameters:
+        params["crossed"] = True
+    groups = raw_table.sensitive_for(cls, raw)
+    each = isinstance(groups, dict) and not params.get("crossed")
+    expected = expected_seconds(cls, params, raw.X, groups)
     with progress(f"fitting {cls.__name__}", expected=expected):
-        model, seconds, notes = fit(cls, params, raw)
+        model, seconds, notes = fit(cls, params, raw.X, groups)
     plain = None if cls is methods.KMeans else _plain(model, params, raw)
     result = describe(
         model,
         plain,
         raw,
         scaled=raw_table.describe_scale(args.scale),
-        notes=[*raw.notes, *_size_notes(raw, args.n_clusters), *notes],
+        notes=[*raw.notes, *_size_notes(raw, args.n_clusters, each), *notes],
         seconds=seconds,
     )
     if args.out:
         write_labels(args.out, raw.frame, raw.ids, model.labels_)
         result["labels"] = f"{args.out} (rows counted from 1, clusters from 0)"
     if args.save:
-        table_model = TableModel(raw.preparation, model, list(raw.groups.columns), args.missing, raw.ids)
+        sensitive = list(raw.groups.columns)
+        table_model = TableModel(raw.preparation, model, sensitive, args.missing, raw.ids, raw.ranges)
         table_model.save(args.save)
         result["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
     return [json.dumps(result, indent=2)] if args.json else as_text(result)
@@ -139,7 +144,7 @@ def _check_outputs(args: argparse.Namespace, cls: type) -> None:
         )
 
 
-def fit(cls: type, params: dict[str, Any], raw: RawTable) -> tuple[Any, float, list[str]]:
+def fit(cls: type, params: dict[str, Any], X: np.ndarray, groups: Any) -> tuple[Any, float, list[str]]:
     """Fit a method to a table.
 
     Parameters
@@ -148,7 +153,8 @@ def fit(cls: type, params: dict[str, Any], raw: RawTable) -> tuple[Any, float, l
         The class of the method.
     params : dict
         From `parameters`.
-    raw : RawTable
+    X : ndarray of shape (n_rows, n_features)
+    groups : ndarray of shape (n_rows,), or mapping of column to ndarray
 
     Returns
     -------
@@ -168,24 +174,26 @@ def fit(cls: type, params: dict[str, Any], raw: RawTable) -> tuple[Any, float, l
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model = cls(**params).fit(raw.X, sensitive_features=raw.crossed)
+            model = cls(**params).fit(X, sensitive_features=groups)
         except (ValueError, TypeError, Diverged) as error:
             raise CommandError(f"{cls.__name__} cannot fit the table: {error}") from None
     return model, perf_counter() - begin, [str(item.message).splitlines()[0] for item in caught]
 
 
-def fit_starts(cls: type, params: dict[str, Any], raw: RawTable, starts: int) -> tuple[Any, float, list[str]]:
+def fit_starts(
+    cls: type, params: dict[str, Any], X: np.ndarray, groups: Any, starts: int
+) -> tuple[Any, float, list[str]]:
     """As `fit`: of so many starts the one with the lowest objective, and the seconds of all.
 
     A method without `n_init` is fitted once for each start, so that methods are compared with as many starts.
     """
     takes = inspect.signature(cls).parameters
     if "n_init" in takes:
-        return fit(cls, params | {"n_init": starts}, raw)
+        return fit(cls, params | {"n_init": starts}, X, groups)
     if "random_state" not in takes:
-        return fit(cls, params, raw)
+        return fit(cls, params, X, groups)
     seeds = range(params["random_state"], params["random_state"] + starts)
-    fits = [fit(cls, params | {"random_state": seed}, raw) for seed in seeds]
+    fits = [fit(cls, params | {"random_state": seed}, X, groups) for seed in seeds]
     model, _, warned = min(fits, key=lambda found: found[0].history_[-1]["objective"])
     return model, sum(seconds for _, seconds, _ in fits), warned
 
@@ -199,7 +207,8 @@ def _plain(model: Any, params: dict[str, Any], raw: RawTable) -> np.ndarray:
         return plain.fit(raw.X, sensitive_features=raw.crossed).labels_
 
 
-def _size_notes(raw: RawTable, n_clusters: int) -> list[str]:
+def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
+    """What to know of sizes and groups; `each` sensitive column is bounded on its own, or their combinations are."""
     notes = []
     if len(raw.X) < _FEW_ROWS * n_clusters:
         notes.append(
@@ -212,10 +221,13 @@ def _size_notes(raw: RawTable, n_clusters: int) -> list[str]:
         rows = "1 row" if sizes[least] == 1 else f"{sizes[least]} rows"
         notes.append(f"group {names[least]} has {rows}, too few for {n_clusters} clusters")
     if len(raw.groups.columns) > 1:
+        listed = " and ".join(raw.groups.columns)
         notes.insert(
             0,
-            f"the groups are the combinations of {' and '.join(raw.groups.columns)}: {len(names)} groups, and what "
-            "the method promises holds for each of them",
+            f"each of {listed} is bounded on its own; --crossed bounds their {len(names)} combinations"
+            if each
+            else f"the groups are the combinations of {listed}: {len(names)} groups, and what the method promises "
+            "holds for each of them",
         )
     return notes
 

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> list[str]:
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
-                model, seconds, warned = fit_starts(cls, params, raw, args.starts)
+                model, seconds, warned = fit_starts(cls, params, raw.X, raw.crossed, args.starts)
                 point = {"method": cls.__name__, "setting": setting, **_measure(raw, model)}
                 rows.append(point | {"seconds": round(seconds, 2)})
             except CommandError as error:

@@ -22,6 +22,11 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
         metavar="NAME=VALUE",
         help="a parameter of the method, such as lam=100 or tolerance=0.1; may be repeated",
     )
+    parser.add_argument(
+        "--crossed",
+        action="store_true",
+        help="bound the combinations of several sensitive columns, not each column on its own",
+    )
     parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write row and cluster here, as CSV")
     parser.add_argument(
@@ -130,7 +135,13 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         metavar="COLUMN",
-        help="the column of the groups; of several columns the groups are the combinations",
+        help="the columns of the groups; the method price bounds each of several, others take their combinations",
+    )
+    parser.add_argument(
+        "--bins",
+        type=int,
+        metavar="N",
+        help="ranges, with about as many rows each, of a sensitive column of many different numbers",
     )
     for option, what in (
         ("--features", "columns to cluster by (default: all that hold numbers or categories)"),

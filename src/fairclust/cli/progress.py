@@ -61,7 +61,7 @@ def progress(
         thread.join()
 
 
-def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: np.ndarray) -> float | None:
+def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: Any) -> float | None:
     """Estimate how long a fit takes from a fit to a twentieth of the rows.
 
     Parameters
@@ -71,7 +71,7 @@ def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: n
     params : dict
         Its arguments.
     X : ndarray of shape (n_rows, n_features)
-    groups : ndarray of str, shape (n_rows,)
+    groups : ndarray of str, shape (n_rows,), or mapping of column to ndarray
 
     Returns
     -------
@@ -83,9 +83,13 @@ def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: n
     if len(X) * n_clusters < _LARGE or rows < 3 * n_clusters:
         return None
     sample = np.random.default_rng(0).choice(len(X), rows, replace=False)
+    if isinstance(groups, dict):
+        of_sample: Any = {name: column[sample] for name, column in groups.items()}
+    else:
+        of_sample = groups[sample]
     begin = perf_counter()
     try:
-        cls(**params).fit(X[sample], sensitive_features=groups[sample])
+        cls(**params).fit(X[sample], sensitive_features=of_sample)
     except (ValueError, ArithmeticError):
         # The sample can have too few rows of a group.
         return None

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairclust.cli import CommandError
+from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.tables import (
     Column,
     TableError,
     cross,
+    find_ranges,
     group_columns,
     make_preparation,
     read_table,
     understand,
 )
-
-# A column of numbers is no column of groups if it has more values than this, and more than half as many as rows.
-_MANY_VALUES = 20
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class RawTable:
         The sensitive columns as text.
     crossed : ndarray of str, shape (n_rows,)
         The combination of groups of every row.
+    ranges : dict of str to SensitiveColumn
+        Sensitive columns of numbers, of which the ranges are the groups.
     columns : list of Column
         How each column is read.
     ids : list of str
@@ -53,10 +56,18 @@ class RawTable:
     X: np.ndarray
     groups: pd.DataFrame
     crossed: np.ndarray
+    ranges: dict[str, SensitiveColumn]
     columns: list[Column]
     ids: list[str]
     preparation: Pipeline
     notes: list[str]
+
+
+def sensitive_for(cls: type, raw: RawTable) -> Any:
+    """The groups as a method takes them: several columns where it bounds each on its own, else combinations."""
+    if len(raw.groups.columns) > 1 and "crossed" in inspect.signature(cls).parameters:
+        return {name: raw.groups[name].to_numpy(dtype=str) for name in raw.groups}
+    return raw.crossed
 
 
 def read(args: argparse.Namespace) -> RawTable:
@@ -92,12 +103,14 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace) -> RawTable:
         raise CommandError(
             f"--features: {both[0]!r} is named by another option too. Fix: leave it out of one of the two options"
         )
-    for name in sensitive:
-        _check_sensitive(frame[name])
+    # Numbers that are codes are names; of others ranges are the groups.
+    codes = [name for name in sensitive if name in listed["categories"]]
+    ranges = find_ranges(frame, [name for name in sensitive if name not in codes], args.bins)
     own = {"thousands": args.thousands, "decimal": args.decimal}
     others = frame.drop(columns=[*sensitive, *ids, *listed["exclude"]])
-    columns = understand(others, features=features, categories=listed["categories"], **own)
-    groups = group_columns(frame, sensitive, missing_is_group=args.missing == "group")
+    categories = [name for name in listed["categories"] if name not in codes]
+    columns = understand(others, features=features, categories=categories, **own)
+    groups = group_columns(frame, sensitive, missing_is_group=args.missing == "group", ranges=ranges)
     used = [column.name for column in columns if column.role != "left out"]
     keep = groups.notna().all(axis=1)
     notes = _column_notes(columns) + _missing_notes(frame, groups, used, args.missing)
@@ -114,7 +127,7 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace) -> RawTable:
         raise CommandError(
             f"{args.table} has infinite numbers among its features. Fix: correct them, or --exclude their columns"
         )
-    return RawTable(frame, np.ascontiguousarray(X), groups, crossed, columns, ids, preparation, notes)
+    return RawTable(frame, np.ascontiguousarray(X), groups, crossed, ranges, columns, ids, preparation, notes)
 
 
 _LISTS = ("sensitive", "features", "exclude", "id", "categories")
@@ -132,15 +145,6 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
                 hint += f"; is {delimiter!r} the right --delimiter?"
             raise CommandError(f"--{option}: {args.table} has no column {name!r}; {hint}")
     return list(dict.fromkeys(names))
-
-
-def _check_sensitive(column: pd.Series) -> None:
-    distinct = column.nunique()
-    if pd.api.types.is_numeric_dtype(column) and distinct > max(_MANY_VALUES, len(column) / 2):
-        raise CommandError(
-            f"--sensitive: {column.name!r} holds numbers, {distinct} different ones in {len(column)} rows, and "
-            "each would be a group; make a column with a few ranges of them"
-        )
 
 
 def _column_notes(columns: Iterable[Column]) -> list[str]:

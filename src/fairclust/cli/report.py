@@ -113,7 +113,7 @@ def _record(title: str, seed: int, cls: type, params: dict[str, Any], raw: RawTa
     }
     begin = process_time()
     try:
-        model, seconds, warned = fit(cls, params, raw)
+        model, seconds, warned = fit(cls, params, raw.X, raw.crossed)
     except CommandError as error:
         return record | {"status": "error", "reason": str(error)}
     table = contingency(model.labels_, codes, n_clusters, len(names))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numba import njit
@@ -303,9 +304,7 @@ class Potentials:
     row_min_sum: float = 0.0
 
     @classmethod
-    def empty(
-        cls, layout: TileLayout, n_groups: int, n_clusters: int, dtype: DTypeLike = np.float32
-    ) -> Potentials:
+    def empty(cls, layout: TileLayout, n_groups: int, n_clusters: int, dtype: DTypeLike = np.float32) -> Self:
         return cls(
             layout,
             n_groups,

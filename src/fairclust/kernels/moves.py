@@ -12,21 +12,28 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def _reprice(k, counts, sizes, group_sizes, rho, lam, own_group, enter, stay):  # type: ignore[no-untyped-def]
+def _reprice(k, counts, sizes, members, value_sizes, rho, lam, own_group, enter, stay):  # type: ignore[no-untyped-def]
     """Column k of both tables: the penalty with a point less the penalty without it."""
-    n_groups = len(group_sizes)
-    total = group_sizes.sum()
+    n_values, n_groups = members.shape
+    total = sizes.sum()
     size = sizes[k]
     size_enter = lam * (1 / (size + 1) - 1 / size)
     # A lone point never leaves (see `_sweep`): what it pays to stay does not matter.
     size_stay = lam * (1 / size - 1 / (size - 1)) if size > 1 else 0.0
+    gaps = np.empty(n_values)
+    for i in range(n_values):
+        count = 0
+        for j in range(n_groups):
+            if members[i, j]:
+                count += counts[j, k]
+        gaps[i] = count / value_sizes[i] - size / total
     for j in range(n_groups):
         to_enter, to_stay = 0.0, 0.0
-        for i in range(n_groups):
-            if own_group and i != j:
+        for i in range(n_values):
+            if own_group and not members[i, j]:
                 continue
-            gap = counts[i, k] / group_sizes[i] - size / total
-            step = (1 / group_sizes[i] if i == j else 0.0) - 1 / total
+            gap = gaps[i]
+            step = (1 / value_sizes[i] if members[i, j] else 0.0) - 1 / total
             to_enter += step * (2 * gap + step)
             to_stay += step * (2 * gap - step)
         enter[j, k] = rho * to_enter + size_enter
@@ -34,12 +41,12 @@ def _reprice(k, counts, sizes, group_sizes, rho, lam, own_group, enter, stay):  
 
 
 @njit(cache=True, nogil=True)
-def _sweep(X, codes, centers, labels, counts, sizes, group_sizes, rho, lam, own_group):  # type: ignore[no-untyped-def]
+def _sweep(X, codes, centers, labels, counts, sizes, members, value_sizes, rho, lam, own_group):  # type: ignore[no-untyped-def]
     n_features, n_clusters = centers.shape
     enter = np.empty(counts.shape)
     stay = np.empty(counts.shape)
     for k in range(n_clusters):
-        _reprice(k, counts, sizes, group_sizes, rho, lam, own_group, enter, stay)
+        _reprice(k, counts, sizes, members, value_sizes, rho, lam, own_group, enter, stay)
     distance = np.empty(n_clusters)
     n_moved, summed = 0, 0.0
     for p in range(len(X)):
@@ -65,8 +72,8 @@ def _sweep(X, codes, centers, labels, counts, sizes, group_sizes, rho, lam, own_
             sizes[old] -= 1
             counts[j, new] += 1
             sizes[new] += 1
-            _reprice(old, counts, sizes, group_sizes, rho, lam, own_group, enter, stay)
-            _reprice(new, counts, sizes, group_sizes, rho, lam, own_group, enter, stay)
+            _reprice(old, counts, sizes, members, value_sizes, rho, lam, own_group, enter, stay)
+            _reprice(new, counts, sizes, members, value_sizes, rho, lam, own_group, enter, stay)
     return n_moved, summed
 
 
@@ -80,6 +87,7 @@ def sweep(
     rho: float,
     lam: float,
     own_group: bool = False,
+    members: np.ndarray | None = None,
 ) -> tuple[int, float]:
     """Visit the points in order; put each where distance and penalty are least, at fixed centres.
 
@@ -101,12 +109,18 @@ def sweep(
         Look at the terms of the point's own group only. Points of different groups then lower different sums,
         and no common objective need fall.
 
+    members : ndarray of shape (n_values, n_groups), optional
+        Of several sensitive columns, which groups have which value: j above then runs over all values of all columns.
+        By default each group is a value.
+
     Returns
     -------
     n_moved : int
     summed : float
         Sum of squared distances between the points and the centres of their new clusters.
     """
+    if members is None:
+        members = np.eye(len(counts))
     return _sweep(
         X,
         codes,
@@ -114,7 +128,8 @@ def sweep(
         labels,
         counts,
         counts.sum(axis=0),
-        counts.sum(axis=1).astype(np.float64),
+        members,
+        members @ counts.sum(axis=1).astype(np.float64),
         float(rho),
         float(lam),
         own_group,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -45,7 +46,7 @@ class TiledPoints(Potentials):
         shift: np.ndarray | None = None,
         squared: bool = True,
         dtype: DTypeLike = np.float32,
-    ) -> TiledPoints:
+    ) -> Self:
         """Sort rows by group and copy them into tiles; the default shift is their mean."""
         layout = make_layout(codes, n_groups)
         shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift

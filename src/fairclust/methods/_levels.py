@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Generic, TypeVar
@@ -41,7 +41,7 @@ def share_ratio(counts: np.ndarray, target: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Level:
-    """What is asked of the group-by-cluster table.
+    """What is asked of the group-by-cluster table, or of that of each sensitive column.
 
     Attributes
     ----------
@@ -53,8 +53,13 @@ class Level:
     name: str
     bound: float
 
+    def worst(self, tables: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> float:
+        """The measure that is bounded, of the column that is the least fair."""
+        values = [self.value(*of_column) for of_column in zip(tables, targets, strict=True)]
+        return max(values) if self.is_low else min(values)
+
     def value(self, counts: np.ndarray, target: np.ndarray) -> float:
-        """The measure that is bounded."""
+        """The measure that is bounded, of one column."""
         if self.name == "max_fairness_error":
             return float(fairness_error(counts, target))
         if self.name == "max_gap":
@@ -75,7 +80,9 @@ class Level:
         return f"{self.name}={self.bound:g}"
 
 
-def asked_level(estimator: Any, weight: str, sizes: np.ndarray, *, default: bool = True) -> Level | None:
+def asked_level(
+    estimator: Any, weight: str, sizes: Sequence[np.ndarray], *, default: bool = True
+) -> Level | None:
     """The level that an estimator's parameters ask for; None if its weight is given instead.
 
     Parameters
@@ -84,7 +91,8 @@ def asked_level(estimator: Any, weight: str, sizes: np.ndarray, *, default: bool
         With the parameters of `LEVELS`.
     weight : str
         Name of the parameter that is the weight.
-    sizes : ndarray of shape (n_groups,)
+    sizes : list of ndarray of shape (n_values,)
+        Rows of each value, for every sensitive column.
     default : bool
         Whether a weight of "auto" alone asks for shares within four fifths of the target's.
 
@@ -102,7 +110,7 @@ def asked_level(estimator: Any, weight: str, sizes: np.ndarray, *, default: bool
             f"{asked[0]} asks for the smallest weight that reaches it: leave {weight} at 'auto', "
             f"found {weight}={getattr(estimator, weight)}"
         )
-    largest = sizes.min() / sizes.max()
+    largest = min(of_column.min() / of_column.max() for of_column in sizes)
     if asked and asked[0].name == "min_balance" and asked[0].bound > largest:
         raise ValueError(
             f"min_balance={asked[0].bound:g} cannot be met: the data's own balance, {largest:.6g}, is the "
@@ -151,9 +159,9 @@ class _Seen(Generic[Fitted]):
 
 
 def smallest_weight(
-    fit: Callable[[float, Fitted | None], tuple[Fitted, np.ndarray, float]],
+    fit: Callable[[float, Fitted | None], tuple[Fitted, list[np.ndarray], float]],
     level: Level,
-    target: np.ndarray,
+    targets: Sequence[np.ndarray],
     first: float,
 ) -> tuple[Fitted, float, WeightPath]:
     """Raise a weight until the level is reached, then halve the last step four times.
@@ -161,10 +169,11 @@ def smallest_weight(
     Parameters
     ----------
     fit : callable
-        From a weight, and the fit to start from (None at first), to a fit, its group-by-cluster table and the
-        clustering term of its objective.
+        From a weight, and the fit to start from (None at first), to a fit, its value-by-cluster table for every
+        sensitive column, and the clustering term of its objective.
     level : Level
-    target : ndarray of shape (n_groups,)
+    targets : list of ndarray of shape (n_values,)
+        The target shares of every column.
     first : float
         The first weight after 0; each next one is four times as large, up to 4**11 times.
 
@@ -181,8 +190,8 @@ def smallest_weight(
         with warnings.catch_warnings():
             # What the kept fit has to say is said at the end.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model, counts, cost = fit(weight, before)
-        seen.append(_Seen(weight, level.value(counts, target), cost, model))
+            model, tables, cost = fit(weight, before)
+        seen.append(_Seen(weight, level.worst(tables, targets), cost, model))
         return seen[-1]
 
     low = look(0.0, None)

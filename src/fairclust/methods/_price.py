@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,13 +12,24 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from fairclust.base import COUNT, NON_NEGATIVE, PRECISION, initial_centers, resolve_target
-from fairclust.kernels.points import TiledPoints
+from fairclust.base import (
+    COUNT,
+    NON_NEGATIVE,
+    PRECISION,
+    NotSupported,
+    initial_centers,
+)
+from fairclust.kernels.points import DTYPES, TiledPoints
+from fairclust.kernels.weighted import WeightedPoints
+from fairclust.methods._columns import new_groups
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
-from fairclust.solvers.criteria import Criterion, make_criterion
+from fairclust.solvers.bounds import Asked, bounds_criterion
+from fairclust.solvers.budget import Attempt, check_budget, fairest_within
+from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.fair_assignment import (
     certified_gap,
+    check_weights,
     lower_bound,
     paid_limits,
     round_loosely,
@@ -25,6 +37,7 @@ from fairclust.solvers.fair_assignment import (
     solve,
 )
 from fairclust.solvers.prices import Prices
+from fairclust.solvers.sensitive import read_sensitive
 from fairclust.solvers.steps import plain_step, price_step
 
 _PLAIN_STEPS = 300
@@ -37,6 +50,7 @@ _FINALISTS = 3
 _FAR = 1e-4
 # A cost so far above its bound is worth a warning; with fewer points for each cell, one point may be as dear.
 _LARGE_GAP, _PER_CELL = 0.05, 50
+_SIZES = [None, *NON_NEGATIVE, "array-like"]
 
 
 class PriceClusterer(PrototypeClusterer):
@@ -45,10 +59,17 @@ class PriceClusterer(PrototypeClusterer):
     _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
-        "tolerance": [Interval(Real, 0, 1, closed="left")],
-        "min_balance": [None, Interval(Real, 0, 1, closed="both")],
-        "max_gap": [None, *NON_NEGATIVE],
+        "tolerance": [Interval(Real, 0, 1, closed="left"), dict],
+        "min_balance": [None, Interval(Real, 0, 1, closed="both"), dict],
+        "max_gap": [None, *NON_NEGATIVE, dict],
         "target": [None, dict, "array-like"],
+        "size_min": _SIZES,
+        "size_max": _SIZES,
+        "crossed": ["boolean"],
+        "bins": [None, Interval(Integral, 2, None, closed="left"), dict],
+        "mean_tolerance": [None, dict],
+        "max_cost": [None, *NON_NEGATIVE],
+        "max_cost_increase": [None, *NON_NEGATIVE],
         "init": [StrOptions({"k-means", "k-means++"}), "array-like"],
         "n_init": COUNT,
         "max_iter": COUNT,
@@ -62,10 +83,17 @@ class PriceClusterer(PrototypeClusterer):
         self,
         n_clusters: int = 8,
         *,
-        tolerance: float = 0.0,
-        min_balance: float | None = None,
-        max_gap: float | None = None,
+        tolerance: Any = 0.0,
+        min_balance: Any = None,
+        max_gap: Any = None,
         target: Any = None,
+        size_min: Any = None,
+        size_max: Any = None,
+        crossed: bool = False,
+        bins: Any = None,
+        mean_tolerance: Any = None,
+        max_cost: float | None = None,
+        max_cost_increase: float | None = None,
         init: Any = "k-means",
         n_init: int = 10,
         max_iter: int = 100,
@@ -79,6 +107,13 @@ class PriceClusterer(PrototypeClusterer):
         self.min_balance = min_balance
         self.max_gap = max_gap
         self.target = target
+        self.size_min = size_min
+        self.size_max = size_max
+        self.crossed = crossed
+        self.bins = bins
+        self.mean_tolerance = mean_tolerance
+        self.max_cost = max_cost
+        self.max_cost_increase = max_cost_increase
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -87,19 +122,123 @@ class PriceClusterer(PrototypeClusterer):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> PriceClusterer:
+        """Cluster the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers.
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
+            As in `fairclust.fair_assignment`; None if only sizes are bounded.
+        sample_weight : array-like of shape (n_samples,), optional
+            Positive; as there.
+
+        Returns
+        -------
+        self
+        """
+        X, codes = self._check_input(X, sensitive_features)
+        weights, self._unit = check_weights(sample_weight, X.shape[0])
+        self._fit_in_frame(X, codes, weights)
+        return self
+
+    def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
+        """As for one column; of several, the groups are the combinations of values that occur."""
+        self._validate_params()
+        X = self._valid_rows(X)
+        means = self.mean_tolerance or ()
+        sensitive = read_sensitive(sensitive_features, X.shape[0], bins=self.bins, means=means)
+        self.groups_, self._sensitive = sensitive.names, sensitive
+        self._check_sizes(X.shape[0])
+        return X, sensitive.codes
+
+    def fit_predict(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> np.ndarray:
+        """`fit`, then `labels_`."""
+        return self.fit(X, sensitive_features=sensitive_features, sample_weight=sample_weight).labels_
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Weights of mean 1, if any; `_unit` is the mean weight."""
+        sensitive, unit = self._sensitive, self._unit
         rng = check_random_state(self.random_state)
-        points = self._points(X, codes)
-        criterion = make_criterion(
-            self.groups_,
-            np.bincount(codes),
-            target=None if self.target is None else resolve_target(self.target, self.groups_, codes),
-            tolerance=self.tolerance,
-            min_balance=self.min_balance,
-            max_gap=self.max_gap,
+        points = self._weighed_points(X, codes, weights)
+        asked = Asked(
+            self.tolerance,
+            self.min_balance,
+            self.max_gap,
+            self.target,
+            self.size_min,
+            self.size_max,
+            self.crossed,
+            self.mean_tolerance,
         )
+
+        def criterion_of(asked: Asked) -> Criterion:
+            mean = None if weights is None else unit
+            return bounds_criterion(asked, sensitive, points.group_sizes, self.n_clusters, unit=mean)
+
+        if self.max_cost is None and self.max_cost_increase is None:
+            criterion = criterion_of(asked)
+            run, found = self._best(points, criterion, self._starts(points, rng))
+        else:
+            run, criterion, found = self._within_budget(points, asked, criterion_of, rng, unit)
+        self._finish(points, criterion, run, found, unit)
+
+    def _weighed_points(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> TiledPoints:
+        if weights is None:
+            return self._points(X, codes)
+        if not self._squared_distances:
+            raise NotSupported("sample_weight is for means: a medoid counts every row once")
+        n_groups, dtype = len(self.groups_), DTYPES[self.precision]
+        points = WeightedPoints.pack(X, codes, n_groups, self.n_clusters, dtype=dtype)
+        points.weigh(weights)
+        return points
+
+    def _starts(self, points: TiledPoints, rng: np.random.RandomState) -> list[Prototypes]:
+        """Where the alternation starts. Of starts from which plain clustering ends alike, only the first is used."""
+        if not isinstance(self.init, str):
+            return [Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))]
+        starts: list[Prototypes] = []
+        for _ in range(self.n_init):
+            start = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
+            if self.init == "k-means":
+                # Plain steps are cheap, and after them fewer steps with prices are needed.
+                run = self._plain(points, start)
+                start, near = run.prototypes, _ALIKE * run.last.objective / points.n_samples
+                if not points.squared:
+                    near = near**2 / _ALIKE
+                if any(_apart(start.centers, other.centers) <= near for other in starts):
+                    continue
+            starts.append(start)
+        return starts
+
+    def _plain(self, points: TiledPoints, start: Prototypes) -> Run:
+        judge = partial(_judge, tol=self.tol / 10)
+        return alternate(Alternation(plain_step, self._update, judge), points, start, max_iter=_PLAIN_STEPS)
+
+    def _runs(self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]) -> list[Run]:
+        """The runs from all starts that are worth going on with, the cheapest first."""
+        step = partial(price_step, criterion=criterion)
+        priced = Alternation(step, self._update, partial(_judge, tol=self.tol))
+        runs = [
+            alternate(priced, points, start, max_iter=self.max_iter, verbose=self.verbose) for start in starts
+        ]
+        return sorted(runs, key=_rank)[:_FINALISTS]
+
+    def _best(
+        self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]
+    ) -> tuple[Run, Prices]:
+        """The cheapest run, and the prices at its centres to the last digit."""
+        return self._cheapest(points, criterion, self._runs(points, criterion, starts))
+
+    def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
         best: tuple[float, Run, Prices] | None = None
-        for run in sorted(self._runs(points, criterion, rng), key=_rank)[:_FINALISTS]:
+        for run in runs:
             points.measure(run.prototypes.centers)
             found = solve(points, criterion, run.last.state)
             # The lower bound alone would not do: for prices that are far off it is too low, and looks cheap.
@@ -108,51 +247,65 @@ class PriceClusterer(PrototypeClusterer):
             if best is None or value < best[0] - self.tol * abs(best[0]):
                 best = value, run, found
         assert best is not None
-        self._finish(points, criterion, *best[1:])
+        return best[1:]
 
-    def _runs(self, points: TiledPoints, criterion: Criterion, rng: np.random.RandomState) -> list[Run]:
-        """A run from every start. Of starts from which plain clustering ends alike, only the first is used."""
-        step = partial(price_step, criterion=criterion)
-        priced = Alternation(step, self._update, partial(_judge, tol=self.tol))
-        if not isinstance(self.init, str):
-            start = Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))
-            return [alternate(priced, points, start, max_iter=self.max_iter, verbose=self.verbose)]
-        plain = Alternation(plain_step, self._update, partial(_judge, tol=self.tol / 10))
-        starts: list[Prototypes] = []
-        for _ in range(self.n_init):
-            start = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
-            if self.init == "k-means":
-                # Plain steps are cheap, and after them fewer steps with prices are needed.
-                run = alternate(plain, points, start, max_iter=_PLAIN_STEPS)
-                start, near = run.prototypes, _ALIKE * run.last.objective / points.n_samples
-                if not points.squared:
-                    near = near**2 / _ALIKE
-                if any(_apart(start.centers, other.centers) <= near for other in starts):
-                    continue
-            starts.append(start)
-        steps, verbose = self.max_iter, self.verbose
-        return [alternate(priced, points, start, max_iter=steps, verbose=verbose) for start in starts]
+    def _within_budget(
+        self, points: TiledPoints, asked: Asked, criterion_of: Any, rng: np.random.RandomState, unit: float
+    ) -> tuple[Run, Criterion, Prices]:
+        """The fairest clustering that costs no more, then the fairest assignment to its centres."""
+        plain = [self._plain(points, start) for start in self._starts(points, rng)]
+        cost = min(run.last.clustering for run in plain)
+        increase = self.max_cost_increase
+        budget = check_budget(asked, self.max_cost, increase, cost * unit) / unit
+        starts = [run.prototypes for run in sorted(plain, key=_rank)]
 
-    def _finish(self, points: TiledPoints, criterion: Criterion, run: Run, found: Prices) -> None:
+        def clustering(tolerance: float | None) -> Attempt:
+            nonlocal starts
+            criterion = criterion_of(asked._replace(tolerance=tolerance))
+            runs = self._runs(points, criterion, starts)
+            # From the ends of the last tolerance it is not far to those of the next.
+            starts = [run.prototypes for run in runs]
+            run, found = self._cheapest(points, criterion, runs)
+            points.measure(run.prototypes.centers)
+            _, paid, _, least = round_prices(points, criterion, found)
+            return Attempt(paid, least - paid_limits(criterion, found), run)
+
+        def assignment(tolerance: float | None) -> Attempt:
+            criterion = criterion_of(asked._replace(tolerance=tolerance))
+            found = solve(points, criterion)
+            _, paid, _, least = round_prices(points, criterion, found)
+            return Attempt(paid, least - paid_limits(criterion, found), (criterion, found))
+
+        run = fairest_within(clustering, budget).found
+        points.measure(run.prototypes.centers)
+        fairest = fairest_within(assignment, budget)
+        self.tolerance_, self.tolerance_bound_ = fairest.tolerance, fairest.tolerance_bound
+        return run, *fairest.found
+
+    def _finish(
+        self, points: TiledPoints, criterion: Criterion, run: Run, found: Prices, unit: float
+    ) -> None:
         """Round the prices of the best run to labels, and set the attributes of the fit."""
         points.measure(run.prototypes.centers)
-        self.labels_, self.cost_, counts, least = round_prices(points, criterion, found)
-        self.lower_bound_ = least - paid_limits(criterion, found)
-        self.gap_ = certified_gap(criterion, found, self.cost_, self.lower_bound_, counts)
+        self.labels_, cost, counts, least = round_prices(points, criterion, found)
+        bound = least - paid_limits(criterion, found)
+        self.gap_ = certified_gap(criterion, found, cost, bound, counts)
         dear = self.gap_ > _LARGE_GAP and points.n_samples >= _PER_CELL * counts.size
         saved = 0.0
         if dear:
-            loose = round_loosely(points, criterion, found)
-            if loose is not None and loose[1] < (1 - _LARGE_GAP) * self.cost_:
-                saved = self.cost_ / loose[1] - 1 if loose[1] > 0 else np.inf
-                self.labels_, self.cost_, counts = loose
-                self.gap_ = certified_gap(criterion, found, self.cost_, self.lower_bound_, counts)
+            loose = None if isinstance(points, WeightedPoints) else round_loosely(points, criterion, found)
+            if loose is not None and loose[1] < (1 - _LARGE_GAP) * cost:
+                saved = cost / loose[1] - 1 if loose[1] > 0 else np.inf
+                self.labels_, cost, counts = loose
+                self.gap_ = certified_gap(criterion, found, cost, bound, counts)
             # No labels at all are cheaper than those of the nearest centres.
             nearest = points.priced(np.zeros_like(found.prices))[3]
             if nearest > 0:
-                self.gap_ = min(self.gap_, max(0.0, self.cost_ / nearest - 1))
-        self.violation_ = float(criterion.excess(counts).max())
-        self.n_iter_, self.history_, self.converged_ = len(run.history), run.history, run.verdict == "at rest"
+                self.gap_ = min(self.gap_, max(0.0, cost / nearest - 1))
+        self.cost_, self.lower_bound_ = cost * unit, bound * unit
+        self.violation_ = float(criterion.excess(counts).max()) * unit
+        history = [{**record, **{name: record[name] * unit for name in _IN_UNITS}} for record in run.history]
+        self.n_iter_, self.history_, self.converged_ = len(history), history, run.verdict == "at rest"
         self.certificate_ = [
             {
                 "step": record["step"],
@@ -161,7 +314,7 @@ class PriceClusterer(PrototypeClusterer):
                 "gap": record["gap"],
                 "violation": record["violation"],
             }
-            for record in run.history
+            for record in history
         ]
         self.certificate_.append(
             {
@@ -173,6 +326,7 @@ class PriceClusterer(PrototypeClusterer):
             }
         )
         self.scale_, self.offset_ = 1.0, found.prices
+        self._column_prices = criterion.column_prices(found.multipliers) if criterion.combined else []
         self.n_rounded_ = int((points.hard(1.0, found.prices)[0] != self.labels_).sum())
         self._keep(points, run.prototypes)
         n_empty = int((counts.sum(axis=0) == 0).sum())
@@ -196,6 +350,20 @@ class PriceClusterer(PrototypeClusterer):
                 "a long tail, or allow a larger tolerance; precision='double' may help"
             )
 
+    def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+        columns, cells = self._sensitive.columns, self._sensitive.cells
+        if not columns:
+            return np.zeros(n_samples, np.int32), self._prices
+        by_column: list[np.ndarray] = []
+        if not self.crossed and self._column_prices:
+            # The price of the cluster goes with the first column, of which every row has one value.
+            first, *others, cluster = self._column_prices
+            by_column = [first + cluster, *others]
+        return new_groups(columns, cells, self._prices, by_column, sensitive_features, n_samples)
+
+
+_IN_UNITS = ("objective", "clustering", "fairness", "violation")
+
 
 def _judge(step: int, before: Step | None, now: Step, *, tol: float) -> str:
     fall = np.inf if before is None else before.objective - now.objective
@@ -204,7 +372,7 @@ def _judge(step: int, before: Step | None, now: Step, *, tol: float) -> str:
 
 def _rank(run: Run) -> tuple[bool, float]:
     """Sort key of a run. Runs whose prices are far off come last: their lower bound is too low and looks cheap."""
-    far = run.last.more["violation"] > max(1.0, _FAR * len(run.last.labels))
+    far = run.last.more.get("violation", 0.0) > max(1.0, _FAR * len(run.last.labels))
     return far, max(run.last.objective, run.last.clustering)
 
 

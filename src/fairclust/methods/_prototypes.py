@@ -35,8 +35,10 @@ class PrototypeClusterer(CenterClusterer):
     def _power(self) -> int:  # type: ignore[override]
         return 2 if self._squared_distances else 1
 
-    def _points(self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None) -> TiledPoints:
-        shape = len(self.groups_), self.n_clusters
+    def _points(
+        self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None, n_groups: int | None = None
+    ) -> TiledPoints:
+        shape = n_groups or len(self.groups_), self.n_clusters
         dtype = DTYPES[self.precision]
         if sp.issparse(X):
             return SparsePoints.pack(X, codes, *shape, dtype=dtype)  # type: ignore[return-value]
@@ -61,8 +63,9 @@ class PrototypeClusterer(CenterClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        sensitive_features : array-like of shape (n_samples,)
-            The group of every row, one of those seen in `fit`.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
+            The columns of `fit`, with values that were seen there. Combinations of them may be new, unless they are
+            what was bounded: their prices are sums of the values' prices.
 
         Returns
         -------
@@ -75,10 +78,14 @@ class PrototypeClusterer(CenterClusterer):
             `X` has another number of features than in `fit`, or a group is missing or was not seen in `fit`.
         """
         X = self._new_rows(X)
-        codes, _ = encode_groups(sensitive_features, X.shape[0], known=self.groups_)
-        points = self._points(X, codes, self._shift)
+        codes, prices = self._codes(sensitive_features, X.shape[0])
+        points = self._points(X, codes, self._shift, len(prices))
         points.measure(self._centers)
-        return points.hard(self.scale_, self._prices)[0]
+        return points.hard(self.scale_, prices)[0]
+
+    def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+        """Groups of new rows, and the prices of these groups in the frame of the fit."""
+        return encode_groups(sensitive_features, n_samples, known=self.groups_)[0], self._prices
 
 
 class MedoidClusterer(PrototypeClusterer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy, deepcopy
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -17,15 +18,19 @@ from fairclust.base import (
     POSITIVE,
     PRECISION,
     Frame,
+    NotSupported,
     at_least,
     initial_centers,
     resolve_target,
 )
 from fairclust.kernels.points import TiledPoints
+from fairclust.methods._columns import ColumnsClusterer, new_groups
 from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
 from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.metrics.columns import split_columns
 from fairclust.metrics.counts import contingency
 from fairclust.solvers.alternation import Alternation, Prototypes, Step, alternate
+from fairclust.solvers.penalty import penalty_slope
 from fairclust.solvers.steps import bound_step, newton_step
 
 # Tolerances: that of the published program, and ours. Ours is tighter, which costs little as the energy never rises.
@@ -43,7 +48,7 @@ class Start(NamedTuple):
     prices: np.ndarray | None = None
 
 
-class VariationalClusterer(PrototypeClusterer):
+class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
     """Alternates fair assignments with new centres. `VariationalFairKMeans` documents the parameters."""
 
     _sorts_rows = True
@@ -110,13 +115,16 @@ class VariationalClusterer(PrototypeClusterer):
         self.verbose = verbose
         self.random_state = random_state
 
+    target_: np.ndarray | dict[str, np.ndarray]
+    _target: Any
+
     def _framing(self, X: np.ndarray) -> Frame:
         frame = super()._framing(X)
         # The program's inner loop starts from a softmax at temperature 1, in the unit that the data have.
         return frame._replace(unit=1.0) if self.match_reference else frame
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        level = asked_level(self, "lam", np.bincount(codes))
+        level = asked_level(self, "lam", self._tables(np.bincount(codes)))
         self.__dict__.pop("path_", None)
         start = self._start(X, codes)
         if level is None:
@@ -125,14 +133,15 @@ class VariationalClusterer(PrototypeClusterer):
 
         def fit(
             weight: float, before: VariationalClusterer | None
-        ) -> tuple[VariationalClusterer, np.ndarray, float]:
+        ) -> tuple[VariationalClusterer, list[np.ndarray], float]:
             model = copy(self)
             model._fit_from(start if before is None else before._warmed(start), codes, weight)
             counts = contingency(model.labels_, codes, self.n_clusters, len(self.groups_))
-            return model, counts, model.history_[-1]["clustering"]
+            return model, self._tables(counts), model.history_[-1]["clustering"]
 
-        target = resolve_target(self.target, self.groups_, codes)
-        best, _, self.path_ = smallest_weight(fit, level, target, _FIRST * self._weight_unit(X.shape[0]))
+        self._set_target(codes)
+        targets = [self._target] if self._sensitive is None else [shares for _, shares in self._target]
+        best, _, self.path_ = smallest_weight(fit, level, targets, _FIRST * self._weight_unit(X.shape[0]))
         self.__dict__.update(vars(best), path_=self.path_)
         if self.path_.best is None:
             self._complain(not_reached(self.path_.in_units(self._frame.cost_unit(self._power), 1.0)))
@@ -170,7 +179,7 @@ class VariationalClusterer(PrototypeClusterer):
         self._lam = lam
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)
-        self.target_ = resolve_target(self.target, self.groups_, codes)
+        self._set_target(codes)
         self.history_: list[dict[str, float]] = []
         self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
         while True:
@@ -205,19 +214,47 @@ class VariationalClusterer(PrototypeClusterer):
             f"{self.n_clusters} clusters non-empty and the energy {state} ({self.n_restarts_} restarts): {advice}"
         )
 
+    def _set_target(self, codes: np.ndarray) -> None:
+        """Shares of the groups, or of each column's values by its name."""
+        if self._sensitive is None:
+            self.target_ = self._target = resolve_target(self.target, self.groups_, codes)
+            return
+        if self.match_reference:
+            raise NotSupported(f"{type(self).__name__} with match_reference takes one sensitive column")
+        sensitive, asked = self._sensitive, self.target or {}
+        names = [column.name for column in sensitive.columns]
+        if not isinstance(asked, Mapping) or set(map(str, asked)) - set(names):
+            raise ValueError(f"target must have an entry for each column that it is of, out of {names}")
+        by_name = {str(name): shares for name, shares in asked.items()}
+        shares = {
+            column.name: resolve_target(by_name.get(column.name), column.values, sensitive.cells[codes, i])
+            for i, column in enumerate(sensitive.columns)
+        }
+        self.target_, self._target = shares, list(zip(self._members(), shares.values(), strict=True))
+
+    def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
+        if self._sensitive is None:
+            named = split_columns(sensitive_features)
+            only = next(iter(named.values())) if len(named) == 1 else sensitive_features
+            return super()._codes(only, n_samples)
+        counts = contingency(self.labels_, self._sensitive.codes, self.n_clusters, len(self.groups_))
+        by_column = [self._lam * penalty_slope(members @ counts, shares) for members, shares in self._target]
+        columns, cells = self._sensitive.columns, self._sensitive.cells
+        return new_groups(columns, cells, self._prices, by_column, sensitive_features, n_samples)
+
     def _alternation(self, prices: np.ndarray | None) -> Alternation[TiledPoints]:
         if self.match_reference:
             assign = partial(
                 bound_step,
                 lam=self._lam,
                 lipschitz=self.lipschitz,
-                target=self.target_,
+                target=self._target,
                 max_iter=self.bound_max_iter,
                 tol=self.bound_tol,
             )
             return Alternation(assign, self._update, self._judge_as_reference)
         step = partial(
-            newton_step, lam=self._lam, target=self.target_, prices=prices, warm_start=self.warm_start
+            newton_step, lam=self._lam, target=self._target, prices=prices, warm_start=self.warm_start
         )
         return Alternation(step, self._update, self._judge)
 
@@ -232,7 +269,8 @@ class VariationalClusterer(PrototypeClusterer):
         if before is None:
             return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
         # This constant is part of the energy and grows with lam. Relative to it every change would look small.
-        least_penalty = self._lam * self.n_clusters * float(entr(self.target_).sum())
+        shares = [self._target] if self._sensitive is None else [shares for _, shares in self._target]
+        least_penalty = self._lam * self.n_clusters * float(sum(entr(of).sum() for of in shares))
         tol = _TOL if self.tol is None else self.tol
         change = abs(now.objective - before.objective)
         return "at rest" if change <= tol * abs(now.objective - least_penalty) else ""

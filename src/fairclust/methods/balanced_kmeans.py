@@ -10,9 +10,10 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, NON_NEGATIVE, Diverged, FairClusterer, initial_centers, without_empty
+from fairclust.base import COUNT, NON_NEGATIVE, Diverged, initial_centers, without_empty
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.moves import sweep
+from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
 from fairclust.metrics import contingency
 
@@ -27,17 +28,17 @@ class _Run(NamedTuple):
     converged: bool
 
 
-class BalancedFairKMeans(FairClusterer):
+class BalancedFairKMeans(ColumnsClusterer):
     """K-means with two penalties on counts: one on unfair clusters, one on small ones.
 
     Minimises, one point at a time, ::
 
         sum_p ||x_p - c_k(p)||^2 + rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k
 
-    with n_jk points of group j in cluster k, N_j in group j, n_k in cluster k, N in all. ``lam=0`` is the
-    paper's FrKM. Every sweep visits the points in the order of the data, at fixed centres; the centres become
-    the means of their clusters after it. The objective never rises. No cluster is ever empty: a point that is
-    alone in its cluster stays.
+    with n_jk points of group j in cluster k, N_j in group j, n_k in cluster k, N in all. The penalties
+    of several sensitive columns are added. ``lam=0`` is the paper's FrKM. Every sweep visits the points in the order of
+    the data, at fixed centres; the centres become the means of their clusters after it. The objective never rises. No
+    cluster is ever empty: a point that is alone in its cluster stays.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ class BalancedFairKMeans(FairClusterer):
         self.random_state = random_state
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        sizes = np.bincount(codes)
+        sizes = self._tables(np.bincount(codes))
         level = asked_level(self, "rho", sizes)
         self.__dict__.pop("path_", None)
         rng = check_random_state(self.random_state)
@@ -153,7 +154,7 @@ class BalancedFairKMeans(FairClusterer):
         def into_frame(weight: float) -> float:
             return weight * whole if self.relative_weights else frame.weight_into(weight, 2)
 
-        def fit(rho: float, before: _Run | None) -> tuple[_Run, np.ndarray, float]:
+        def fit(rho: float, before: _Run | None) -> tuple[_Run, list[np.ndarray], float]:
             starts = (
                 [self._start(Z, codes, shift, rng) for _ in range(n_starts)]
                 if before is None
@@ -161,13 +162,15 @@ class BalancedFairKMeans(FairClusterer):
             )
             runs = [self._descend(Z, codes, labels, rho, into_frame(self.lam)) for labels in starts]
             best = min(runs, key=lambda run: run.history[-1]["objective"])
-            return best, contingency(best.labels, codes, self.n_clusters), best.history[-1]["clustering"]
+            counts = contingency(best.labels, codes, self.n_clusters)
+            return best, self._tables(counts), best.history[-1]["clustering"]
 
         if level is None:
             self.rho_ = into_frame(float(self.rho))
             best = fit(self.rho_, None)[0]
         else:
-            best, self.rho_, self.path_ = smallest_weight(fit, level, sizes / len(X), _FIRST * whole)
+            shares = [of_column / len(X) for of_column in sizes]
+            best, self.rho_, self.path_ = smallest_weight(fit, level, shares, _FIRST * whole)
             if self.path_.best is None:
                 self._complain(not_reached(self.path_.in_units(frame.cost_unit(2), 1.0)))
         self.labels_, self.history_, self.converged_ = best.labels, best.history, best.converged
@@ -200,18 +203,29 @@ class BalancedFairKMeans(FairClusterer):
     def _descend(self, X: np.ndarray, codes: np.ndarray, labels: np.ndarray, rho: float, lam: float) -> _Run:
         counts = contingency(labels, codes, self.n_clusters).astype(np.int64)
         centers = _means(X, labels, self.n_clusters)
+        by_column = self._members()
+        members = np.vstack(by_column) if by_column else None
         history: list[dict[str, float]] = []
         last = np.inf
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             moved, summed = sweep(
-                X, codes, centers, labels, counts, rho=rho, lam=lam, own_group=self.match_reference
+                X,
+                codes,
+                centers,
+                labels,
+                counts,
+                rho=rho,
+                lam=lam,
+                own_group=self.match_reference,
+                members=members,
             )
             sizes = counts.sum(axis=0)
             old, centers = centers, _means(X, labels, self.n_clusters)
             # Exact, and without a pass: what the new centres save.
             clustering = summed - float(sizes @ ((centers - old) ** 2).sum(axis=1))
-            gaps = counts / counts.sum(axis=1, keepdims=True) - sizes / len(X)
+            by_value = counts if members is None else members @ counts
+            gaps = by_value / by_value.sum(axis=1, keepdims=True) - sizes / len(X)
             fairness, size = float((gaps**2).sum()), float((1 / sizes).sum())
             objective = clustering + rho * fairness + lam * size
             if not np.isfinite(objective):

@@ -11,10 +11,10 @@ from scipy.spatial.distance import cdist
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import COUNT, INIT, FairClusterer
-from fairclust.metrics import contingency
 from fairclust.solvers.fair_assignment import fair_assignment
 from fairclust.solvers.fair_lp import bound_violation, fair_assignment_lp, round_assignment
 from fairclust.solvers.lloyd import Lloyd
+from fairclust.solvers.sensitive import overlapping_groups
 
 
 class BeraFairKMeans(FairClusterer):
@@ -22,7 +22,8 @@ class BeraFairKMeans(FairClusterer):
 
     In every cluster the share of group j lies between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, mu_j
     being the group's share of the data. The linear program keeps these bounds exactly. The labels, which are rounded
-    from it, keep them up to a point or two. The tables of balanced fair k-means call this method FAC.
+    from it, keep them up to a point or two. Groups may overlap: `sensitive_features` then has a column of truth values
+    for each. The tables of balanced fair k-means call this method FAC.
 
     Parameters
     ----------
@@ -52,7 +53,8 @@ class BeraFairKMeans(FairClusterer):
     price_of_fairness_ : float
         `cost_` over the cost of the nearest centres; 1 where both are zero.
     violation_ : float
-        The most points that a group has above, or lacks below, its bounds in any cluster; below 2.
+        The most points that a group has above, or lacks below, its bounds in any cluster; below 2 for groups that do
+        not overlap.
     n_iter_ : int
         Lloyd steps of the k-means.
     history_ : list of dict
@@ -99,6 +101,16 @@ class BeraFairKMeans(FairClusterer):
         self.solver = solver
         self.random_state = random_state
 
+    def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
+        """As for every method; of groups that overlap who is in which, a column for each, instead of codes."""
+        overlapping = overlapping_groups(sensitive_features)
+        if overlapping is None:
+            return super()._check_input(X, sensitive_features)
+        names, members = overlapping
+        X, _ = super()._check_input(X, np.zeros(len(members)))
+        self.groups_ = names
+        return X, members
+
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
         vanilla = Lloyd(
@@ -113,12 +125,15 @@ class BeraFairKMeans(FairClusterer):
             self._complain(f"k-means stopped after {self.max_iter} steps, maybe on the way: raise max_iter")
         self.cluster_centers_ = vanilla.cluster_centers_
         distances = cdist(X, self.cluster_centers_, "sqeuclidean")
-        shares = np.bincount(codes) / len(codes)
+        members = codes if codes.ndim == 2 else codes[:, None] == np.arange(len(self.groups_))
+        shares = members.sum(axis=0) / len(codes)
         lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
-        table = contingency(vanilla.labels_, codes, self.n_clusters)
         nearest = float(distances.min(axis=1).sum())
-        violation = bound_violation(table, table.sum(axis=0), lower, upper)
-        self.history_ = [_record(1, nearest, violation, begin)]
+        sizes = np.bincount(vanilla.labels_, minlength=self.n_clusters)
+        table = np.array(
+            [np.bincount(vanilla.labels_[inside], minlength=self.n_clusters) for inside in members.T]
+        )
+        self.history_ = [_record(1, nearest, bound_violation(table, sizes, lower, upper), begin)]
         self.labels_ = self._assign(distances, codes, lower, upper)
         self.price_of_fairness_ = self.cost_ / nearest if nearest > 0 else 1.0 if self.cost_ <= 0 else np.inf
 

@@ -15,11 +15,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, FairClusterer, Frame
+from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, Frame
 from fairclust.kernels.mixture import MixtureTiles
+from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
 from fairclust.metrics import balance, contingency, delta, sse
-from fairclust.solvers.group_gap import Penalty, paper_penalty, program_penalty, smooth_penalty
+from fairclust.solvers.group_gap import (
+    Penalty,
+    paper_penalty,
+    program_penalty,
+    smooth_penalty,
+    sum_of_columns,
+)
 from fairclust.solvers.mixture import Family, Mixture
 from fairclust.solvers.mixture_calibration import calibrated
 from fairclust.solvers.mixture_fit import (
@@ -58,12 +65,12 @@ class _Learned(NamedTuple):
     labels: np.ndarray
 
 
-class FairMixture(FairClusterer):
+class FairMixture(ColumnsClusterer):
     """Mixture of Gaussian, categorical or mixed components with a penalty on the gap between groups.
 
     Maximises, per point, ``mean log-likelihood - lam * Delta``, where Delta is the largest difference over
-    components between the groups' mean responsibilities. Points go to the most probable component; their
-    group plays no part in that, so new points need none.
+    components between the groups' mean responsibilities, or the sum of those of several sensitive columns.
+    Points go to the most probable component; their group plays no part in that, so new points need none.
 
     Parameters
     ----------
@@ -299,7 +306,7 @@ class FairMixture(FairClusterer):
         sample = self.batch_size if self.fairness_sample is None else self.fairness_sample
         tiles = rows.tiles(as_index(draw(learned_codes, sample, rng)), merge=True)
         sizes = tiles.group_sizes
-        level = asked_level(self, "lam", np.bincount(codes), default=False)
+        level = asked_level(self, "lam", self._tables(np.bincount(codes)), default=False)
         self.__dict__.pop("path_", None)
         family = self._family(frame.spread / self._unit)
 
@@ -308,9 +315,9 @@ class FairMixture(FairClusterer):
             table = count(labels)
             numeric = X[:, self._columns.numeric]
             cost = sse(numeric, labels) if numeric.shape[1] else np.nan
-            return {"sse": cost, "delta": float(delta(table)), "balance": float(balance(table))}
+            return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
 
-        def fit(lam: float, before: _Learned | None) -> tuple[_Learned, np.ndarray, float]:
+        def fit(lam: float, before: _Learned | None) -> tuple[_Learned, list[np.ndarray], float]:
             best: tuple[float, Mixture, Trace] | None = None
             for attempt in range(self.n_init if before is None else 1):
                 warm = (isinstance(self.init, str) and self.init == "em") != (attempt % 2 == 1)
@@ -324,7 +331,7 @@ class FairMixture(FairClusterer):
                 value = 0.0
                 if self.n_init > 1:
                     hard = tiles.hard_table(mixture.components())
-                    value = tiles.table(mixture.components())[1] / -tiles.n_samples + lam * delta(hard)
+                    value = tiles.table(mixture.components())[1] / -tiles.n_samples + lam * self._delta(hard)
                 if best is None or value < best[0]:
                     best = (value, mixture, trace)
             assert best is not None
@@ -333,7 +340,8 @@ class FairMixture(FairClusterer):
             if self.calibrate and len(sizes) > 1 and self.n_clusters > 1:
                 offset = calibrated(tiles, sizes, mixture)
             labels = self._labels(X, mixture, offset)
-            return _Learned(mixture, trace, offset, labels), count(labels), trace.history[-1]["clustering"]
+            tables = self._tables(count(labels))
+            return _Learned(mixture, trace, offset, labels), tables, trace.history[-1]["clustering"]
 
         def count(labels: np.ndarray) -> np.ndarray:
             return contingency(labels, codes, self.n_clusters, len(self.groups_))
@@ -342,7 +350,7 @@ class FairMixture(FairClusterer):
             self.lam_ = _DEFAULT_LAM if isinstance(self.lam, str) else float(self.lam)
             found = fit(self.lam_, None)[0]
         else:
-            shares = np.bincount(codes) / len(codes)
+            shares = [of_column / len(codes) for of_column in self._tables(np.bincount(codes))]
             found, self.lam_, path = smallest_weight(fit, level, shares, _FIRST)
             # Of densities in the unit of the data.
             volume = len(self._columns.numeric) * np.log(self._unit)
@@ -354,7 +362,7 @@ class FairMixture(FairClusterer):
         self.n_iter_ = max(1, int(trace.history[-1]["step"]))
         self._expose(rows)
         counts = count(self.labels_)
-        self.hard_delta_ = float(delta(counts))
+        self.hard_delta_ = self._delta(counts)
         self.n_nonempty_ = int((counts.sum(axis=0) > 0).sum())
         if not self.converged_ and not (self.solver == "gd" and self.batch_size is not None):
             self._complain(
@@ -443,6 +451,21 @@ class FairMixture(FairClusterer):
     def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
         if lam == 0:
             return lambda M: (0.0, np.zeros_like(M))
+        by_column = self._members()
+        if by_column:
+            return sum_of_columns(
+                [self._penalty_of(members @ sizes, lam) for members in by_column], by_column, sizes
+            )
+        return self._penalty_of(sizes, lam)
+
+    def _delta(self, table: np.ndarray) -> float:
+        """Delta, or the sum of those of several columns."""
+        by_column = self._members()
+        if not by_column:
+            return float(delta(table))
+        return float(sum(delta(members @ table) for members in by_column))
+
+    def _penalty_of(self, sizes: np.ndarray, lam: float) -> Penalty:
         if self.match_reference:
             return program_penalty(lam, sizes)
         return {"paper": paper_penalty, "smooth": smooth_penalty}[self.objective](lam)
@@ -470,7 +493,7 @@ class FairMixture(FairClusterer):
         for record in self.history_:
             record["objective"] += volume
             record["clustering"] += volume
-        self.soft_delta_ = float(delta(sums))
+        self.soft_delta_ = self._delta(sums)
         two_means = self.n_clusters > 1 and len(columns.numeric)
         self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
 

@@ -1,4 +1,4 @@
-"""Fair k-means by group prices: exact fairness bounds, with a certificate."""
+"""Fair k-means by group prices: exact bounds on shares and sizes, with a certificate."""
 
 from __future__ import annotations
 
@@ -6,23 +6,37 @@ from fairclust.methods._price import PriceClusterer
 
 
 class PriceFairKMeans(PriceClusterer):
-    """K-means in which every cluster keeps a bound on its group shares, its balance or its gap.
+    """K-means in which every cluster keeps bounds on its group shares, its balance or its gap, and on its size.
 
     Alternates centres with the cheapest assignment within the bounds, which is found through its dual:
     ``argmin_k ||x_p - c_k||^2 + W[g(p), k]`` with a price for each group and cluster. One of three criteria
-    counts: the shares (the default), `min_balance` or `max_gap`.
+    counts for each sensitive column: the shares (the default), `min_balance` or `max_gap`.
 
     Parameters
     ----------
     n_clusters : int, default=8
-    tolerance : float, default=0.0
-        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``.
-    min_balance : float, optional
+    tolerance : float or mapping of column to float, default=0.0
+        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
+        mapping does not name are not bounded.
+    min_balance : float or mapping of column to float, optional
         r: instead, ``n_ik >= r n_jk`` for the counts of all groups i, j in every cluster k.
-    max_gap : float, optional
+    max_gap : float or mapping of column to float, optional
         Instead, a bound on Delta, `fairclust.metrics.delta`.
     target : None, mapping or array-like of shape (n_groups,), default=None
-        Shares mu for `tolerance`; None takes the data's own.
+        Shares mu for `tolerance`; None takes the data's own. For several columns a mapping of column to target.
+    size_min, size_max : int, float, or sequence with one for each cluster, optional
+        Rows that every cluster has at least and at most: whole numbers are rows, other numbers are shares of
+        ``n_samples / n_clusters``. With them, `sensitive_features` may be left out of `fit`.
+    crossed : bool, default=False
+        Bound the combinations of several sensitive columns instead of each column.
+    bins : int or mapping of column to int, optional
+        Ranges, with about as many rows each, that a sensitive column of many different numbers is cut into.
+    mean_tolerance : mapping of column to float, optional
+        Bounds the mean of a sensitive column of numbers instead: in every cluster it is within so many standard
+        deviations of that of all rows. Columns of more than 128 different numbers are rounded to as many.
+    max_cost, max_cost_increase : float, optional
+        Instead of a tolerance, what the clustering may cost, as such or over plain clustering: 0.05 is 5 % more. The
+        smallest tolerance that costs no more is found by bisection, which takes some 15 fits.
     init : {"k-means", "k-means++"} or array-like of shape (n_clusters, n_features), default="k-means"
         "k-means": where plain clustering from k-means++ picks ends, which takes little and leaves few steps.
     n_init : int, default=10
@@ -40,20 +54,25 @@ class PriceFairKMeans(PriceClusterer):
 
     Attributes
     ----------
-    labels_, groups_
+    labels_ : ndarray of shape (n_samples,)
+    groups_ : ndarray of shape (n_groups,)
+        The values of a single sensitive column, or the combinations of several that occur.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The centres of the last assignment, those that `predict` measures from.
     cost_ : float
-        Sum of squared distances of `labels_` to them.
+        Sum of squared distances of `labels_` to them, each times its row's weight.
     lower_bound_ : float
         What every assignment to these centres within the bounds costs at least.
     gap_ : float
         No assignment to these centres within the bounds, or breaking none of their rows by more than the
         labels do, is cheaper by more than this fraction, see `fairclust.fair_assignment`.
     violation_ : float
-        The most points that a cell of the group-by-cluster table is off its bounds by.
+        The most points, or weight, that a cell of the group-by-cluster table is off its bounds by.
     certificate_ : list of dict
         Cost, lower bound, gap and violation of every outer step's fractional assignment, and of the labels.
+    tolerance_, tolerance_bound_ : float
+        Only with a budget: the smallest tolerance that was found to cost no more, and one at which and below which
+        every assignment to these centres costs more.
     n_iter_ : int
         Outer steps of the start that was kept.
     history_ : list of dict
@@ -76,7 +95,8 @@ class PriceFairKMeans(PriceClusterer):
     -----
     Rows may be mapped from a file. Held in memory are the points and their distances to the centres, in
     single precision: ``4 N (d + K)`` bytes. The labels can be off the bounds where whole points cannot meet
-    them, as with ``tolerance=0``, by less than a point; clusters of a few points show that most. Where a few points
+    them, as with ``tolerance=0``, by less than a point; clusters of a few points show that most. Rows with weights stay
+    whole, and miss the bounds by up to the weight of a row at a boundary. Where a few points
     lie so far from all others that labels within the bounds cost 5 % more than ones off them by at most a point in
     every cell, those are taken, with a warning, if there are 50 points or more for each cell: `cost_` may then be
     below `lower_bound_`, which is that of the bounds.

@@ -1,4 +1,4 @@
-"""Fair k-medians by group prices: exact fairness bounds, with a certificate."""
+"""Fair k-medians by group prices: exact bounds on shares and sizes, with a certificate."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ class PriceFairKMedians(MedoidClusterer, PriceClusterer):
         As in `VariationalFairKMedians`.
     n_init : int, default=3
         As in `PriceFairKMeans`; medoids take longer than means.
-    tolerance, min_balance, max_gap, target, init, max_iter, tol, precision : optional
-    verbose, random_state : optional
+    tolerance, min_balance, max_gap, target, size_min, size_max, crossed, bins, mean_tolerance : optional
+        As in `PriceFairKMeans`.
+    max_cost, max_cost_increase : optional
+        As in `PriceFairKMeans`.
+    init, max_iter, tol, precision, verbose, random_state : optional
         As in `PriceFairKMeans`.
 
     Attributes
     ----------
     labels_, cluster_centers_, n_iter_, history_, groups_, scale_, offset_, converged_, n_rounded_
-    cost_, lower_bound_, gap_, violation_, certificate_
+    cost_, lower_bound_, gap_, violation_, certificate_, tolerance_, tolerance_bound_
         As in `PriceFairKMeans`, with distances instead of squared ones.
     medoid_indices_ : ndarray of shape (n_clusters,)
         Rows of X that `cluster_centers_` are; -1 for a centre that was never moved.
@@ -48,10 +51,17 @@ class PriceFairKMedians(MedoidClusterer, PriceClusterer):
         *,
         exact_size: int = 20_000,
         max_evaluations: int = 100,
-        tolerance: float = 0.0,
-        min_balance: float | None = None,
-        max_gap: float | None = None,
+        tolerance: Any = 0.0,
+        min_balance: Any = None,
+        max_gap: Any = None,
         target: Any = None,
+        size_min: Any = None,
+        size_max: Any = None,
+        crossed: bool = False,
+        bins: Any = None,
+        mean_tolerance: Any = None,
+        max_cost: float | None = None,
+        max_cost_increase: float | None = None,
         init: Any = "k-means",
         n_init: int = 3,
         max_iter: int = 100,
@@ -66,6 +76,13 @@ class PriceFairKMedians(MedoidClusterer, PriceClusterer):
             min_balance=min_balance,
             max_gap=max_gap,
             target=target,
+            size_min=size_min,
+            size_max=size_max,
+            crossed=crossed,
+            bins=bins,
+            mean_tolerance=mean_tolerance,
+            max_cost=max_cost,
+            max_cost_increase=max_cost_increase,
             init=init,
             n_init=n_init,
             max_iter=max_iter,

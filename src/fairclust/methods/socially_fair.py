@@ -125,9 +125,7 @@ class SociallyFairKMeans(PrototypeClusterer):
             positive = (sample_weight > 0) & np.isfinite(sample_weight)
             if sample_weight.shape != (n_samples,) or not positive.all():
                 raise ValueError(f"sample_weight must hold {n_samples} positive numbers")
-        self._frame = self._framing(X)
-        self._fit(self._frame.into(X), codes, sample_weight)
-        self._restore(X)
+        self._fit_in_frame(X, codes, sample_weight)
         return self
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:

@@ -9,7 +9,7 @@ class VariationalFairKMeans(VariationalClusterer):
     """K-means with the Kullback-Leibler fairness penalty.
 
     Minimises ``sum_pk s_pk ||x_p - c_k||^2 + lam * sum_k KL(U || P_k)`` (equation 2), where P_k are the group
-    shares of cluster k and U the target shares.
+    shares of cluster k and U the target shares. Of several sensitive columns the penalties of all are added.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class VariationalFairKMeans(VariationalClusterer):
         With `match_reference`, L of the bound. As in the published program, and unlike equations 9 and 13,
         both the clustering and the fairness potentials are divided by it.
     target : None, mapping or array-like of shape (n_groups,), default=None
-        Target shares U; None takes the data's own.
+        Target shares U; None takes the data's own. Of several columns a mapping of column to such shares.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     max_iter : int, default=100
         Outer steps.
@@ -68,7 +68,7 @@ class VariationalFairKMeans(VariationalClusterer):
     scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)
         A row x goes to the cluster ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``. Without
         `match_reference`, `scale_` is 1 and `offset_` holds the prices.
-    target_ : ndarray of shape (n_groups,)
+    target_ : ndarray of shape (n_groups,), or dict of column to ndarray of shape (n_values,)
     n_inner_iter_, n_restarts_ : int
     n_energy_rises_ : int
         Number of outer steps after which the energy was higher. This can happen with `match_reference` only, whose

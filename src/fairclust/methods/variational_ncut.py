@@ -208,11 +208,11 @@ class VariationalFairNCut(GraphClusterer):
         layout = make_layout(codes, n_groups)
         potentials = Potentials.empty(layout, n_groups, self.n_clusters, DTYPES[self.precision])
         descend = self._iterate if self.match_reference else self._descend
-        level = asked_level(self, "lam", np.bincount(codes), default=False)
+        level = asked_level(self, "lam", [np.bincount(codes)], default=False)
         self.__dict__.pop("path_", None)
         starts = list(self._starts(graph, points, codes, rng))
 
-        def fit(lam: float, before: list[_Run] | None) -> tuple[list[_Run], np.ndarray, float]:
+        def fit(lam: float, before: list[_Run] | None) -> tuple[list[_Run], list[np.ndarray], float]:
             self.lam_ = lam
             runs = []
             for name, labels in starts if before is None else [(before[0].start, before[0].labels)]:
@@ -222,12 +222,12 @@ class VariationalFairNCut(GraphClusterer):
                 descend(graph, potentials, runs[-1])
             runs.sort(key=lambda run: run.objective)
             counts = contingency(runs[0].labels, codes, self.n_clusters, n_groups)
-            return runs, counts, runs[0].cut
+            return runs, [counts], runs[0].cut
 
         if level is None:
             runs = fit(_DEFAULT_LAM if isinstance(self.lam, str) else float(self.lam), None)[0]
         else:
-            runs, self.lam_, self.path_ = smallest_weight(fit, level, self.target_, _FIRST)
+            runs, self.lam_, self.path_ = smallest_weight(fit, level, [self.target_], _FIRST)
             if self.path_.best is None:
                 self._complain(not_reached(self.path_))
         best = runs[0]

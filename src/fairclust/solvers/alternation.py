@@ -145,7 +145,8 @@ def alternate(
 def mean_centers(points: MeasuredPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
     """Means of the clusters; an empty one keeps its old centre."""
     sizes, sums = points.sums(labels)
-    return Prototypes(np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], old.centers))
+    means = sums / np.where(sizes > 0, sizes, 1)[:, None]
+    return Prototypes(np.where(sizes[:, None] > 0, means, old.centers))
 
 
 def medoid_centers(

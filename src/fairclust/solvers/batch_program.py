@@ -6,7 +6,9 @@ from itertools import permutations
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.optimize import Bounds, LinearConstraint
+
+from fairclust.solvers.highs import linprog, milp
 
 # Nodes, not seconds: the same labels on every machine.
 _MAX_NODES = 200

@@ -7,13 +7,15 @@ points: a row that is broken by one is mended by moving about one point.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from fairclust.base import NotSupported
+from fairclust.solvers.row_system import Factors
 
 
 @dataclass(frozen=True)
@@ -23,33 +25,66 @@ class Criterion:
     Attributes
     ----------
     rows : ndarray of shape (n_rows, n_groups)
-    limits : ndarray of shape (n_rows,)
+    limits : ndarray of shape (n_rows, 1) or (n_rows, n_clusters)
+        Also given as one number for each row.
     excess : callable
         From a table, shape (n_groups, n_clusters), to the points that each cell is off its bounds by, same
         shape; 0 within.
     equal : bool
-        The rows are equalities.
+        The rows are those of `exact_shares`, all of them equalities.
     helpers : ndarray of shape (n_rows, n_helpers)
     low, high : ndarray of shape (n_groups,)
         Of criteria whose rows are ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` for all groups, in this
         order, or equalities of shares; else empty.
+    factors : Factors
+        Of the rows; by default each row is a value of its own.
+    exact : ndarray of bool, shape (n_rows,)
+        Which rows are equalities.
+    combined : bool
+        Made by `combine`.
+    parts : tuple of ndarray of shape (n_rows, n_values)
+        Then, the coefficients of each row at the values of each column.
     """
 
     rows: np.ndarray
     limits: np.ndarray
-    excess: Callable[[np.ndarray], np.ndarray]
+    excess: Callable[..., np.ndarray]
     equal: bool = False
     helpers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     low: np.ndarray = field(default_factory=lambda: np.empty(0))
     high: np.ndarray = field(default_factory=lambda: np.empty(0))
+    factors: Factors = None  # type: ignore[assignment]
+    exact: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
+    combined: bool = False
+    parts: tuple[np.ndarray, ...] = ()
 
     def __post_init__(self) -> None:
+        n_rows = len(self.rows)
         if not self.helpers.size:
-            object.__setattr__(self, "helpers", np.empty((len(self.rows), 0)))
+            object.__setattr__(self, "helpers", np.empty((n_rows, 0)))
+        if self.limits.ndim == 1:
+            object.__setattr__(self, "limits", self.limits[:, None])
+        if not self.exact.size:
+            object.__setattr__(self, "exact", np.full(n_rows, self.equal))
+        if self.factors is None:
+            own = Factors(self.rows, np.arange(n_rows), np.ones(n_rows), np.zeros(n_rows), 0)
+            object.__setattr__(self, "factors", own)
 
     def prices(self, multipliers: np.ndarray) -> np.ndarray:
         """Prices W = G'y, shape (n_groups, n_clusters), of multipliers, shape (n_rows, n_clusters)."""
         return self.rows.T @ multipliers
+
+    def column_prices(self, multipliers: np.ndarray) -> list[np.ndarray]:
+        """Prices of each column's values, shape (n_values, n_clusters), then of the cluster, shape (1, n_clusters).
+
+        Those of a group are the sum of its values' prices and of the cluster's.
+        """
+        alone = np.where(self.factors.value < 0, self.factors.size, 0.0)
+        return [rows.T @ multipliers for rows in (*self.parts, alone[:, None])]
+
+    def excess_of(self, columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+        """`excess` of any columns, shape (n_groups, n_columns), each of one of the clusters."""
+        return self.excess(columns, clusters) if self.combined else self.excess(columns)
 
 
 def make_criterion(
@@ -60,6 +95,7 @@ def make_criterion(
     tolerance: float = 0.0,
     min_balance: float | None = None,
     max_gap: float | None = None,
+    complete: bool = False,
 ) -> Criterion:
     """The criterion that a user asked for, if data with these groups can meet it.
 
@@ -69,8 +105,8 @@ def make_criterion(
         For messages.
     sizes : ndarray of shape (n_groups,)
         Points of each group, positive.
-    target, tolerance, min_balance, max_gap
-        As in `fairclust.fair_assignment`.
+    target, tolerance, min_balance, max_gap, complete
+        As in `fairclust.fair_assignment`, and in `exact_shares`.
 
     Raises
     ------
@@ -89,7 +125,7 @@ def make_criterion(
         if not max_gap >= 0:
             raise ValueError(f"max_gap must be at least 0, found {max_gap}")
         if max_gap < 1e-12:
-            return exact_shares(sizes / sizes.sum())
+            return exact_shares(sizes / sizes.sum(), complete=complete)
         return gap_bound(float(max_gap), sizes.astype(float))
     if min_balance is not None:
         largest = sizes.min() / sizes.max()
@@ -112,25 +148,36 @@ def make_criterion(
             f"data, its target is {wanted[j]:.6g}; the smallest tolerance for this target is {least:.6g}"
         )
     if tolerance < 1e-9:
-        return exact_shares(shares)
+        return exact_shares(shares, complete=complete)
     return share_bounds((1 - tolerance) * wanted, wanted / (1 - tolerance))
 
 
-def exact_shares(shares: np.ndarray) -> Criterion:
+def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
     """Every cluster has the given shares of the groups.
 
     Parameters
     ----------
     shares : ndarray of shape (n_groups,)
         Those of the data: no others can be met.
+    complete : bool, default=False
+        A row for the last group too, though it follows from the others: beside other rows they are rounded together.
     """
-    # The last group's row follows from the others.
-    rows = (np.eye(len(shares)) - shares[:, None])[:-1]
+    n_rows = len(shares) if complete and len(shares) > 2 else len(shares) - 1
+    value = np.arange(n_rows)
+    factors = Factors(np.eye(len(shares)), value, np.ones(n_rows), -shares[:n_rows], len(shares))
 
     def excess(table: np.ndarray) -> np.ndarray:
         return np.abs(table - np.outer(shares, table.sum(axis=0)))
 
-    return Criterion(rows, np.zeros(len(rows)), excess, equal=True, low=shares, high=shares)
+    return Criterion(
+        (np.eye(len(shares)) - shares[:, None])[:n_rows],
+        np.zeros(n_rows),
+        excess,
+        equal=True,
+        low=shares,
+        high=shares,
+        factors=factors,
+    )
 
 
 def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
@@ -154,9 +201,16 @@ def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
         unit = unit[:1]
     over, under = (unit - high[:, None])[high < 1], (low[:, None] - unit)[low > 0]
     rows = np.vstack([over, under])
+    factors = Factors(
+        unit,
+        np.r_[np.flatnonzero(high < 1), np.flatnonzero(low > 0)],
+        np.repeat([1.0, -1.0], [len(over), len(under)]),
+        np.r_[-high[high < 1], low[low > 0]],
+        len(unit),
+    )
     if len(rows) == 2 * len(lower):
-        return Criterion(rows, np.zeros(len(rows)), excess, low=lower, high=upper)
-    return Criterion(rows, np.zeros(len(rows)), excess)
+        return Criterion(rows, np.zeros(len(rows)), excess, low=lower, high=upper, factors=factors)
+    return Criterion(rows, np.zeros(len(rows)), excess, factors=factors)
 
 
 def ratio_bound(ratio: float, n_groups: int) -> Criterion:
@@ -169,11 +223,21 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
     if n_groups <= 2:
         pairs = [ratio * unit[j] - unit[i] for i in range(n_groups) for j in range(n_groups) if i != j]
         rows = np.array(pairs).reshape(-1, n_groups)
-        return Criterion(rows, np.zeros(len(rows)), excess)
+        n_rows = len(rows)
+        factors = Factors(
+            unit, np.arange(n_rows), np.full(n_rows, -1 - ratio), np.full(n_rows, ratio), n_groups
+        )
+        return Criterion(rows, np.zeros(n_rows), excess, factors=factors)
     # n_jk <= m_k and ratio m_k <= n_jk, m_k free: fewer rows than pairs.
-    ones = np.ones((n_groups, 1))
+    ones, each = np.ones((n_groups, 1)), np.arange(n_groups)
     return Criterion(
-        np.vstack([unit, -unit]), np.zeros(2 * n_groups), excess, helpers=np.vstack([-ones, ratio * ones])
+        np.vstack([unit, -unit]),
+        np.zeros(2 * n_groups),
+        excess,
+        helpers=np.vstack([-ones, ratio * ones]),
+        factors=Factors(
+            unit, np.r_[each, each], np.repeat([1.0, -1.0], n_groups), np.zeros(2 * n_groups), n_groups
+        ),
     )
 
 
@@ -218,4 +282,109 @@ def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
         np.r_[np.zeros(2 * len(pairs)), gap * sizes.min()],
         excess,
         helpers=np.vstack([-unit, -unit, mean]),
+    )
+
+
+def mean_bound(scores: np.ndarray, tolerance: float) -> Criterion:
+    """In every cluster the mean of the groups' scores is at most `tolerance`, and at least its negative.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_groups,)
+        Numbers whose mean over all points is 0 and whose standard deviation is 1.
+    tolerance : float
+    """
+
+    def excess(table: np.ndarray) -> np.ndarray:
+        # In points that are off by one: every cell of the cluster takes part in its mean.
+        off = np.maximum(0.0, np.abs(scores @ table) - tolerance * table.sum(axis=0))
+        return np.broadcast_to(off, table.shape)
+
+    if tolerance < 1e-9:
+        factors = Factors(scores[None], np.zeros(1, np.int64), np.ones(1), np.zeros(1), 1)
+        return Criterion(factors.rows, np.zeros(1), excess, factors=factors, exact=np.ones(1, bool))
+    factors = Factors(scores[None], np.zeros(2, np.int64), np.array([1.0, -1.0]), np.full(2, -tolerance), 1)
+    return Criterion(factors.rows, np.zeros(2), excess, factors=factors)
+
+
+def no_bound(n_groups: int) -> Criterion:
+    """Anything goes."""
+    return Criterion(np.empty((0, n_groups)), np.empty(0), np.zeros_like)
+
+
+def combine(
+    parts: Sequence[tuple[Criterion, np.ndarray]],
+    sizes: np.ndarray,
+    least: np.ndarray,
+    most: np.ndarray,
+) -> Criterion:
+    """Criteria on the values of several columns, and bounds on the clusters' sizes.
+
+    Parameters
+    ----------
+    parts : sequence of (Criterion, ndarray of shape (n_values, n_groups))
+        Each with the groups that have its column's values, as ones and zeros.
+    sizes : ndarray of shape (n_groups,)
+        Points of each group.
+    least, most : ndarray of shape (n_clusters,)
+        Bounds of the clusters' sizes: from 0 to all points where there is none.
+    """
+    n_clusters = len(least)
+    # The values of the first are eliminated before the dense part of a Newton step: the column with most of them.
+    order = sorted(range(len(parts)), key=lambda i: -parts[i][0].factors.n_leading)
+    ordered = [parts[i] for i in order]
+    size_rows = [
+        (sign, limits)
+        for sign, limits, any_of in ((1.0, most, (most < sizes.sum()).any()), (-1.0, -least, least.any()))
+        if any_of
+    ]
+    factors = _joint_factors(ordered, len(sizes), [sign for sign, _ in size_rows])
+    limits = [np.broadcast_to(part.limits, (len(part.rows), n_clusters)) for part, _ in ordered]
+    helpers = [*(part.helpers for part, _ in ordered), np.empty((len(size_rows), 0))]
+    by_value: list[np.ndarray] = [np.empty(0)] * len(parts)
+    first = 0
+    for i, (part, members) in zip(order, ordered, strict=True):
+        by_value[i] = np.zeros((len(factors.value), len(members)))
+        by_value[i][first : first + len(part.rows)] = part.rows
+        first += len(part.rows)
+
+    def excess(table: np.ndarray, clusters: np.ndarray | slice = slice(None)) -> np.ndarray:
+        in_clusters = table.sum(axis=0)
+        off = np.maximum(0.0, np.maximum(in_clusters - most[clusters], least[clusters] - in_clusters))
+        out = np.broadcast_to(off, table.shape).copy()
+        for part, members in parts:
+            np.maximum(out, members.T @ part.excess(members @ table), out=out)
+        return out
+
+    return Criterion(
+        factors.rows,
+        np.vstack([np.empty((0, n_clusters)), *limits, *(limits for _, limits in size_rows)]),
+        excess,
+        helpers=block_diag(*helpers),
+        factors=factors,
+        exact=np.concatenate([*(part.exact for part, _ in ordered), np.zeros(len(size_rows), bool)]),
+        combined=True,
+        parts=tuple(by_value),
+    )
+
+
+def _joint_factors(
+    parts: Sequence[tuple[Criterion, np.ndarray]], n_groups: int, size_signs: list[float]
+) -> Factors:
+    """The factors of all parts' rows on the groups, then rows of the sizes alone with these signs."""
+    values, value, sign, size = [np.empty((0, n_groups))], [], [], []
+    first = 0
+    for part, members in parts:
+        own = part.factors
+        values.append(own.values @ members)
+        value.append(np.where(own.value >= 0, own.value + first, -1))
+        sign.append(own.sign)
+        size.append(own.size)
+        first += len(own.values)
+    return Factors(
+        np.vstack(values),
+        np.concatenate([*value, np.full(len(size_signs), -1)]).astype(np.int64),
+        np.concatenate([*sign, np.zeros(len(size_signs))]),
+        np.concatenate([*size, np.array(size_signs)]),
+        parts[0][0].factors.n_leading if parts else 0,
     )

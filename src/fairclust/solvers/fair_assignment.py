@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from fairclust.base import encode_groups, resolve_target
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout
-from fairclust.solvers.criteria import Criterion, make_criterion
+from fairclust.kernels.weighted import Weighted, WeightedPotentials
+from fairclust.solvers.bounds import Asked, bounds_criterion
+from fairclust.solvers.budget import Attempt, check_budget, fairest_within
+from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.highs import linprog
+from fairclust.solvers.nearby import move_nearby
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, dual_prices, temperature_unit
-from fairclust.solvers.rounding import integer_table, loose_tables, move_to_table
+from fairclust.solvers.rounding import integer_table, loose_tables, move_to_table, move_whole
+from fairclust.solvers.sensitive import Sensitive, read_sensitive
 
 # Temperatures from no prices, and from those of a similar problem: the last decides how tight the bound is.
 COLD = (0.2, 0.04, 0.008, 0.0016, 0.0003)
@@ -30,6 +34,10 @@ _DOUBLE_ENTRIES = 1 << 23
 _BLOCK_ROWS = 1 << 16
 # Sums as exact as these can tell lower temperatures apart.
 _DOUBLE_ROUNDING = 1e-12
+# With fewer points for each cell of the table, points are chosen rather than counts.
+_FEW = 20
+# Less than this is rounding in HiGHS.
+_MET = 1e-5
 
 
 @dataclass(frozen=True)
@@ -42,9 +50,10 @@ class FairAssignment:
     prices : ndarray of shape (n_groups, n_clusters)
         All points but the few that were rounded are in ``argmin_k distances[p, k] + prices[group of p, k]``.
     groups : ndarray of shape (n_groups,)
-        The groups in the order of the rows of `prices`.
+        The groups in the order of the rows of `prices`: the values of a single sensitive column, the combinations
+        of several that occur.
     cost : float
-        Sum of the labels' distances.
+        Sum of the labels' distances, each times its row's weight.
     lower_bound : float
         What every assignment within the bounds costs at least, fractional ones included.
     gap : float
@@ -53,7 +62,12 @@ class FairAssignment:
         ``cost / lower_bound - 1``; elsewhere what the violation may have saved is taken from the lower bound
         first. Never negative.
     violation : ndarray of shape (n_groups, n_clusters)
-        Points that each cell of the table is off its bounds by; 0 within.
+        Points, or weight, that each cell of the table is off its bounds by; 0 within. Of several sensitive columns
+        the largest counts.
+    tolerance : float or None
+        With a budget, the smallest tolerance that was found to cost no more.
+    tolerance_bound : float or None
+        With a budget, no assignment with a tolerance of this or less costs as little.
     """
 
     labels: np.ndarray
@@ -63,6 +77,8 @@ class FairAssignment:
     lower_bound: float
     gap: float
     violation: np.ndarray
+    tolerance: float | None = None
+    tolerance_bound: float | None = None
 
     @property
     def slack(self) -> float:
@@ -72,31 +88,57 @@ class FairAssignment:
 
 def fair_assignment(
     distances: Any,
-    sensitive_features: Any,
+    sensitive_features: Any = None,
     *,
     target: Any = None,
-    tolerance: float = 0.0,
-    min_balance: float | None = None,
-    max_gap: float | None = None,
+    tolerance: Any = 0.0,
+    min_balance: Any = None,
+    max_gap: Any = None,
+    size_min: Any = None,
+    size_max: Any = None,
+    crossed: bool = False,
+    bins: Any = None,
+    mean_tolerance: Any = None,
+    sample_weight: Any = None,
+    max_cost: float | None = None,
+    max_cost_increase: float | None = None,
 ) -> FairAssignment:
-    """Cheapest assignment of points to clusters with bounded group shares, balance or gap.
+    """Cheapest assignment of points to clusters with bounded group shares, balance or gap, and bounded sizes.
 
-    One of three criteria counts: the shares (the default), `min_balance` or `max_gap`.
+    One of three criteria counts for each sensitive column: the shares (the default), `min_balance` or `max_gap`.
 
     Parameters
     ----------
     distances : array-like of shape (n_samples, n_clusters)
         Cost of each point in each cluster, finite. An array mapped from a file is read in blocks.
-    sensitive_features : array-like of shape (n_samples,)
-        The group of every row.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
+        The group of every row; or several sensitive columns, each of which is bounded on its own. Several columns of
+        truth values are groups that may overlap: the share of those inside each is bounded. None if only sizes are.
     target : None, mapping of group to share, or array-like of shape (n_groups,), default=None
-        Wanted shares mu of the groups in every cluster; None takes the data's own.
-    tolerance : float, default=0.0
-        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``.
-    min_balance : float, optional
+        Wanted shares mu of the groups in every cluster; None takes the data's own. For several columns a mapping of
+        column to such targets.
+    tolerance : float or mapping of column to float, default=0.0
+        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
+        mapping does not name are not bounded.
+    min_balance : float or mapping of column to float, optional
         r: instead, ``n_ik >= r n_jk`` for the counts of all groups i, j in every cluster k.
-    max_gap : float, optional
+    max_gap : float or mapping of column to float, optional
         Instead, a bound on Delta, `fairclust.metrics.delta`.
+    size_min, size_max : int, float, or sequence with one for each cluster, optional
+        Rows that every cluster has at least and at most: whole numbers are rows (or their weight), other numbers are
+        shares of ``n_samples / n_clusters``.
+    crossed : bool, default=False
+        Bound the combinations of several columns instead of each column.
+    bins : int or mapping of column to int, optional
+        Ranges, with about as many rows each, that a sensitive column of many different numbers is cut into.
+    mean_tolerance : mapping of column to float, optional
+        Bounds the mean of a sensitive column of numbers instead: in every cluster it is within so many standard
+        deviations of that of all rows. Columns of more than 128 different numbers are rounded to as many.
+    sample_weight : array-like of shape (n_samples,), optional
+        Positive. A row of weight 2 counts as two rows that stay together, in the cost and in the bounds.
+    max_cost, max_cost_increase : float, optional
+        Instead of a tolerance, what the assignment may cost, as such or over that to the nearest: 0.05 is 5 % more.
+        The smallest tolerance that costs no more is found by bisection.
 
     Returns
     -------
@@ -112,8 +154,10 @@ def fair_assignment(
 
     Notes
     -----
-    The linear program over N x K shares is solved through its dual, a concave function of J x K group prices.
-    Bounds on shares are those of Bera et al., "Fair algorithms for clustering", NeurIPS 2019.
+    The linear program over N x K shares is solved through its dual, a concave function of J x K group prices, which
+    with several columns are sums of a price for each value. Bounds on shares are those of Bera et al., "Fair
+    algorithms for clustering", NeurIPS 2019; the fairest assignment within a cost is the problem of Esmaeili et al.,
+    "Fair clustering under a bounded cost", NeurIPS 2021.
 
     Examples
     --------
@@ -121,39 +165,100 @@ def fair_assignment(
     >>> found = fair_assignment([[0, 1], [0, 1], [0, 2], [0, 3]], ["a", "b", "a", "b"])
     >>> found.labels.tolist(), found.cost
     ([0, 0, 0, 0], 0.0)
+    >>> fair_assignment([[0, 1], [0, 1], [0, 2], [0, 3]], size_max=2).labels.tolist()
+    [1, 1, 0, 0]
     """
     costs = np.asarray(distances)
     if costs.ndim != 2 or not costs.size:
         raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
     if costs.dtype not in (np.float32, np.float64):
         costs = costs.astype(np.float64)
-    codes, names = encode_groups(sensitive_features, len(costs))
-    sizes = np.bincount(codes)
-    criterion = make_criterion(
-        names,
-        sizes,
-        target=None if target is None else resolve_target(target, names, codes),
-        tolerance=tolerance,
-        min_balance=min_balance,
-        max_gap=max_gap,
-    )
+    sensitive = read_sensitive(sensitive_features, len(costs), bins=bins, means=mean_tolerance or ())
+    weights, unit = check_weights(sample_weight, len(costs))
+    potentials = _potentials(costs, sensitive, weights)
+    asked = Asked(tolerance, min_balance, max_gap, target, size_min, size_max, crossed, mean_tolerance)
+
+    def assign(asked: Asked) -> FairAssignment:
+        mean = None if weights is None else unit
+        criterion = bounds_criterion(asked, sensitive, potentials.group_sizes, costs.shape[1], unit=mean)
+        return _assign(costs, potentials, criterion, sensitive, weights, unit)
+
+    def attempt(tolerance: float | None) -> Attempt:
+        found = assign(asked._replace(tolerance=tolerance))
+        return Attempt(found.cost, found.lower_bound, found)
+
+    if max_cost is None and max_cost_increase is None:
+        return assign(asked)
+    budget = check_budget(asked, max_cost, max_cost_increase, potentials.row_min_sum * unit)
+    fairest = fairest_within(attempt, budget)
+    return replace(fairest.found, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
+    """Weights of mean 1, and the mean that they were divided by; None and 1 without weights.
+
+    Raises
+    ------
+    ValueError
+        There is not one weight for each row, or one is not positive or not finite.
+    """
+    if sample_weight is None:
+        return None, 1.0
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_samples},)")
+    if not (np.isfinite(weights) & (weights > 0)).all():
+        raise ValueError("sample_weight must be positive and finite; leave out rows that should not count")
+    mean = float(weights.mean())
+    return weights / mean, mean
+
+
+def _potentials(costs: np.ndarray, sensitive: Sensitive, weights: np.ndarray | None) -> Potentials:
     dtype = np.float64 if costs.size <= _DOUBLE_ENTRIES else np.float32
-    potentials = Potentials.empty(make_layout(codes, len(names)), len(names), costs.shape[1], dtype)
+    n_groups = len(sensitive.cells)
+    layout = make_layout(sensitive.codes, n_groups)
+    if weights is None:
+        potentials = Potentials.empty(layout, n_groups, costs.shape[1], dtype)
+    else:
+        potentials = WeightedPotentials.empty(layout, n_groups, costs.shape[1], dtype)
+        potentials.weigh(weights)
     potentials.set_costs(costs)
     if not np.isfinite(potentials.row_min_sum) or not np.isfinite(potentials.a).all():
         raise ValueError("distances has entries that are not finite")
+    return potentials
+
+
+def _assign(
+    costs: np.ndarray,
+    potentials: Potentials,
+    criterion: Criterion,
+    sensitive: Sensitive,
+    weights: np.ndarray | None,
+    unit: float,
+) -> FairAssignment:
     solved = solve(potentials, criterion)
     labels, _, counts, _ = round_prices(potentials, criterion, solved)
     # In double precision, whatever the tiles hold.
     cost = least = 0.0
     for first in range(0, len(costs), _BLOCK_ROWS):
-        rows = np.asarray(costs[first : first + _BLOCK_ROWS], dtype=np.float64)
-        block = slice(first, first + len(rows))
-        cost += float(rows[np.arange(len(rows)), labels[block]].sum())
-        least += float((rows + solved.prices[codes[block]]).min(axis=1).sum())
-    lower_bound = least - paid_limits(criterion, solved)
-    gap = certified_gap(criterion, solved, cost, lower_bound, counts)
-    return FairAssignment(labels, solved.prices, names, cost, lower_bound, gap, criterion.excess(counts))
+        block = slice(first, first + _BLOCK_ROWS)
+        rows = np.asarray(costs[block], dtype=np.float64)
+        paid = rows[np.arange(len(rows)), labels[block]]
+        reduced = (rows + solved.prices[sensitive.codes[block]]).min(axis=1)
+        if weights is not None:
+            paid, reduced = paid * weights[block], reduced * weights[block]
+        cost += float(paid.sum())
+        least += float(reduced.sum())
+    bound = least - paid_limits(criterion, solved)
+    return FairAssignment(
+        labels,
+        solved.prices,
+        sensitive.names,
+        cost * unit,
+        bound * unit,
+        certified_gap(criterion, solved, cost, bound, counts),
+        criterion.excess(counts) * unit,
+    )
 
 
 def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None) -> Prices:
@@ -208,15 +313,28 @@ def round_prices(
     -------
     labels : ndarray of shape (n_samples,), int32
     cost : float
-        Sum of the labels' points.
+        Sum of the labels' potentials.
     counts : ndarray of shape (n_groups, n_clusters), float64
     least : float
         As `Potentials.priced`.
     """
     labels, counts, cost, least = points.priced(solved.prices)
-    table = integer_table(_soft(solved), solved.prices / temperature_unit(points), criterion)
-    added = move_to_table(points, solved.prices, labels, counts, table)
-    return labels, cost + added, table.astype(float), least
+    unit = temperature_unit(points)
+    weights = points.weights if isinstance(points, Weighted) else None
+    nearby = None
+    if criterion.combined and points.n_samples < _FEW * counts.size:
+        nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit, weights)
+        if criterion.excess(nearby[1]).max() <= _MET:
+            return nearby[0], cost + nearby[2], nearby[1], least
+    if isinstance(points, Weighted):
+        added = move_whole(points, criterion, solved.prices, labels, counts)
+    else:
+        table = integer_table(_soft(solved), solved.prices / unit, criterion, solved.multipliers / unit)
+        added = move_to_table(points, solved.prices, labels, counts, table)
+        counts = table.astype(float)
+    if nearby is not None and criterion.excess(nearby[1]).max() <= criterion.excess(counts).max():
+        labels, counts, added = nearby
+    return labels, cost + added, counts, least
 
 
 def round_loosely(
@@ -258,18 +376,14 @@ def lower_bound(points: Points, criterion: Criterion, solved: Prices) -> float:
 
 def paid_limits(criterion: Criterion, solved: Prices) -> float:
     """h'y: what the dual function takes off the sum of least reduced costs."""
-    return float((criterion.limits[:, None] * solved.multipliers).sum())
+    return float((criterion.limits * solved.multipliers).sum())
 
 
 def certified_gap(
     criterion: Criterion, solved: Prices, cost: float, bound: float, counts: np.ndarray
 ) -> float:
     """Relative gap of a table's assignment to all that violate the rows by no more, see `FairAssignment`."""
-    if criterion.equal:
-        excess = np.abs(criterion.rows @ counts)
-        saved = float((excess * np.abs(solved.multipliers)).sum())
-    else:
-        saved = _least_savings(criterion, solved.multipliers, counts)
+    saved = _least_savings(criterion, solved.multipliers, counts)
     floor = bound - saved
     if cost <= floor:
         return 0.0
@@ -278,15 +392,17 @@ def certified_gap(
 
 def _least_savings(criterion: Criterion, multipliers: np.ndarray, counts: np.ndarray) -> float:
     """min over helpers v of the excess over the rows, in points, times the multipliers."""
-    above = criterion.rows @ counts - criterion.limits[:, None]
-    n_rows, n_helpers = criterion.helpers.shape
+    above = criterion.rows @ counts - criterion.limits
+    exact = criterion.exact
+    saved = float(np.abs(above[exact] * multipliers[exact]).sum())
+    above, multipliers, helpers = above[~exact], multipliers[~exact], criterion.helpers[~exact]
+    n_rows, n_helpers = helpers.shape
     if not n_helpers:
-        return float((np.maximum(above, 0.0) * multipliers).sum())
-    saved = 0.0
+        return saved + float((np.maximum(above, 0.0) * multipliers).sum())
     for k in range(counts.shape[1]):
         done = linprog(
             np.r_[np.zeros(n_helpers), multipliers[:, k]],
-            A_ub=np.hstack([criterion.helpers, -np.eye(n_rows)]),
+            A_ub=np.hstack([helpers, -np.eye(n_rows)]),
             b_ub=-above[:, k],
             bounds=[(None, None)] * n_helpers + [(0, None)] * n_rows,
         )

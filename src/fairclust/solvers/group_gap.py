@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -131,6 +131,30 @@ def program_penalty(lam: float, sizes: np.ndarray) -> Penalty:
         gradient[s, c] -= 10 * share[s] * sizes[s] / (counts[s, c] + 1e-6) ** 2
         value = lam * worst[j, k] + 10 * share[s] / (counts[s, c] + 1e-6)
         return n_clusters * float(value), n_clusters * gradient
+
+    return penalty
+
+
+def sum_of_columns(penalties: Sequence[Penalty], members: Sequence[np.ndarray], sizes: np.ndarray) -> Penalty:
+    """The sum of the penalties of several sensitive columns.
+
+    Parameters
+    ----------
+    penalties : sequence of callable
+        One for each column, of the table of its values.
+    members : sequence of ndarray of shape (n_values, n_groups)
+        Which groups have which value of each column.
+    sizes : ndarray of shape (n_groups,)
+    """
+    # The mean over a value's points, from the means over its groups.
+    means = [of * sizes / (of @ sizes)[:, None] for of in members]
+
+    def penalty(M: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = 0.0, np.zeros_like(M)
+        for one, of in zip(penalties, means, strict=True):
+            added, by_value = one(of @ M)
+            value, gradient = value + added, gradient + of.T @ by_value
+        return value, gradient
 
     return penalty
 

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import OptimizeResult, linprog
+from scipy.optimize import OptimizeResult
+
+from fairclust.solvers.highs import linprog
 
 # Columns of a key of 63 bits that are read before keys are numbered anew.
 _COLUMNS = 40

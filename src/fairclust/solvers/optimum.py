@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist
 
 from fairclust.base import NotSupported, encode_groups
+from fairclust.solvers.highs import milp
 
 MAX_ROWS = 30
 

@@ -11,6 +11,7 @@ on it. T is lowered in a few levels; each evaluation is one pass over the points
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -82,9 +83,24 @@ class PenaltySolution(NamedTuple):
         return self.n_empty, self.energy
 
 
-def padded_fairness(counts: np.ndarray, target: np.ndarray) -> float:
-    """Fairness term of equation 4 that stays finite where a group lacks in a cluster."""
+Target = np.ndarray | Sequence[tuple[np.ndarray, np.ndarray]]
+"""Shares U of the groups; or, for a sum over several columns, the groups that have each value of a column, shape
+(n_values, n_groups), and the shares of these values."""
+
+
+def padded_fairness(counts: np.ndarray, target: Target) -> float:
+    """Fairness term of equation 4 that stays finite where a group lacks in a cluster; the sum of those of columns."""
+    if not isinstance(target, np.ndarray):
+        return sum(padded_fairness(members @ counts, shares) for members, shares in target)
     return fairness_term(counts + _PSEUDO_COUNT * target[:, None], target)
+
+
+def penalty_slope(mass: np.ndarray, target: Target) -> np.ndarray:
+    """b, the derivative of R by the table, shape (n_groups, n_clusters)."""
+    if not isinstance(target, np.ndarray):
+        return sum(members.T @ penalty_slope(members @ mass, shares) for members, shares in target)
+    padded = mass + _PSEUDO_COUNT * target[:, None]
+    return 1.0 / padded.sum(axis=0) - target[:, None] / padded
 
 
 class _Smoothed(NamedTuple):
@@ -99,7 +115,7 @@ class _Smoothed(NamedTuple):
 
 
 def _evaluate(
-    points: Points, prices: np.ndarray, temperature: float, lam: float, target: np.ndarray
+    points: Points, prices: np.ndarray, temperature: float, lam: float, target: Target
 ) -> _Smoothed:
     mass, potential, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
     value = -temperature * logsum - float((mass * prices).sum()) + lam * padded_fairness(mass, target)
@@ -107,12 +123,11 @@ def _evaluate(
         raise Diverged(f"the smoothed energy is {value} at temperature {temperature:g} (lam={lam:g})")
     paid = mass * (prices - prices.min(axis=1, keepdims=True))
     noise = points.rounding * (potential - points.row_min_sum + float(paid.sum()))
-    padded = mass + _PSEUDO_COUNT * target[:, None]
-    slope = 1.0 / padded.sum(axis=0) - target[:, None] / padded
+    slope = penalty_slope(mass, target)
     return _Smoothed(prices, mass, value, noise, lam * slope - prices, curvature(mass, moments))
 
 
-def _penalty_hessian(mass: np.ndarray, target: np.ndarray) -> np.ndarray:
+def _penalty_hessian(mass: np.ndarray, target: Target) -> np.ndarray:
     """Second derivative of R, its concave part scaled down until the whole is positive semi-definite.
 
     Returns
@@ -120,6 +135,10 @@ def _penalty_hessian(mass: np.ndarray, target: np.ndarray) -> np.ndarray:
     ndarray of shape (n_groups * n_clusters, n_groups * n_clusters)
     """
     n_groups, n_clusters = mass.shape
+    if not isinstance(target, np.ndarray):
+        spread = [np.kron(members, np.eye(n_clusters)) for members, _ in target]
+        parts = [_penalty_hessian(members @ mass, shares) for members, shares in target]
+        return sum(by.T @ part @ by for by, part in zip(spread, parts, strict=True))
     padded = mass + _PSEUDO_COUNT * target[:, None]
     sizes = padded.sum(axis=0)
     concave = 1.0 / sizes**2 / np.maximum(1.0, ((padded / sizes) ** 2 / target[:, None]).sum(axis=0))
@@ -137,7 +156,7 @@ def _newton(
     tol: float,
     max_passes: int,
     lam: float,
-    target: np.ndarray,
+    target: Target,
 ) -> tuple[np.ndarray, int, bool]:
     """Guarded Newton steps at one temperature: prices, passes, whether they converged."""
     temperature = level * unit
@@ -180,7 +199,7 @@ def _descend(
     schedule: _Schedule,
     unit: float,
     lam: float,
-    target: np.ndarray,
+    target: Target,
 ) -> PenaltySolution:
     """Newton's method from temperature to temperature; the best of the labels on the way."""
     found, n_passes = [], 0
@@ -198,7 +217,7 @@ def _descend(
 
 
 def _harden(
-    points: Points, prices: np.ndarray, lam: float, target: np.ndarray, converged: bool = True
+    points: Points, prices: np.ndarray, lam: float, target: Target, converged: bool = True
 ) -> PenaltySolution:
     """The solution that the prices' argmin makes."""
     labels, counts, clustering = points.hard(1.0, prices)
@@ -211,7 +230,7 @@ def minimize_penalty(
     points: Points,
     *,
     lam: float,
-    target: np.ndarray,
+    target: Target,
     start: np.ndarray | None = None,
     heat: bool = False,
 ) -> PenaltySolution:
@@ -228,8 +247,8 @@ def minimize_penalty(
     points : Points
         Of any scale: temperatures are multiples of `temperature_unit`.
     lam : float
-    target : ndarray of shape (n_groups,)
-        Target shares U.
+    target : ndarray of shape (n_groups,), or a sequence for several columns
+        Target shares U, see `Target`.
     start : ndarray of shape (n_groups, n_clusters), optional
         Prices of a similar problem, as that of the step before.
     heat : bool, default=False
@@ -247,7 +266,7 @@ def minimize_penalty(
     """
     if not np.isfinite(points.row_min_sum):
         raise Diverged(f"the potentials sum to {points.row_min_sum} (lam={lam:g})")
-    shape = len(target), points.n_clusters
+    shape = points.n_groups, points.n_clusters
     if lam == 0 or min(shape) == 1:
         return _harden(points, np.zeros(shape), lam, target)
     unit = temperature_unit(points)

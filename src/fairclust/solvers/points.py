@@ -59,3 +59,9 @@ class MeasuredPoints(Points, Protocol):
     def measure(self, centers: np.ndarray) -> None: ...
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+class WeightedPoints(Points, Protocol):
+    """Points that count by their weights, of mean 1."""
+
+    weights: np.ndarray

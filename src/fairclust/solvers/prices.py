@@ -23,14 +23,24 @@ from fairclust.solvers.quadratic import (
     step_of_bands,
     step_of_equal_shares,
 )
+from fairclust.solvers.row_system import RowSystem, step_of_rows
 
 # In units of the mean gap between a point's two smallest potentials.
 START_LEVELS = (0.2, 0.04, 0.02)
 _STEPS_PER_LEVEL = 12
 _DAMPING = 1e-6
 _SHORTEN = 1e4
+# Steps vanish long before, and the damping should not overflow.
+_MOST_DAMPING = 1e30
+# Of rows of several columns: the first damping of a warm start, and its factors after a bad step and a good one. They
+# overshoot from the last prices more often than rows of one column do.
+_COMBINED_DAMPING = 1e-3, 10, 3
+# With multipliers that miss B'y = 0 by more, in units, the dual function is no lower bound.
+_UNBALANCED = 1e-8
 # Criteria with more multipliers than these are taken apart by group, if they can be.
 _DENSE_UNKNOWNS = 60
+# From so many on, where that fails, by value: the dense system would take minutes.
+_LARGE_UNKNOWNS = 400
 
 
 class Prices(NamedTuple):
@@ -128,7 +138,8 @@ def dual_prices(
     if not criterion.rows.size:
         _, mass, cost, _ = points.priced(np.zeros(shape))
         return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, 1, True)
-    damping, n_passes = _DAMPING, 0
+    first, grow, shrink = _COMBINED_DAMPING if criterion.combined else (_DAMPING, 10, 10)
+    damping, n_passes = _DAMPING if start is None else first, 0
     for level in levels:
         temperature = level * unit
 
@@ -140,14 +151,21 @@ def dual_prices(
         for _ in range(max_steps):
             if at.error <= enough:
                 break
-            new = evaluate(_newton_step(criterion, at, temperature, damping, unit, n_points))
+            trial = _newton_step(criterion, at, temperature, damping, unit, n_points)
+            if (
+                criterion.combined
+                and not np.abs(criterion.helpers.T @ trial).max(initial=0.0) <= _UNBALANCED * unit
+            ):
+                damping = min(grow * damping, _MOST_DAMPING)
+                continue
+            new = evaluate(trial)
             n_passes += 1
             # Where the dual is level up to rounding, a smaller error decides.
             if new.value >= at.value or (new.value >= at.value - at.noise and new.error < at.error):
                 at = new
-                damping = max(damping / 10, _DAMPING)
+                damping = max(damping / shrink, _DAMPING)
             else:
-                damping *= 10
+                damping = min(grow * damping, _MOST_DAMPING)
         y = at.multipliers
     return Prices(
         criterion.prices(y), y, at.mass, at.cost, at.violation, at.error, n_passes, at.error <= enough
@@ -172,9 +190,13 @@ def _evaluate(
 ) -> _Smoothed:
     prices = criterion.prices(y)
     mass, cost, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
-    limits = float((criterion.limits[:, None] * y).sum())
+    limits = float((criterion.limits * y).sum())
     violation = float(criterion.excess(mass).max())
-    unpaid = 0.0 if criterion.equal else abs(limits - float((prices * mass).sum()))
+    if criterion.exact.any():
+        unused = (y * (criterion.limits - criterion.rows @ mass))[~criterion.exact]
+        unpaid = abs(float(unused.sum()))
+    else:
+        unpaid = abs(limits - float((prices * mass).sum()))
     paid = float((mass * (prices - prices.min(axis=1, keepdims=True))).sum())
     noise = points.rounding * (cost - points.row_min_sum + paid)
     error = max(violation, unpaid / unit)
@@ -200,7 +222,7 @@ def _newton_step(
         blocks[:, diagonal, diagonal] += damping * (curved + shorten)
         step = step_of_equal_shares(blocks, mass, criterion.high)
         return y + step[:-1] - step[-1]
-    slack = rows @ mass - criterion.limits[:, None]
+    slack = rows @ mass - criterion.limits
     banded = len(criterion.high) and y.size > _DENSE_UNKNOWNS
     if banded:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
@@ -209,11 +231,17 @@ def _newton_step(
         )
         if found is not None:
             return found
+    # Shares of the points and multiples of the unit: all of order one.
+    scale = unit / n_points
+    if criterion.combined or (banded and y.size > _LARGE_UNKNOWNS):
+        curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
+        system = RowSystem(criterion.factors, criterion.helpers, blocks * scale)
+        damped = scale * damping * (curved + shorten)
+        return unit * step_of_rows(system, slack / n_points, y / unit, damped, criterion.exact)
     by_rows = np.tensordot(rows[:, None] * rows, blocks, 1)
     hessian = by_rows.transpose(0, 2, 1, 3).reshape(y.size, y.size)
     hessian[np.diag_indices(y.size)] += damping * (float(hessian.diagonal().mean()) + shorten)
-    # Shares of the points and multiples of the unit: all of order one.
-    M = hessian * (unit / n_points)
+    M = hessian * scale
     z = y.ravel() / unit
     q = -slack.ravel() / n_points - M @ z
     new = None

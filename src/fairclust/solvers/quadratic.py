@@ -114,29 +114,32 @@ def step_of_bands(
         return step, left
 
     scale = np.abs(slack).max() or 1.0
-    found = _pivot(solve, free, y, np.abs(y).max() or 1.0, scale)
+    found = pivot(solve, free, y, np.abs(y).max() or 1.0, scale)
     if found is None:
         return None
     return found.reshape(n_groups, 2, K).transpose(1, 0, 2).reshape(2 * n_groups, K)
 
 
-def _pivot(solve, free, y, unit, scale):  # type: ignore[no-untyped-def]
+def pivot(  # type: ignore[no-untyped-def]
+    solve, free, y, unit, scale, *, always=False, attempts=_PIVOTS
+):
     """Block principal pivoting (Portugal, Judice, Vicente 1994): rows that bind, by the signs of both sides.
 
-    All wrong signs change at once as long as they become fewer; then, for a few rounds, anyhow.
+    All wrong signs change at once as long as they become fewer; then, for a few rounds, anyhow. Multipliers that are
+    `always` free have any sign.
     """
     fewest, patience = free.size + 1, _FULL_PIVOTS
-    for _ in range(_PIVOTS):
+    for _ in range(attempts):
         try:
             step, left = solve(free)
         except np.linalg.LinAlgError:
             # Rows without any curvature: no point is near a boundary.
             return None
         new = y + step
-        wrong = np.where(free, new < -_ZERO * unit, left > _ZERO * scale)
+        wrong = np.where(free, (new < -_ZERO * unit) & ~np.asarray(always), left > _ZERO * scale)
         n_wrong = int(wrong.sum())
         if not n_wrong:
-            return np.where(free, np.maximum(new, 0.0), 0.0)
+            return np.where(free, np.where(always, new, np.maximum(new, 0.0)), 0.0)
         if n_wrong < fewest:
             fewest, patience = n_wrong, _FULL_PIVOTS
         elif patience:
@@ -168,7 +171,7 @@ def nonnegative_minimum(M: np.ndarray, q: np.ndarray, y: np.ndarray) -> np.ndarr
         found[inside] = np.linalg.solve(M[np.ix_(inside, inside)], -q[inside])
         return found, -(M @ found + q)
 
-    return _pivot(solve, y > 0, np.zeros(len(q)), 1.0, 1.0)
+    return pivot(solve, y > 0, np.zeros(len(q)), 1.0, 1.0)
 
 
 def complementary(M: np.ndarray, q: np.ndarray, B: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -211,7 +214,7 @@ def complementary(M: np.ndarray, q: np.ndarray, B: np.ndarray, y: np.ndarray) ->
             solved = lu_solve(factors, right, check_finite=False)
             dy, dv = solved[:n], solved[n:]
             ds = (target - s * dy) / y - s
-            step = _longest(y, dy, s, ds)
+            step = longest_step(y, dy, s, ds)
             if not last:
                 after = float((y + step * dy) @ (s + step * ds)) / n
                 target = max((after / gap) ** 3, 1e-3) * gap - dy * ds
@@ -220,7 +223,7 @@ def complementary(M: np.ndarray, q: np.ndarray, B: np.ndarray, y: np.ndarray) ->
     return y
 
 
-def _longest(y: np.ndarray, dy: np.ndarray, s: np.ndarray, ds: np.ndarray) -> float:
+def longest_step(y: np.ndarray, dy: np.ndarray, s: np.ndarray, ds: np.ndarray) -> float:
     """The longest step, at most 1 / 0.995, that keeps y and s non-negative."""
     most = 1 / 0.995
     for at, by in ((y, dy), (s, ds)):

@@ -8,6 +8,7 @@ over J x K numbers; moving to it at the least cost is a flow on the K clusters, 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +18,7 @@ from scipy.optimize import LinearConstraint
 
 from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.highs import linprog, milp
-from fairclust.solvers.points import Points
+from fairclust.solvers.points import Points, WeightedPoints
 
 # The integers searched lie so close to the soft table.
 _WINDOW = 3
@@ -28,10 +29,22 @@ _TOLERANCE = 0.05
 _WORST, _ALL = 100.0, 10.0
 # Larger tables are rounded by a flow where the rows cannot all be met: within a point, fast.
 _SEARCHED_CELLS = 30
+# From so many cells on, cluster sizes are rounded first: few rows bind, and the search would take seconds.
+_LARGE = 300
+# Cluster sizes are tried so far below the soft ones and above; a point away costs so much, squared.
+_NEAR_SIZES, _FAR_SIZES = 3, 1e-3
+# Less than this is rounding, here and in HiGHS.
+_NEAR, _MET = 1e-9, 1e-5
+# Points with weights: so many of each group nearest to each boundary may move, and so often for each cell.
+_NEARBY, _MOST_MOVES = 6, 10
+# Regrets are compared with this part of their mean added.
+_FREE = 1e-6
 _PRICED = 0.2
 
 
-def integer_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray:
+def integer_table(
+    soft: np.ndarray, prices: np.ndarray, criterion: Criterion, multipliers: np.ndarray | None = None
+) -> np.ndarray:
     """Integers close to a soft table, cheap, that break the criterion's rows as little as possible.
 
     Where the rows can be met they are. Elsewhere the largest excess over a row comes first, then the sum of
@@ -44,18 +57,36 @@ def integer_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) ->
     prices : ndarray of shape (n_groups, n_clusters)
         What a point more in a cell saves, in units of the mean gap of the potentials.
     criterion : Criterion
+    multipliers : ndarray of shape (n_rows, n_clusters), optional
+        What a row's limit is worth, in these units; needed of criteria that `combine` has made, and large tables.
 
     Returns
     -------
     ndarray of int, shape (n_groups, n_clusters)
     """
-    if not criterion.equal:
-        found = _search(soft, prices, criterion, strict=True)
-        if found is not None:
-            return found
-    tables = [_round_by_flow(soft, prices, criterion)]
+    if criterion.equal:
+        tables = [_round_by_flow(soft, prices, criterion)]
+        if soft.size <= _SEARCHED_CELLS:
+            tables.append(_search(soft, prices, criterion, strict=False))
+        return _least_excess(tables, criterion)
+    large = criterion.combined or soft.size > _LARGE
+    tables = []
+    if large and multipliers is not None:
+        tables.append(_search_at_sizes(soft, prices, multipliers, criterion))
+    if not large or soft.size <= _SEARCHED_CELLS:
+        tables.append(_search(soft, prices, criterion, strict=True))
+    # Exact rows cannot be met by whole points: near is good enough.
+    allowed = 1.0 if criterion.exact.any() else _MET
+    good = [t for t in tables if t is not None and criterion.excess(t.astype(float)).max() <= allowed]
+    if good:
+        return min(good, key=lambda table: -float((prices * table).sum()))
+    tables.append(_round_by_flow(soft, prices, criterion))
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
+    return _least_excess(tables, criterion)
+
+
+def _least_excess(tables: Sequence[np.ndarray | None], criterion: Criterion) -> np.ndarray:
     found = min(
         (table for table in tables if table is not None),
         key=lambda table: float(criterion.excess(table.astype(float)).max()),
@@ -80,6 +111,122 @@ def loose_tables(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> 
     return [
         table for table in tables if table is not None and criterion.excess(table.astype(float)).max() <= 1
     ]
+
+
+def _search_at_sizes(
+    soft: np.ndarray, prices: np.ndarray, multipliers: np.ndarray, criterion: Criterion
+) -> np.ndarray | None:
+    """The cheapest integers near a soft table that meet the rows at whole cluster sizes, or break them least.
+
+    At fixed sizes a row bounds a sum of cells by a whole number, and the linear program has hardly a vertex that is
+    not whole. For one column it is a flow, which has none.
+    """
+    factors = criterion.factors
+    n_groups, n_clusters = soft.shape
+    limits = np.broadcast_to(criterion.limits, (len(factors.value), n_clusters))
+    size, alone = factors.size[:, None], factors.value < 0
+    totals = np.rint(soft.sum(axis=1))
+    sizes = _whole_sizes(criterion, multipliers, soft.sum(axis=0), int(totals.sum()))
+    if sizes is None:
+        return None
+    own = np.flatnonzero(~alone)
+    value, helpers, exact = factors.value[own], criterion.helpers[own], criterion.exact[own, None]
+    # A row over its sign bounds the points of a value: where these are whole, by a whole number.
+    scale = np.abs(factors.sign[own])[:, None]
+    most = (limits - size * sizes)[own] / scale
+    whole = ~helpers.any(axis=1) & np.all(np.isin(factors.values[value], (0, 1)), axis=1)
+    least = np.where(exact, np.floor(most + _NEAR), -np.inf)
+    most = np.where(exact, np.ceil(most - _NEAR), most)
+    most = np.where(whole[:, None], np.floor(most + _NEAR), most)
+    each, cells = sparse.eye_array(n_clusters), sparse.eye_array(soft.size)
+    n_over, n_free = most.size, helpers.shape[1] * n_clusters
+    # Unknowns: table, distance to the soft one, helpers, excess of the rows.
+    widths = {"table": soft.size, "far": soft.size, "free": n_free, "over": n_over}
+    blocks = [
+        {"table": sparse.kron(sparse.eye_array(n_groups), np.ones((1, n_clusters)))},
+        {"table": sparse.kron(np.ones((1, n_groups)), each)},
+        {"table": cells, "far": -cells},
+        {"table": -cells, "far": -cells},
+    ]
+    high = [totals, sizes, soft.ravel(), -soft.ravel()]
+    low = [totals, sizes, np.full(2 * soft.size, -np.inf)]
+    if n_over:
+        over = sparse.eye_array(n_over)
+        sums = sparse.kron(np.sign(factors.sign[own])[:, None] * factors.values[value], each)
+        free = sparse.kron(helpers / scale, each)
+        blocks += [{"table": sums, "free": free, "over": -over}, {"table": sums, "free": free, "over": over}]
+        high += [most.ravel(), np.full(n_over, np.inf)]
+        low += [np.full(n_over, -np.inf), least.ravel()]
+    system = sparse.vstack([_side_by_side(widths, found) for found in blocks])
+    by_group = (soft * prices).sum(axis=1, keepdims=True) / totals[:, None]
+    costs = [(by_group - prices).ravel(), 2 / (1 + soft.ravel()), np.zeros(n_free), np.full(n_over, _WORST)]
+    first = [np.maximum(np.floor(soft) - _WINDOW, 0).ravel(), np.zeros(soft.size), np.full(n_free, -np.inf)]
+    last = [(np.ceil(soft) + _WINDOW).ravel(), np.full(soft.size + n_free + n_over, np.inf)]
+    done = milp(
+        np.concatenate(costs),
+        constraints=LinearConstraint(system.tocsc(), np.concatenate(low), np.concatenate(high)),
+        integrality=np.arange(system.shape[1]) < soft.size,
+        bounds=(np.concatenate([*first, np.zeros(n_over)]), np.concatenate(last)),
+        options={"node_limit": _MAX_NODES, "mip_rel_gap": _TOLERANCE},
+    )
+    return None if done.x is None else np.rint(done.x[: soft.size]).astype(np.int64).reshape(soft.shape)
+
+
+def _side_by_side(widths: dict[str, int], blocks: dict[str, sparse.sparray]) -> sparse.sparray:
+    """Blocks of columns, with zeros for those that are not given."""
+    height = next(iter(blocks.values())).shape[0]
+    return sparse.hstack(
+        [blocks.get(name, sparse.csr_array((height, width))) for name, width in widths.items()]
+    )
+
+
+def _whole_sizes(
+    criterion: Criterion, multipliers: np.ndarray, soft: np.ndarray, total: int
+) -> np.ndarray | None:
+    """Whole cluster sizes near the soft ones, at which whole numbers of points lose least of the bounds.
+
+    A row whose bound is 12.9 points loses 0.9 of them, times its multiplier. The sizes with the least sum of losses
+    and the right total are found by dynamic programming. None if no sizes within the bounds are near.
+    """
+    factors = criterion.factors
+    n_clusters = len(soft)
+    alone = factors.value < 0
+    limits = np.broadcast_to(criterion.limits, (len(factors.value), n_clusters))
+    tried = np.floor(soft + _NEAR)[:, None] + np.arange(-_NEAR_SIZES, _NEAR_SIZES + 2)
+    left = limits[:, :, None] - factors.size[:, None, None] * tried
+    lost = np.where(_of_whole_numbers(criterion), left - np.floor(left + _NEAR), 0.0)
+    # Far from the soft sizes the multipliers do not tell the loss.
+    loss = (multipliers[:, :, None] * lost)[~alone].sum(axis=0) + _FAR_SIZES * (tried - soft[:, None]) ** 2
+    loss[(left[alone] < -_NEAR).any(axis=0) | (tried < 0)] = np.inf
+    first = tried[:, 0].astype(int)
+    most = int(total - first.sum())
+    if most < 0:
+        return None
+    # best[t]: the least loss of the clusters so far, of which the sizes are t more than the first ones.
+    best, steps = np.full(most + 1, np.inf), []
+    best[0] = 0.0
+    for of_cluster in loss:
+        options = np.full((len(of_cluster), most + 1), np.inf)
+        for step, value in enumerate(of_cluster[: most + 1]):
+            options[step, step:] = best[: most + 1 - step] + value
+        steps.append(options.argmin(axis=0))
+        best = options.min(axis=0)
+    if not np.isfinite(best[most]):
+        return None
+    sizes = first.astype(float)
+    for k in reversed(range(n_clusters)):
+        step = int(steps[k][most])
+        sizes[k] += step
+        most -= step
+    return sizes
+
+
+def _of_whole_numbers(criterion: Criterion) -> np.ndarray:
+    """Rows that bound a number of points from above or below, shape (n_rows, 1, 1)."""
+    factors = criterion.factors
+    values = np.vstack([factors.values, np.zeros(factors.values.shape[1])])
+    whole = np.all(np.isin(values, (0, 1)), axis=1)[factors.value] & ~criterion.helpers.any(axis=1)
+    return (whole & (factors.value >= 0) & ~criterion.exact & (np.abs(factors.sign) == 1))[:, None, None]
 
 
 def _round_by_flow(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray | None:
@@ -122,8 +269,14 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
     if criterion.equal:
         # The row left out, and both sides of each.
         rows = np.vstack([rows, -rows.sum(axis=0)])
-        rows, limits = np.vstack([rows, -rows]), np.zeros(2 * len(rows))
+        rows, limits = np.vstack([rows, -rows]), np.zeros((2 * len(rows), 1))
         helpers = np.empty((len(rows), 0))
+    elif criterion.exact.any():
+        exact = criterion.exact
+        limits = np.broadcast_to(limits, (len(rows), n_clusters))
+        rows, limits = np.vstack([rows, -rows[exact]]), np.vstack([limits, -limits[exact]])
+        helpers = np.vstack([helpers, helpers[exact]])
+    limits = np.broadcast_to(limits, (len(rows), n_clusters))
     each, cells = sparse.eye_array(n_clusters), sparse.eye_array(soft.size)
     n_rows = len(rows) * n_clusters
     # Unknowns: table, distance to the soft one, helpers, excess of the rows, the largest of them.
@@ -131,15 +284,10 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
     ends = np.cumsum([0, *sizes])
     table, far, helper, excess, worst = (slice(a, b) for a, b in pairwise(ends))
 
+    names = ("table", "far", "helper", "excess", "worst")
+
     def rows_of(**blocks: sparse.sparray) -> sparse.sparray:
-        height = next(iter(blocks.values())).shape[0]
-        names = ("table", "far", "helper", "excess", "worst")
-        return sparse.hstack(
-            [
-                blocks.get(name, sparse.csr_array((height, size)))
-                for name, size in zip(names, sizes, strict=True)
-            ]
-        )
+        return _side_by_side(dict(zip(names, sizes, strict=True)), blocks)
 
     totals = sparse.kron(sparse.eye_array(n_groups), np.ones((1, n_clusters)))
     over = sparse.eye_array(n_rows)
@@ -153,7 +301,7 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
         ]
     )
     in_group = np.rint(soft.sum(axis=1))
-    above = np.r_[in_group, soft.ravel(), -soft.ravel(), np.repeat(limits, n_clusters), np.zeros(n_rows)]
+    above = np.r_[in_group, soft.ravel(), -soft.ravel(), limits.ravel(), np.zeros(n_rows)]
     below = np.r_[in_group, np.full(len(above) - n_groups, -np.inf)]
     low, high = np.zeros(ends[-1]), np.full(ends[-1], np.inf)
     low[table] = np.maximum(np.floor(soft) - _WINDOW, 0).ravel()
@@ -204,6 +352,60 @@ def move_to_table(
         new = shortest_paths(excess + prices[j], old, surplus[j].copy())
         added += float((excess[np.arange(len(rows)), new] - excess[np.arange(len(rows)), old]).sum())
         labels[rows] = new
+    return added
+
+
+def move_whole(
+    points: WeightedPoints, criterion: Criterion, prices: np.ndarray, labels: np.ndarray, counts: np.ndarray
+) -> float:
+    """Change labels of points with weights in place until no change of one point brings the table nearer its bounds.
+
+    The points stay whole, so the bounds can be missed by up to the weight of one at a boundary.
+
+    Parameters
+    ----------
+    points : WeightedPoints
+    criterion : Criterion
+    prices : ndarray of shape (n_groups, n_clusters)
+    labels : ndarray of shape (n_samples,), int32
+        Those of `Points.priced` at these prices.
+    counts : ndarray of shape (n_groups, n_clusters)
+        Weights by group and cluster; changed with the labels.
+
+    Returns
+    -------
+    float
+        What the weighted potentials of the labels have grown by.
+    """
+    n_groups, n_clusters = counts.shape
+    found = list(points.movable(prices, labels, np.full(n_groups, _NEARBY)))
+    group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])
+    rows = np.concatenate([rows for _, rows, _ in found])
+    cost = np.concatenate([excess for *_, excess in found])
+    weights, each, clusters = points.weights[rows], np.arange(len(rows)), np.arange(n_clusters)
+    reduced = cost + prices[group]
+    change = np.zeros((n_groups, len(rows)))
+    change[group, each] = weights
+    added = 0.0
+    for _ in range(_MOST_MOVES * counts.size):
+        off = criterion.excess_of(counts, clusters).sum(axis=0)
+        own = labels[rows]
+        left = criterion.excess_of(counts[:, own] - change, own).sum(axis=0) - off[own]
+        joined = np.repeat(counts, len(rows), axis=1) + np.tile(change, n_clusters)
+        more = criterion.excess_of(joined, np.repeat(clusters, len(rows))).sum(axis=0)
+        worse = left[:, None] + more.reshape(n_clusters, -1).T - off
+        worse[each, own] = 0.0
+        regret = weights[:, None] * np.maximum(reduced - reduced[each, own][:, None], 0.0)
+        gain = np.where(
+            worse < -_NEAR * counts.sum(), -worse / (regret + _FREE * (regret.mean() or 1.0)), 0.0
+        )
+        p, k = np.unravel_index(int(gain.argmax()), gain.shape)
+        if gain[p, k] <= 0:
+            break
+        counts[group[p], own[p]] -= weights[p]
+        counts[group[p], k] += weights[p]
+        added += float(weights[p] * (cost[p, k] - cost[p, own[p]]))
+        labels[rows[p]] = k
     return added
 
 

@@ -12,7 +12,7 @@ from fairclust.solvers.alternation import Step
 from fairclust.solvers.bound import bound_iteration, fairness_term
 from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.fair_assignment import certified_gap, paid_limits, solve
-from fairclust.solvers.penalty import PenaltySolution, minimize_penalty
+from fairclust.solvers.penalty import PenaltySolution, Target, minimize_penalty
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import dual_prices
 
@@ -20,6 +20,7 @@ from fairclust.solvers.prices import dual_prices
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
 _NEXT = (0.0016,)
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
+_MANY_GROUPS = 20
 # Of few points, some part of one may be off the bounds: centres hardly depend on it.
 _PART_OF_A_POINT = 0.3
 
@@ -56,7 +57,7 @@ def newton_step(
     last: Step | None,
     *,
     lam: float,
-    target: np.ndarray,
+    target: Target,
     prices: np.ndarray | None,
     warm_start: bool,
 ) -> Step | None:
@@ -99,12 +100,21 @@ def newton_step(
     )
 
 
+def _levels(levels: tuple[float, ...], points: Points, criterion: Criterion) -> tuple[float, ...]:
+    """Temperatures that are worth while: in many small groups few points are near a boundary at low ones."""
+    if points.n_groups <= _MANY_GROUPS or criterion.equal:
+        return levels
+    least = points.n_groups / points.n_samples
+    return tuple(dict.fromkeys(max(level, least) for level in levels))
+
+
 def price_step(points: Points, last: Step | None, *, criterion: Criterion) -> Step | None:
     """The cheapest table within the bounds; None if its lower bound is above the last step's."""
     if not np.isfinite(points.row_min_sum):
         raise Diverged(f"the distances sum to {points.row_min_sum}")
-    start, levels = (None, _FIRST) if last is None else (last.state, _NEXT)
+    start = None if last is None else last.state
     tol = max(_TOL, _PART_OF_A_POINT / points.n_samples)
+    levels = _levels(_FIRST if last is None else _NEXT, points, criterion)
     found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
     n_passes = found.n_passes + 1
     if last is not None and found.error > max(1.0, _FAR * points.n_samples):

@@ -2,7 +2,7 @@
 
 from fairclust.tables.columns import Column, understand
 from fairclust.tables.errors import TableError
-from fairclust.tables.groups import cross, group_columns
+from fairclust.tables.groups import cross, find_ranges, group_columns
 from fairclust.tables.model import TableModel, load_model
 from fairclust.tables.preparation import make_preparation
 from fairclust.tables.reading import read_table
@@ -12,6 +12,7 @@ __all__ = [
     "TableError",
     "TableModel",
     "cross",
+    "find_ranges",
     "group_columns",
     "load_model",
     "make_preparation",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
+from fairclust.solvers.sensitive import SensitiveColumn, cut_column, is_measured
 from fairclust.tables.errors import TableError
 
 MISSING = "missing"
@@ -13,7 +15,11 @@ BETWEEN = " & "
 
 
 def group_columns(
-    frame: pd.DataFrame, columns: Sequence[str], *, missing_is_group: bool = False
+    frame: pd.DataFrame,
+    columns: Sequence[str],
+    *,
+    missing_is_group: bool = False,
+    ranges: Mapping[str, SensitiveColumn] | None = None,
 ) -> pd.DataFrame:
     """The sensitive columns as text.
 
@@ -23,6 +29,8 @@ def group_columns(
     columns : sequence of str
     missing_is_group : bool, default=False
         Whether a missing value becomes the group "missing". Otherwise it stays missing.
+    ranges : mapping of str to SensitiveColumn, optional
+        From `find_ranges`: columns of numbers of which the ranges are the groups.
 
     Returns
     -------
@@ -39,12 +47,47 @@ def group_columns(
         raise TableError(f"the table has no sensitive column {absent[0]!r}")
     found = {}
     for name in columns:
-        codes, values = pd.factorize(frame[name])
+        cells = _in_ranges(frame[name], ranges[name]) if ranges and name in ranges else frame[name]
+        codes, values = pd.factorize(cells)
         names = pd.Series([_text(value) for value in values], dtype=object)
         found[name] = pd.Series(codes, index=frame.index).map(names)
         if missing_is_group:
             found[name] = found[name].fillna(MISSING)
     return pd.DataFrame(found, index=frame.index)
+
+
+def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -> dict[str, SensitiveColumn]:
+    """Ranges of the columns with many different numbers, each of which would be a group.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    columns : sequence of str
+    bins : int or None
+        Ranges to make, with about as many rows each.
+
+    Raises
+    ------
+    TableError
+        There is such a column, and `bins` is None or less than 2.
+    """
+    found = {}
+    for name in columns:
+        if not pd.api.types.is_numeric_dtype(frame[name]) or pd.api.types.is_bool_dtype(frame[name]):
+            continue
+        numbers = frame[name].dropna().to_numpy(dtype=float)
+        if not is_measured(numbers):
+            continue
+        if bins is None:
+            raise TableError(
+                f"{name!r} holds {len(np.unique(numbers))} different numbers, and each would be a group; --bins 4 "
+                "makes four ranges of them"
+            )
+        try:
+            found[name] = cut_column(name, numbers, bins)
+        except ValueError as error:
+            raise TableError(str(error)) from None
+    return found
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:
@@ -53,6 +96,20 @@ def cross(groups: pd.DataFrame) -> pd.Series:
     for name in groups.columns[1:]:
         crossed = crossed + BETWEEN + groups[name]
     return crossed
+
+
+def _in_ranges(cells: pd.Series, column: SensitiveColumn) -> pd.Series:
+    """The range of every number, as text."""
+    try:
+        numbers = pd.to_numeric(cells)
+    except (ValueError, TypeError):
+        raise TableError(
+            f"{column.name!r} has cells that are not numbers, as those of the fit were"
+        ) from None
+    there = numbers.notna()
+    found = pd.Series(None, index=cells.index, dtype=object)
+    found[there] = column.values[column.encode(numbers[there].to_numpy(), int(there.sum()))]
+    return found
 
 
 def _text(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairclust import __version__
+from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.tables.errors import TableError
 from fairclust.tables.groups import cross, group_columns
 
@@ -27,11 +28,13 @@ class TableModel:
     estimator : FairClusterer
         Fitted.
     sensitive : list of str
-        Columns; the groups are their combinations.
+        Columns; the groups are their combinations, unless the method bounds each column on its own.
     missing : str
         As in `make_preparation`.
     ids : list of str
         Columns to write beside the labels.
+    ranges : dict of str to SensitiveColumn
+        Sensitive columns of numbers, of which the ranges are the groups.
     version : str
         Of fairclust, when it was made.
     """
@@ -41,6 +44,7 @@ class TableModel:
     sensitive: list[str]
     missing: str
     ids: list[str]
+    ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
     version: str = __version__
 
     @property
@@ -51,13 +55,17 @@ class TableModel:
 
     def usable(self, frame: pd.DataFrame) -> pd.Series:
         """Which rows have a group and, where rows with missing cells are dropped, all features."""
-        groups = group_columns(frame, self.sensitive, missing_is_group=self.missing == "group")
+        groups = self._columns(frame)
         keep = groups.notna().all(axis=1)
         return keep & frame[self.features].notna().all(axis=1) if self.missing == "drop" else keep
 
     def groups(self, frame: pd.DataFrame) -> pd.Series:
         """The group of every row."""
-        return cross(group_columns(frame, self.sensitive, missing_is_group=self.missing == "group"))
+        return cross(self._columns(frame))
+
+    def _columns(self, frame: pd.DataFrame) -> pd.DataFrame:
+        missing = self.missing == "group"
+        return group_columns(frame, self.sensitive, missing_is_group=missing, ranges=self.ranges)
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """The cluster of every row, all of them `usable`.
@@ -71,8 +79,15 @@ class TableModel:
         if absent:
             raise TableError(f"the table has no column {absent[0]!r}, which the model was fitted to")
         return self.estimator.predict(
-            self.preparation.transform(frame), sensitive_features=self.groups(frame).to_numpy(dtype=str)
+            self.preparation.transform(frame), sensitive_features=self._groups_for_estimator(frame)
         )
+
+    def _groups_for_estimator(self, frame: pd.DataFrame) -> Any:
+        """Several columns as they are for a method that bounds each of them, else their combinations."""
+        if len(self.sensitive) == 1 or not hasattr(self.estimator, "crossed"):
+            return self.groups(frame).to_numpy(dtype=str)
+        groups = self._columns(frame)
+        return {name: groups[name].to_numpy(dtype=str) for name in groups}
 
     def save(self, path: str | Path) -> None:
         """Write the model; `load_model` reads it."""

@@ -1,0 +1,161 @@
+"""Points with weights: a point of weight w counts as w points, and stays whole."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fairclust.kernels.assignment import Potentials, _outer_products
+from fairclust.kernels.fast import FAST, exp
+from fairclust.kernels.points import TiledPoints
+from fairclust.kernels.tiles import TILE, padded, run_over_tiles, sum_by_group
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _weighted_soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
+    """As `_soft` of fairclust.kernels.assignment, each point's terms times its weight."""
+    n_clusters = a.shape[1]
+    zero = a.dtype.type(0)
+    s = np.empty((n_clusters, TILE), a.dtype)
+    top = np.empty(TILE, a.dtype)
+    total = np.empty(TILE, a.dtype)
+    for t in range(lo, hi):
+        width = padded(count[t])
+        w = weight[t]
+        for k in range(n_clusters):
+            row = a[t, k]
+            z = s[k]
+            off = offset[group[t], k]
+            for i in range(width):
+                z[i] = -(scale * row[i]) - off
+                top[i] = z[i] if k == 0 else max(top[i], z[i])
+        for i in range(width):
+            total[i] = zero
+        for k in range(n_clusters):
+            z = s[k]
+            for i in range(width):
+                z[i] = exp(z[i] - top[i])
+                total[i] += z[i]
+        paid = zero
+        for k in range(n_clusters):
+            row = a[t, k]
+            z = s[k]
+            acc = zero
+            for i in range(width):
+                z[i] /= total[i]
+                acc += w[i] * z[i]
+                paid += w[i] * z[i] * row[i]
+            mass[t, k] = acc
+        potential[t] = paid
+        lse = 0.0
+        for i in range(count[t]):
+            lse += np.float64(w[i]) * (np.float64(top[i]) + np.log(np.float64(total[i])))
+        logsum[t] = lse
+        if len(products) > 0:
+            for k in range(n_clusters):
+                z = s[k]
+                for i in range(width):
+                    z[i] *= np.sqrt(w[i])
+            _outer_products(s, width, products[t])
+
+
+class Weighted(Potentials):
+    """What points with weights do otherwise; `weigh` them before anything else.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_samples,)
+        Positive, of mean 1.
+    weight : ndarray of shape (n_tiles, TILE)
+        In tiles, 0 behind the last point.
+    """
+
+    weights: np.ndarray
+    weight: np.ndarray
+
+    def weigh(self, weights: np.ndarray) -> None:
+        layout = self.layout
+        self.weights = weights
+        self.weight = np.zeros((layout.n_tiles, TILE), self.a.dtype)
+        self._tile = np.repeat(np.arange(layout.n_tiles), layout.count)
+        self._slot = np.arange(len(layout.order)) - np.repeat(layout.start, layout.count)
+        self.weight[self._tile, self._slot] = weights[layout.order]
+
+    @property
+    def group_sizes(self) -> np.ndarray:
+        """Weight of each group."""
+        layout = self.layout
+        return np.bincount(layout.group[self._tile], self.weights[layout.order], self.n_groups)
+
+    def set_distances(self, points: np.ndarray, centers: np.ndarray, *, squared: bool = True) -> None:
+        super().set_distances(points, centers, squared=squared)
+        self._weigh_minima()
+
+    def set_costs(self, costs: np.ndarray) -> None:
+        super().set_costs(costs)
+        self._weigh_minima()
+
+    def _weigh_minima(self) -> None:
+        least = self.row_min[self._tile, self._slot].astype(np.float64)
+        self.row_min_sum = float(least @ self.weights[self.layout.order])
+
+    def _soft(
+        self, scale: float, offset: np.ndarray, products: np.ndarray
+    ) -> tuple[np.ndarray, float, float]:
+        layout = self.layout
+        mass = np.empty((layout.n_tiles, self.n_clusters))
+        potential = np.empty(layout.n_tiles)
+        logsum = np.empty(layout.n_tiles)
+        base = offset.min(axis=1, keepdims=True)
+        run_over_tiles(
+            _weighted_soft,
+            layout.n_tiles,
+            self.entries,
+            self.a,
+            self.a.dtype.type(scale),
+            (offset - base).astype(self.a.dtype),
+            layout.group,
+            layout.count,
+            self.weight,
+            mass,
+            potential,
+            logsum,
+            products,
+        )
+        taken_out = scale * self.row_min_sum + float(self.group_sizes @ base[:, 0])
+        return (
+            sum_by_group(mass, layout, self.n_groups),
+            float(potential.sum()) + self.row_min_sum,
+            float(logsum.sum()) - taken_out,
+        )
+
+    def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        labels = super().hard(scale, offset)[0]
+        return labels, *self._weighed(labels)
+
+    def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
+        labels = super().priced(prices)[0]
+        counts, cost = self._weighed(labels)
+        return labels, counts, cost, cost + float((counts * prices).sum())
+
+    def _weighed(self, labels: np.ndarray) -> tuple[np.ndarray, float]:
+        """Weights by group and cluster, and the weighted potentials of the labels."""
+        layout = self.layout
+        own, weights = labels[layout.order], self.weights[layout.order]
+        cell = layout.group[self._tile] * self.n_clusters + own
+        counts = np.bincount(cell, weights, self.n_groups * self.n_clusters)
+        paid = self.a[self._tile, own, self._slot].astype(np.float64)
+        return counts.reshape(self.n_groups, self.n_clusters), float(paid @ weights) + self.row_min_sum
+
+
+class WeightedPotentials(Weighted):
+    """Potentials of points with weights."""
+
+
+class WeightedPoints(Weighted, TiledPoints):
+    """`TiledPoints` with weights."""
+
+    def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        sizes = np.bincount(labels, self.weights, self.n_clusters)
+        sums = [np.bincount(labels, self.weights * column, self.n_clusters) for column in self.X.T]
+        return sizes, np.column_stack(sums)

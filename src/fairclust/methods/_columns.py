@@ -1,0 +1,99 @@
+"""Several sensitive columns: how methods whose penalty is a sum over columns read them, and groups of new rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _num_samples
+
+from fairclust.base import FairClusterer, encode_groups
+from fairclust.metrics.columns import split_columns
+from fairclust.solvers.sensitive import BETWEEN, Sensitive, SensitiveColumn, cross_codes, read_sensitive
+
+
+class ColumnsClusterer(FairClusterer):
+    """A method whose penalty of several sensitive columns is the sum of the penalties of each."""
+
+    _sensitive: Sensitive | None = None
+
+    def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
+        """As for one column; of several, the groups are the combinations of values that occur."""
+        self._sensitive = None
+        named = split_columns(sensitive_features)
+        if len(named) <= 1:
+            return super()._check_input(X, next(iter(named.values()), None))
+        sensitive = read_sensitive(sensitive_features, _num_samples(X))
+        X, _ = super()._check_input(X, sensitive.codes)
+        self.groups_, self._sensitive = sensitive.names, sensitive
+        return X, sensitive.codes
+
+    def _members(self) -> list[np.ndarray]:
+        """Of each of several columns, which groups have which value, shape (n_values, n_groups)."""
+        sensitive = self._sensitive
+        return [] if sensitive is None else [sensitive.members(i) for i in range(len(sensitive.columns))]
+
+    def _tables(self, counts: np.ndarray) -> list[np.ndarray]:
+        """Numbers of the groups' rows, shape (n_groups, ...), added up by the values of each column."""
+        return [members @ counts for members in self._members()] or [counts]
+
+
+def new_groups(
+    columns: tuple[SensitiveColumn, ...],
+    known: np.ndarray,
+    prices: np.ndarray,
+    by_column: list[np.ndarray],
+    sensitive_features: Any,
+    n_samples: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Groups of new rows, and the prices of these groups.
+
+    Parameters
+    ----------
+    columns : tuple of SensitiveColumn
+        Those of the fit, at least one.
+    known : ndarray of shape (n_groups, n_columns)
+        Values of the groups of the fit.
+    prices : ndarray of shape (n_groups, n_clusters)
+    by_column : list of ndarray of shape (n_values, n_clusters)
+        Prices of each column's values, the sums of which are those of combinations that are new. If there are none,
+        new combinations are refused.
+    sensitive_features : array-like, data frame or mapping
+    n_samples : int
+
+    Returns
+    -------
+    codes : ndarray of shape (n_samples,), int32
+    prices : ndarray of shape (n_new_groups, n_clusters)
+
+    Raises
+    ------
+    ValueError
+        A column of the fit is missing, or has values that were not seen there.
+    """
+    named = split_columns(sensitive_features)
+    if len(columns) == 1 and not columns[0].overlapping and columns[0].edges is None:
+        only = next(iter(named.values())) if len(named) == 1 else sensitive_features
+        return encode_groups(only, n_samples, known=columns[0].values)[0], prices
+    cells = [_cells_of(column, i, named) for i, column in enumerate(columns)]
+    codes = [column.encode(of, n_samples) for column, of in zip(columns, cells, strict=True)]
+    groups, found = cross_codes(codes, [len(column.values) for column in columns])
+    places = {tuple(cell): j for j, cell in enumerate(known.tolist())}
+    place = np.array([places.get(tuple(cell), -1) for cell in found.tolist()])
+    offset = prices[place]
+    if (place < 0).any():
+        new = found[place < 0]
+        if not by_column:
+            first = BETWEEN.join(str(c.values[code]) for c, code in zip(columns, new[0], strict=True))
+            raise ValueError(f"sensitive_features has combinations not seen in fit, such as {first}")
+        offset[place < 0] = sum(prices[codes] for prices, codes in zip(by_column, new.T, strict=True))
+    return groups, offset
+
+
+def _cells_of(column: SensitiveColumn, place: int, named: dict[str, Any]) -> Any:
+    """The cells of a column of the fit, by its name or else by its place."""
+    if column.name in named:
+        return named[column.name]
+    if place < len(named) and not any(named):
+        return list(named.values())[place]
+    raise ValueError(f"sensitive_features has no column {column.name!r}, which was there in fit")

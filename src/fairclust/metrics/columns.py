@@ -1,0 +1,89 @@
+"""Fairness by several sensitive columns: a metric's value for each of them, and the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fairclust.metrics import fairness
+from fairclust.metrics.table import METRICS
+
+__all__ = ["by_column", "split_columns"]
+
+
+def by_column(metric: str, labels: Any, *, sensitive_features: Any) -> dict[str, float]:
+    """A fairness metric of each sensitive column on its own.
+
+    Parameters
+    ----------
+    metric : str
+        Such as "balance" or "fairness_ratio": a function of `fairclust.metrics` that takes `sensitive_features`.
+    labels : array-like of shape (n_samples,)
+        The cluster of each point.
+    sensitive_features : array-like of shape (n_samples, n_columns), data frame, or mapping
+        One or several columns.
+
+    Returns
+    -------
+    dict
+        The value of each column, by its name or its place, and under "worst" that of the least fair.
+
+    Raises
+    ------
+    ValueError
+        There is no such metric, or the columns are not what they should be.
+
+    Examples
+    --------
+    >>> from fairclust.metrics import by_column
+    >>> by_column("balance", [0, 0, 1, 1], sensitive_features={"sex": list("fmfm"), "race": list("aabb")})
+    {'sex': 1.0, 'race': 0.0, 'worst': 0.0}
+    """
+    call = getattr(fairness, metric, None)
+    if call is None or metric not in METRICS:
+        raise ValueError(f"there is no fairness metric {metric!r}")
+    named = split_columns(sensitive_features)
+    if not named:
+        raise ValueError("sensitive_features has no column")
+    found = {
+        name: float(call(np.asarray(labels), sensitive_features=np.asarray(cells)))
+        for name, cells in named.items()
+    }
+    worst = min if METRICS[metric].direction == "higher" else max
+    return {**found, "worst": worst(found.values())}
+
+
+def split_columns(sensitive_features: Any) -> dict[str, Any]:
+    """Columns by name.
+
+    Parameters
+    ----------
+    sensitive_features : None, array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
+
+    Returns
+    -------
+    dict
+        Columns of a matrix are named by their places; the name of a single column is empty if it has none.
+
+    Raises
+    ------
+    ValueError
+        It has not one or two dimensions, or no column.
+    """
+    if sensitive_features is None:
+        return {}
+    if isinstance(sensitive_features, Mapping):
+        return {str(name): cells for name, cells in sensitive_features.items()}
+    if hasattr(sensitive_features, "columns"):
+        return {str(name): sensitive_features.iloc[:, i] for i, name in enumerate(sensitive_features.columns)}
+    values = np.asarray(sensitive_features)
+    if values.ndim == 1:
+        name = getattr(sensitive_features, "name", None)
+        return {"" if name is None else str(name): sensitive_features}
+    if values.ndim != 2 or not values.shape[1]:
+        raise ValueError(f"sensitive_features must be one or several columns, found shape {values.shape}")
+    if values.shape[1] == 1:
+        return {"": values[:, 0]}
+    return {str(i): column for i, column in enumerate(values.T)}

@@ -1,0 +1,129 @@
+"""Labels within the bounds, chosen among the points nearest to the boundaries between clusters.
+
+Of many small groups an integer table says little about the cost: a cell of two points has no point that is level. Here
+the points themselves are the unknowns of a small mixed-integer program, all but the nearest few staying where they are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import LinearConstraint
+
+from fairclust.solvers.criteria import Criterion
+from fairclust.solvers.highs import milp
+from fairclust.solvers.points import Points
+
+# So many points may change their cluster, and of each boundary so many at least.
+_POINTS, _OF_BOUNDARY = 40, 2
+# Nodes, not seconds: the same labels on every machine.
+_NODES, _TOLERANCE = 50, 0.05
+# A point's worth of excess, in terms of the mean gap of the potentials: the largest, and the sum.
+_WORST, _ALL = 100.0, 10.0
+
+
+def move_nearby(
+    points: Points,
+    criterion: Criterion,
+    prices: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    unit: float,
+    weights: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The cheapest change of the nearest points that breaks the criterion's rows least.
+
+    Parameters
+    ----------
+    points : Points
+    criterion : Criterion
+    prices : ndarray of shape (n_groups, n_clusters)
+    labels : ndarray of shape (n_samples,), int32
+        Those of `Points.priced` at these prices.
+    counts : ndarray of shape (n_groups, n_clusters)
+        Their table.
+    unit : float
+        The scale of the potentials.
+    weights : ndarray of shape (n_samples,), optional
+
+    Returns
+    -------
+    labels, counts : ndarray
+        New ones, of the same shapes; those given where the program has no solution.
+    added : float
+        What the potentials of the labels have grown by.
+    """
+    group, rows, cost = _nearest(points, prices, labels)
+    n_points, n_clusters = cost.shape
+    own, each = labels[rows], np.arange(n_points)
+    weight = np.ones(n_points) if weights is None else weights[rows]
+    fixed = counts.copy()
+    np.subtract.at(fixed, (group, own), weight)
+    limits = np.broadcast_to(criterion.limits, (len(criterion.rows), n_clusters))
+    exact = criterion.exact
+    # An equality is a bound on both sides.
+    sides = np.vstack([criterion.rows, -criterion.rows[exact]])
+    helpers = np.vstack([criterion.helpers, -criterion.helpers[exact]])
+    most = np.vstack([limits, -limits[exact]]) - sides @ fixed
+    cells, n_sides = cost.size, most.size
+    eye = sparse.eye_array(n_clusters)
+    over = sparse.eye_array(n_sides)
+    # Unknowns: the shares of every point, helpers, the excess of every row, and the largest.
+    system = sparse.block_array(
+        [
+            [sparse.kron(sparse.eye_array(n_points), np.ones((1, n_clusters))), None, None, None],
+            [
+                sparse.kron(sides[:, group] * weight, eye),
+                sparse.kron(helpers, eye) if helpers.size else None,
+                -over,
+                None,
+            ],
+            [None, None, over, sparse.csr_array(-np.ones((n_sides, 1)))],
+        ]
+    )
+    n_helpers = helpers.shape[1] * n_clusters
+    paid = weight[:, None] * (cost - cost[each, own][:, None]) / unit
+    least = np.r_[np.zeros(cells), np.full(n_helpers, -np.inf), np.zeros(n_sides + 1)]
+    last = np.r_[np.ones(cells), np.full(n_helpers + n_sides + 1, np.inf)]
+    done = milp(
+        np.r_[paid.ravel(), np.zeros(n_helpers), np.full(n_sides, _ALL), _WORST],
+        constraints=LinearConstraint(
+            system.tocsc(),
+            np.r_[np.ones(n_points), np.full(2 * n_sides, -np.inf)],
+            np.r_[np.ones(n_points), most.ravel(), np.zeros(n_sides)],
+        ),
+        integrality=np.arange(len(least)) < cells,
+        bounds=(least, last),
+        options={"node_limit": _NODES, "mip_rel_gap": _TOLERANCE},
+    )
+    if done.x is None:
+        return labels, counts, 0.0
+    new = done.x[:cells].reshape(cost.shape).argmax(axis=1)
+    moved = labels.copy()
+    moved[rows] = new
+    np.add.at(fixed, (group, new), weight)
+    return moved, fixed, float((weight * (cost[each, new] - cost[each, own])).sum())
+
+
+def _nearest(
+    points: Points, prices: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Group, place and potentials of the points that would lose least in another cluster."""
+    n_groups, n_clusters = prices.shape
+    found = list(points.movable(prices, labels, np.full(n_groups, _OF_BOUNDARY)))
+    group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])
+    rows = np.concatenate([rows for _, rows, _ in found])
+    cost = np.concatenate([excess for *_, excess in found])
+    own, each = labels[rows], np.arange(len(rows))
+    regret = cost + prices[group]
+    regret -= regret[each, own][:, None]
+    regret[each, own] = np.inf
+    least = regret.min(axis=1)
+    chosen = np.zeros(len(rows), dtype=bool)
+    chosen[np.argsort(least, kind="stable")[:_POINTS]] = True
+    for k in range(n_clusters):
+        inside = np.flatnonzero(own == k)
+        for other in range(n_clusters):
+            if other != k:
+                chosen[inside[np.argsort(regret[inside, other], kind="stable")[:_OF_BOUNDARY]]] = True
+    return group[chosen], rows[chosen], cost[chosen]

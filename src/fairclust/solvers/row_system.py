@@ -1,0 +1,265 @@
+"""Newton steps of multipliers whose prices are sums over few values.
+
+A multiplier's row bounds one value of one sensitive column (the groups that have it, added up) less a multiple of the
+cluster's size, or that size alone. The prices of all multipliers are therefore sums of a price for every value and one
+for the cluster. Groups of different values of a column are disjoint, so the curvature does not couple these values:
+the first column is eliminated value by value, in K x K systems. What is left is dense, and small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairclust.solvers.quadratic import longest_step, pivot
+
+# From the last step's rows few changes are needed. Where more are, the interior point method is faster.
+_PIVOTS = 10
+_INTERIOR_STEPS = 60
+_GAP, _RESIDUAL = 1e-12, 1e-9
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Rows ``sign_r * values[value_r] + size_r * 1`` on the groups.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_values, n_groups)
+        As a rule 1 for the groups that have the value, else 0.
+    value : ndarray of int, shape (n_rows,)
+        -1 for rows of the cluster's size alone.
+    sign : ndarray of shape (n_rows,)
+        1 or -1, and 0 for rows of the size alone.
+    size : ndarray of shape (n_rows,)
+    n_leading : int
+        The first so many values share no group. They are eliminated first.
+    """
+
+    values: np.ndarray
+    value: np.ndarray
+    sign: np.ndarray
+    size: np.ndarray
+    n_leading: int
+
+    @property
+    def signed(self) -> np.ndarray:
+        """The sign of every row at its value, shape (n_values, n_rows), else 0."""
+        out = np.zeros((len(self.values), len(self.value)))
+        own = np.flatnonzero(self.value >= 0)
+        out[self.value[own], own] = self.sign[own]
+        return out
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The rows that they are the factors of, shape (n_rows, n_groups)."""
+        return self.signed.T @ self.values + self.size[:, None]
+
+
+class RowSystem:
+    """``(G H G' + D) step + B v = right`` and ``B' step = below``, for several diagonals D.
+
+    Parameters
+    ----------
+    factors : Factors
+        Of the rows G.
+    helpers : ndarray of shape (n_rows, n_helpers)
+        B, the same for every cluster.
+    blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
+        H, positive semi-definite.
+    """
+
+    def __init__(self, factors: Factors, helpers: np.ndarray, blocks: np.ndarray) -> None:
+        self.factors, self.helpers, self.blocks = factors, helpers, blocks
+        self._signed = factors.signed
+        # What multiplies 1 / D in the sums over a value's rows.
+        others = np.vstack([factors.size, helpers.T])
+        self._others = others
+        self._squares = self._signed**2
+        self._mixed = self._signed[:, None, :] * others
+        self._products = others[:, None, :] * others
+        n_leading = factors.n_leading
+        lead = factors.values[:n_leading]
+        rest = np.vstack([factors.values[n_leading:], np.ones(len(blocks))])
+        self._lead = np.tensordot(lead**2, blocks, 1)
+        # Leading values by the other values and the cluster, then these among themselves.
+        self._cross = np.tensordot(lead[:, None] * rest, blocks, 1)
+        self._rest = np.tensordot(rest[:, None] * rest, blocks, 1)
+
+    def apply(self, y: np.ndarray) -> np.ndarray:
+        """G H G'y, shape (n_rows, n_clusters)."""
+        return self._by_rows(self._prices(self._signed @ y, self.factors.size @ y))
+
+    def _prices(self, by_value: np.ndarray, by_size: np.ndarray) -> np.ndarray:
+        return self.factors.values.T @ by_value + by_size
+
+    def _by_rows(self, prices: np.ndarray) -> np.ndarray:
+        curved = np.matmul(self.blocks, prices[:, :, None])[:, :, 0]
+        by_value = self._signed.T @ (self.factors.values @ curved)
+        return by_value + np.outer(self.factors.size, curved.sum(axis=0))
+
+    def solve(
+        self, inverse: np.ndarray, right: np.ndarray, below: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Step and v.
+
+        Parameters
+        ----------
+        inverse : ndarray of shape (n_rows, n_clusters)
+            1 / D, not negative. The step is 0 where it is 0.
+        right : ndarray of shape (n_rows, n_clusters)
+        below : ndarray of shape (n_helpers, n_clusters)
+        """
+        n_clusters, n_leading = inverse.shape[1], self.factors.n_leading
+        n_rest, n_more = len(self._signed) - n_leading, len(self._others)
+        width, at = n_rest + 1 + n_more, np.arange(n_clusters)
+        known = inverse * right
+        # Each value's curvature u_v follows from its price p_v: p_v = alpha_v - a_v u_v - b_v (u, v).
+        a = self._squares @ inverse
+        b = np.tensordot(self._mixed, inverse, 1)
+        q = np.tensordot(self._products, inverse, 1)
+        alpha, beta = self._signed @ known, self._others @ known
+        live = a > 0
+        unused = q[np.arange(n_more), np.arange(n_more)] == 0
+        one_over_a = np.where(live, 1 / np.where(live, a, 1.0), 0.0)
+        b_over_a, alpha_over_a = b * one_over_a[:, None], alpha * one_over_a
+        q = q - np.einsum("vik,vjk->ijk", b, b_over_a)
+        beta = beta - np.einsum("vik,vk->ik", b, alpha_over_a)
+        # Unknowns: prices of the other values and of the cluster, the curvature of the cluster, v.
+        system = np.zeros((width, n_clusters, width, n_clusters))
+        found: np.ndarray = np.zeros((width, n_clusters))
+        system[: n_rest + 1, :, : n_rest + 1] = self._rest.transpose(0, 2, 1, 3)
+        more = n_rest + 1 + np.arange(n_more)
+        for i, own in enumerate(range(n_leading, n_leading + n_rest)):
+            system[i, at, i, at] += one_over_a[own]
+            system[i, at[:, None], more, at[:, None]] = b_over_a[own].T
+            system[more, at[:, None], i, at[:, None]] = -b_over_a[own].T
+            found[i] = alpha_over_a[own]
+            dead = at[~live[own]]
+            system[i, dead] = 0.0
+            system[i, dead, i, dead] = 1.0
+        system[n_rest, at, n_rest + 1, at] -= 1.0
+        system[n_rest + 1, at, n_rest, at] += 1.0
+        for i in range(n_more):
+            for j in range(n_more):
+                system[more[i], at, more[j], at] = q[i, j]
+        # Helpers whose rows are all at rest are held at zero.
+        for i in range(1, n_more):
+            idle = at[unused[i]]
+            system[more[i], idle, more[i], idle] = 1.0
+        found[n_rest + 1 :] = beta
+        found[n_rest + 2 :] -= below
+        dense, right_side = system.reshape(width * n_clusters, -1), found.ravel()
+        leading: np.ndarray = np.empty((0, n_clusters))
+        if n_leading:
+            matrix = self._lead.copy()
+            matrix[:, at, at] += one_over_a[:n_leading]
+            to_rest = np.zeros((n_leading, n_clusters, width, n_clusters))
+            to_rest[:, :, : n_rest + 1] = self._cross.transpose(0, 2, 1, 3)
+            from_rest = np.zeros((n_leading, width, n_clusters, n_clusters))
+            from_rest[:, : n_rest + 1] = self._cross
+            for i in range(n_more):
+                to_rest[:, at, more[i], at] = b_over_a[:n_leading, i]
+                from_rest[:, more[i], at, at] = -b_over_a[:n_leading, i]
+            from_rest[:, :n_rest][:, ~live[n_leading:]] = 0.0
+            dead_values, dead = np.nonzero(~live[:n_leading])
+            matrix[dead_values, dead] = 0.0
+            matrix[dead_values, dead, dead] = 1.0
+            to_rest[dead_values, dead] = 0.0
+            both = np.concatenate(
+                [to_rest.reshape(n_leading, n_clusters, -1), alpha_over_a[:n_leading, :, None]], axis=2
+            )
+            solved = np.linalg.solve(matrix, both)
+            pulled = np.tensordot(
+                from_rest.reshape(n_leading, width * n_clusters, n_clusters), solved, axes=([0, 2], [0, 1])
+            )
+            solution = np.linalg.solve(dense - pulled[:, :-1], right_side - pulled[:, -1])
+            leading = solved[:, :, -1] - solved[:, :, :-1] @ solution
+        else:
+            solution = np.linalg.solve(dense, right_side)
+        found = solution.reshape(width, n_clusters)
+        v = found[n_rest + 2 :]
+        prices = self._prices(np.vstack([leading, found[:n_rest]]), found[n_rest])
+        return inverse * (right - self._by_rows(prices) - self.helpers @ v), v
+
+
+def step_of_rows(
+    system: RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
+) -> np.ndarray:
+    """The multipliers y >= 0 with ``B'y = 0`` that maximise the quadratic model; free for exact rows.
+
+    By pivoting from the rows that bind so far, or else by the interior point method.
+
+    Parameters
+    ----------
+    system : RowSystem
+    slack : ndarray of shape (n_rows, n_clusters)
+        Gradient of the dual by the multipliers at `y`. It, the curvature and `y` should be of order one.
+    y : ndarray of shape (n_rows, n_clusters)
+        Multipliers so far.
+    damping : float
+        Positive; times half the squared step, taken from the model.
+    exact : ndarray of bool, shape (n_rows,)
+        Rows that are equalities.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_clusters)
+    """
+    helpers = system.helpers
+    always = np.broadcast_to(exact[:, None], y.shape)
+
+    def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The step with the other multipliers at zero, and the gradient left."""
+        fixed = np.where(free, 0.0, -y)
+        inverse = np.where(free, 1 / damping, 0.0)
+        step, v = system.solve(inverse, slack - system.apply(fixed), -helpers.T @ (y + fixed))
+        step += fixed
+        return step, slack - system.apply(step) - damping * step - helpers @ v
+
+    found = pivot(
+        solve,
+        (y > 0) | always,
+        y,
+        max(float(np.abs(y).max()), 1e-3),
+        float(np.abs(slack).max()) or 1.0,
+        always=always,
+        attempts=_PIVOTS,
+    )
+    if found is not None and np.abs(helpers.T @ found).max(initial=0.0) <= _RESIDUAL:
+        return found
+    return _interior_step(system, slack, y, damping, ~always)
+
+
+def _interior_step(
+    system: RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, bounded: np.ndarray
+) -> np.ndarray:
+    """As `step_of_rows`, by Mehrotra's interior point method."""
+    helpers, last_y, n = system.helpers, y, max(int(bounded.sum()), 1)
+    y = np.where(bounded, np.maximum(y, 0.1), y)
+    v = np.zeros((helpers.shape[1], y.shape[1]))
+
+    def gradient(y: np.ndarray) -> np.ndarray:
+        return system.apply(y - last_y) + damping * (y - last_y) - slack
+
+    s = np.where(bounded, np.maximum(gradient(y), 0.1), 0.0)
+    for _ in range(_INTERIOR_STEPS):
+        dual, primal, gap = gradient(y) + helpers @ v - s, helpers.T @ y, float((y * s).sum()) / n
+        if gap <= _GAP and max(np.abs(dual).max(), np.abs(primal).max(initial=0.0)) <= _RESIDUAL:
+            break
+        safe = np.where(bounded, y, 1.0)
+        inverse = 1.0 / (damping + s / safe)
+        target = np.zeros(y.shape)
+        # First to zero, to see how far that gets, then to where it may.
+        for last in (False, True):
+            dy, dv = system.solve(inverse, np.where(bounded, target / safe - s, 0.0) - dual, -primal)
+            ds = np.where(bounded, (target - s * dy) / safe - s, 0.0)
+            step = longest_step(y[bounded], dy[bounded], s[bounded], ds[bounded])
+            if not last:
+                after = float(((y + step * dy) * (s + step * ds))[bounded].sum()) / n
+                target = max((after / max(gap, 1e-300)) ** 3, 1e-3) * gap - dy * ds
+        step = min(1.0, 0.995 * step)
+        y, v, s = y + step * dy, v + step * dv, s + step * ds
+    # Rows that do not bind have multipliers of about 1e-12: the next step should not take them for some that do.
+    return np.where(bounded & (y <= s), 0.0, y)

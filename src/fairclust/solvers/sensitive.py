@@ -1,0 +1,266 @@
+"""Sensitive columns: one or several, and the groups that the rows fall into.
+
+The groups are the combinations of values that occur, one from each column. Bounds speak of the values of a column; the
+solvers know the groups only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from fairclust.base import encode_groups
+from fairclust.metrics.columns import split_columns
+
+BETWEEN = " & "
+# Numbers of more different values than these are measured rather than named.
+_MANY_VALUES = 20
+# Columns whose mean is bounded are rounded to so many numbers, unless they have no more.
+_MEASURED_VALUES = 128
+
+
+@dataclass(frozen=True)
+class SensitiveColumn:
+    """How the cells of a column become values.
+
+    Attributes
+    ----------
+    name : str
+        Empty where the caller gave none.
+    values : ndarray of shape (n_values,)
+    edges : ndarray of shape (n_values - 1,) or None
+        Where one range of a column of numbers ends and the next begins.
+    overlapping : bool
+        A column of truth values beside others: it says who is in a group, and only those inside are bounded.
+    measured : bool
+        `values` are numbers, to the nearest of which every cell is rounded; their mean is bounded.
+    """
+
+    name: str
+    values: np.ndarray
+    edges: np.ndarray | None = None
+    overlapping: bool = False
+    measured: bool = False
+
+    def encode(self, cells: Any, n_samples: int) -> np.ndarray:
+        """The value of every cell, as its place in `values`.
+
+        Raises
+        ------
+        ValueError
+            A cell is missing, or has a value that is not among them.
+        """
+        if self.edges is not None:
+            numbers = _numbers(cells, n_samples, self.name)
+            return np.searchsorted(self.edges, numbers, side="right").astype(np.int32)
+        return _named(self.name, encode_groups, cells, n_samples, known=self.values)[0]
+
+
+@dataclass(frozen=True)
+class Sensitive:
+    """The sensitive columns of some rows.
+
+    Attributes
+    ----------
+    columns : tuple of SensitiveColumn
+        None of them, if only sizes are bounded.
+    codes : ndarray of int32, shape (n_samples,)
+        The group of every row.
+    cells : ndarray of int, shape (n_groups, n_columns)
+        The values of every group.
+    """
+
+    columns: tuple[SensitiveColumn, ...]
+    codes: np.ndarray
+    cells: np.ndarray
+
+    @property
+    def names(self) -> np.ndarray:
+        """Names of the groups: the values of a single column, or else values joined by " & "."""
+        if not self.columns:
+            return np.array(["all rows"])
+        if len(self.columns) == 1:
+            return self.columns[0].values
+        return np.array([BETWEEN.join(words) for words in zip(*self._words(), strict=True)])
+
+    def _words(self) -> list[list[str]]:
+        """The value of every group, column by column; of columns of truth values the column's name."""
+        found = []
+        for column, codes in zip(self.columns, self.cells.T, strict=True):
+            values = [str(value) for value in column.values]
+            if column.overlapping:
+                values = [f"not {column.name}", column.name]
+            found.append([values[code] for code in codes])
+        return found
+
+    def members(self, column: int) -> np.ndarray:
+        """Which groups have which value of a column, shape (n_values, n_groups), as ones and zeros."""
+        values = np.arange(len(self.columns[column].values))
+        return (self.cells[:, column] == values[:, None]).astype(float)
+
+
+def read_sensitive(
+    sensitive_features: Any,
+    n_samples: int,
+    *,
+    bins: int | Mapping[str, int] | None = None,
+    means: Collection[str] = (),
+) -> Sensitive:
+    """Read sensitive columns.
+
+    Parameters
+    ----------
+    sensitive_features : None, array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
+        One column, or several: a mapping has a column for each name. A table of truth values has a column for each
+        group, and a row may be in any number of them.
+    n_samples : int
+    bins : int or mapping of column to int, optional
+        Ranges into which a column of numbers is cut, each with about as many rows: of each such column with more than
+        20 different numbers, or of those that the mapping names.
+    means : collection of str, default=()
+        Columns of numbers whose mean is to be bounded.
+
+    Raises
+    ------
+    ValueError
+        Wrong shapes, missing values, or a column of many different numbers without `bins` that is not in `means`.
+    """
+    named = split_columns(sensitive_features)
+    overlapping = _overlap(named)
+    if unknown := set(map(str, means)) - set(named):
+        raise ValueError(f"mean_tolerance names {sorted(unknown)}, the sensitive columns are {list(named)}")
+    if isinstance(bins, Mapping) and (unknown := set(map(str, bins)) - set(named)):
+        raise ValueError(f"bins names {sorted(unknown)}, the sensitive columns are {list(named)}")
+    columns, codes = [], []
+    for name, cells in named.items():
+        if name in map(str, means):
+            numbers = _numbers(cells, n_samples, name)
+            columns.append(measure_column(name, numbers))
+            codes.append(columns[-1].encode(numbers, n_samples))
+            continue
+        column, of_rows = _read_column(name, cells, n_samples, bins)
+        if overlapping:
+            truth = np.array([False, True])
+            column, of_rows = (
+                SensitiveColumn(name, truth, overlapping=True),
+                np.asarray(cells, dtype=np.int32),
+            )
+        columns.append(column)
+        codes.append(of_rows)
+    if not columns:
+        return Sensitive((), np.zeros(n_samples, np.int32), np.empty((1, 0), np.int64))
+    groups, cells = cross_codes(codes, [len(column.values) for column in columns])
+    return Sensitive(tuple(columns), groups, cells)
+
+
+def overlapping_groups(sensitive_features: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Names of groups that may overlap, and who is in which, shape (n_samples, n_groups); None of other columns."""
+    named = split_columns(sensitive_features)
+    return (np.array(list(named)), np.column_stack(list(named.values()))) if _overlap(named) else None
+
+
+def _overlap(named: Mapping[str, Any]) -> bool:
+    return len(named) > 1 and all(np.asarray(cells).dtype == bool for cells in named.values())
+
+
+def cross_codes(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """The combinations of several codes that occur.
+
+    Returns
+    -------
+    groups : ndarray of int32, shape (n_samples,)
+        Which combination each row has.
+    cells : ndarray of int, shape (n_groups, n_columns)
+        The combinations, in lexicographic order.
+    """
+    groups, cells = np.zeros(len(codes[0]), np.int64), np.empty((1, 0), np.int64)
+    for of_rows, n in zip(codes, n_values, strict=True):
+        # Numbered anew after each column: products of many numbers of values would overflow.
+        both, groups = np.unique(groups * n + of_rows, return_inverse=True)
+        cells = np.column_stack([cells[both // n], both % n])
+    return groups.astype(np.int32), cells
+
+
+def _read_column(
+    name: str, cells: Any, n_samples: int, bins: int | Mapping[str, int] | None
+) -> tuple[SensitiveColumn, np.ndarray]:
+    chosen = isinstance(bins, Mapping) and name in map(str, bins)
+    asked = {str(key): n for key, n in bins.items()}.get(name) if isinstance(bins, Mapping) else bins
+    values = np.asarray(cells)
+    numeric = values.dtype.kind in "iuf"
+    if chosen and not numeric:
+        raise ValueError(f"bins names {name!r}, which does not hold numbers")
+    if numeric and (chosen or is_measured(values)):
+        if asked is None:
+            raise ValueError(
+                f"{_label(name)} holds {len(np.unique(values))} different numbers, and each would be a group. Give "
+                "bins=4 to bound the shares of four ranges of it, mean_tolerance to bound its mean, or make text of "
+                "the numbers if they are names"
+            )
+        column = cut_column(name, _numbers(values, n_samples, name), asked)
+        return column, column.encode(values, n_samples)
+    codes, found = _named(name, encode_groups, cells, n_samples)
+    return SensitiveColumn(name, found), codes
+
+
+def is_measured(values: np.ndarray) -> bool:
+    """Many different numbers, other than codes that are counted from 0 or 1 and occur several times each."""
+    if values.ndim != 1 or not values.size or not np.isfinite(values).all():
+        return False
+    found = np.unique(values)
+    coded = found[0] in (0, 1) and (np.diff(found) == 1).all() and len(values) > 2 * len(found)
+    return len(found) > _MANY_VALUES and not coded
+
+
+def cut_column(name: str, numbers: np.ndarray, bins: int) -> SensitiveColumn:
+    """Ranges of about as many rows each, fewer where many rows have the same number."""
+    if not isinstance(bins, Integral) or bins < 2:
+        raise ValueError(f"bins must be a whole number of at least 2, found {bins!r}")
+    quantiles = np.quantile(numbers, np.arange(1, bins) / bins, method="higher")
+    edges = np.unique(quantiles[quantiles > numbers.min()])
+    if not len(edges):
+        return SensitiveColumn(name, np.array([f"{numbers.min():g}"]), edges)
+    middle = [f"{low:g} to below {high:g}" for low, high in pairwise(edges)]
+    return SensitiveColumn(
+        name, np.array([f"below {edges[0]:g}", *middle, f"{edges[-1]:g} and above"]), edges
+    )
+
+
+def measure_column(name: str, numbers: np.ndarray) -> SensitiveColumn:
+    """The different numbers, or the means of 128 ranges of about as many rows each."""
+    found = np.unique(numbers)
+    if len(found) > _MEASURED_VALUES:
+        ranges = cut_column(name, numbers, _MEASURED_VALUES)
+        codes = ranges.encode(numbers, len(numbers))
+        found = np.unique(np.bincount(codes, numbers) / np.bincount(codes))
+    return SensitiveColumn(name, found, (found[1:] + found[:-1]) / 2, measured=True)
+
+
+def _numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:
+    values = np.asarray(cells)
+    if values.shape != (n_samples,):
+        raise ValueError(f"{_label(name)} has {len(values)} rows, X has {n_samples}")
+    values = values.astype(float)
+    if not np.isfinite(values).all():
+        first = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(f"{_label(name)} has a missing or infinite number in row {first}")
+    return values
+
+
+def _named(name: str, call: Any, *args: Any, **options: Any) -> Any:
+    """A call whose messages should name the column."""
+    if not name:
+        return call(*args, **options)
+    try:
+        return call(*args, **options)
+    except ValueError as error:
+        raise ValueError(str(error).replace("sensitive_features", _label(name), 1)) from None
+
+
+def _label(name: str) -> str:
+    return f"sensitive_features[{name!r}]" if name else "sensitive_features"

@@ -1,0 +1,156 @@
+"""Several columns, sizes, weights and budgets in the price estimators."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust import NotSupported, PriceFairKMeans, PriceFairKMedians, fair_assignment
+from fairclust.metrics import contingency, fairness_ratio
+
+
+@pytest.fixture
+def people(grouped_blobs):
+    X, race = grouped_blobs(n_samples=1200, n_groups=3)
+    rng = np.random.default_rng(0)
+    sex = np.where(X[:, 0] + rng.normal(size=len(X)) > np.median(X[:, 0]), "m", "f")
+    return X, pd.DataFrame({"sex": sex, "race": np.array(["a", "b", "c"])[race]})
+
+
+def ratio(labels, column, n_clusters=4):
+    return fairness_ratio(contingency(labels, np.unique(column, return_inverse=True)[1], n_clusters))
+
+
+@pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians])
+def test_each_column_keeps_its_bound(cls, people):
+    X, columns = people
+    model = cls(4, tolerance={"sex": 0.05, "race": 0.2}, n_init=2, random_state=0)
+    labels = model.fit_predict(X, sensitive_features=columns)
+    assert model.violation_ == pytest.approx(0, abs=1e-9)
+    assert ratio(labels, columns["sex"]) >= 0.95 - 1e-9
+    assert ratio(labels, columns["race"]) >= 0.8 - 1e-9
+    assert model.groups_[0] == "f & a" and model.offset_.shape == (len(model.groups_), 4)
+    assert 0 <= model.gap_ < 0.01
+    crossed = cls(4, tolerance=0.2, crossed=True, n_init=2, random_state=0).fit(X, sensitive_features=columns)
+    assert ratio(crossed.labels_, columns["sex"] + columns["race"]) >= 0.8 - 1e-9
+
+
+def test_certificate_is_that_of_the_assignment(people):
+    X, columns = people
+    asked = {"tolerance": 0.1, "size_min": 0.9, "size_max": 1.1}
+    model = PriceFairKMeans(4, n_init=1, random_state=0, precision="double", **asked)
+    model.fit(X, sensitive_features=columns)
+    distances = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
+    assert model.cost_ == pytest.approx(distances[np.arange(len(X)), model.labels_].sum())
+    found = fair_assignment(distances, columns, **asked)
+    assert model.lower_bound_ == pytest.approx(found.lower_bound, rel=1e-5)
+    sizes = np.bincount(model.labels_)
+    assert sizes.min() >= 270 and sizes.max() <= 330
+
+
+def test_balanced_k_means_needs_no_groups(people):
+    X, _ = people
+    model = PriceFairKMeans(4, size_max=1.0, n_init=2, random_state=0).fit(X)
+    assert np.bincount(model.labels_).tolist() == [300] * 4
+    assert (model.predict(X) != model.labels_).sum() == model.n_rounded_
+    assert model.groups_.tolist() == ["all rows"]
+    with pytest.raises(ValueError, match=r"sensitive_features is missing: .* bound the sizes"):
+        PriceFairKMeans(4).fit(X)
+
+
+def test_predict_sums_the_prices_of_new_combinations(people):
+    X, columns = people
+    seen = ~((columns["sex"] == "f") & (columns["race"] == "c"))
+    model = PriceFairKMeans(4, tolerance=0.1, n_init=1, random_state=0, precision="double")
+    model.fit(X[seen], sensitive_features=columns[seen])
+    model = pickle.loads(pickle.dumps(model))
+    assert "f & c" not in model.groups_
+    labels = model.predict(X[seen], columns[seen])
+    assert (labels != model.labels_).sum() == model.n_rounded_
+    prices = dict(zip(model.groups_, model.offset_, strict=True))
+    new = prices["m & c"] + prices["f & a"] - prices["m & a"]
+    rows = X[~seen]
+    reduced = ((rows[:, None] - model.cluster_centers_) ** 2).sum(axis=2) + new
+    np.testing.assert_array_equal(model.predict(rows, columns[~seen]), reduced.argmin(axis=1))
+    with pytest.raises(ValueError, match=r"\['race'\] has groups not seen in fit: d"):
+        model.predict(X[:1], {"sex": ["f"], "race": ["d"]})
+    with pytest.raises(ValueError, match="no column 'race'"):
+        model.predict(X[:1], {"sex": ["f"]})
+    model = PriceFairKMeans(4, tolerance=0.3, crossed=True, n_init=1, random_state=0)
+    model.fit(X[seen], sensitive_features=columns[seen])
+    with pytest.raises(ValueError, match="combinations not seen in fit, such as f & c"):
+        model.predict(rows, columns[~seen])
+
+
+def test_mean_of_a_number(people):
+    X, columns = people
+    age = np.round(40 + 10 * X[:, 0])
+    given = {"sex": columns["sex"], "age": age}
+    model = PriceFairKMeans(
+        4, tolerance=0.2, mean_tolerance={"age": 0.1}, n_init=1, random_state=0, precision="double"
+    )
+    labels = model.fit_predict(X, sensitive_features=given)
+    means = np.bincount(labels, age) / np.bincount(labels)
+    assert (np.abs(means - age.mean()) / age.std() <= 0.11).all()
+    assert ratio(labels, columns["sex"]) >= 0.8 - 1e-9
+    assert (model.predict(X, given) != labels).sum() == model.n_rounded_
+    # Numbers in between are rounded to the nearest, and prices of new combinations are sums.
+    new = {"sex": columns["sex"], "age": age + 0.2}
+    np.testing.assert_array_equal(model.predict(X, new), model.predict(X, given))
+
+
+def test_ranges_of_a_number(people):
+    X, columns = people
+    age = np.round(40 + 10 * X[:, 0])
+    with pytest.raises(ValueError, match="bins=4"):
+        PriceFairKMeans(4).fit(X, sensitive_features=columns.assign(age=age))
+    model = PriceFairKMeans(4, tolerance=0.3, bins=3, n_init=1, random_state=0)
+    labels = model.fit_predict(X, sensitive_features={"age": age})
+    assert len(model.groups_) == 3
+    assert ratio(labels, model.groups_[model._columns[0].encode(age, len(X))]) >= 0.7 - 1e-9
+    assert (model.predict(X, {"age": age}) != labels).sum() == model.n_rounded_
+
+
+def test_weights(people):
+    X, columns = people
+    weights = np.random.default_rng(0).uniform(1, 5, len(X))
+    model = PriceFairKMeans(4, tolerance=0.1, size_max=1.2, n_init=2, random_state=0)
+    model.fit(X, sensitive_features=columns, sample_weight=weights)
+    assert model.violation_ <= weights.max()
+    distances = ((X - model.cluster_centers_[model.labels_]) ** 2).sum(axis=1)
+    assert model.cost_ == pytest.approx(weights @ distances, rel=1e-5)
+    assert model.lower_bound_ <= model.cost_ * (1 + 1e-6) and model.gap_ < 0.02
+    assert np.bincount(model.labels_, weights).max() <= 1.2 * weights.sum() / 4 + weights.max()
+    assert (model.predict(X, columns) != model.labels_).sum() == model.n_rounded_
+    equal, plain = (
+        PriceFairKMeans(4, tolerance=0.1, n_init=1, random_state=0, precision="double").fit(
+            X, sensitive_features=columns, sample_weight=w
+        )
+        for w in (np.full(len(X), 3.0), None)
+    )
+    assert equal.lower_bound_ == pytest.approx(3 * plain.lower_bound_, rel=1e-4)
+    with pytest.raises(NotSupported, match="medoid counts every row once"):
+        PriceFairKMedians(4).fit(X, sensitive_features=columns, sample_weight=weights)
+
+
+def test_budget(people):
+    X, columns = people
+    plain = PriceFairKMeans(4, tolerance=0.999, n_init=2, random_state=0).fit(X, sensitive_features=columns)
+    strict = PriceFairKMeans(4, n_init=2, random_state=0).fit(X, sensitive_features=columns)
+    model = PriceFairKMeans(4, max_cost_increase=0.1, n_init=2, random_state=0)
+    model.fit(X, sensitive_features=columns)
+    assert model.cost_ <= 1.1 * plain.cost_ * (1 + 1e-4) < strict.cost_
+    assert 0 < model.tolerance_bound_ < model.tolerance_ < 1
+    assert ratio(model.labels_, columns["sex"]) >= 1 - model.tolerance_ - 0.01
+    with pytest.raises(ValueError, match="not both"):
+        PriceFairKMeans(4, max_cost=1.0, max_cost_increase=0.1).fit(X, sensitive_features=columns)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{"size_min": -1}, {"bins": 1}, {"max_cost": -1.0}, {"crossed": "yes"}, {"mean_tolerance": 0.1}],
+)
+def test_bad_parameters(params):
+    with pytest.raises(ValueError, match=next(iter(params))):
+        PriceFairKMeans(2, **params).fit(np.eye(9), sensitive_features=np.arange(9) % 2)

@@ -1,0 +1,142 @@
+"""Methods with a penalty on several sensitive columns, and methods that take one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust import (
+    BalancedFairKMeans,
+    FairletTreeClustering,
+    FairMixture,
+    KMeans,
+    NotSupported,
+    VariationalFairKMeans,
+    VariationalFairKMedians,
+    VariationalFairNCut,
+)
+from fairclust.metrics import contingency, delta, sse
+from fairclust.solvers.group_gap import paper_penalty, sum_of_columns
+from fairclust.solvers.penalty import _penalty_hessian, padded_fairness, penalty_slope
+
+K = 3
+
+
+@pytest.fixture
+def people(grouped_blobs):
+    X, race = grouped_blobs(n_samples=600, n_groups=3)
+    rng = np.random.default_rng(0)
+    sex = np.where(X[:, 0] + rng.normal(size=len(X)) > np.median(X[:, 0]), "m", "f")
+    return X, pd.DataFrame({"sex": sex, "race": np.array(["a", "b", "c"])[race]})
+
+
+def tables(labels, columns):
+    return [contingency(labels, np.unique(columns[name], return_inverse=True)[1], K) for name in columns]
+
+
+def unfairness(labels, columns):
+    """Sum over columns of the cross-entropy of equation 4."""
+    found = 0.0
+    for n in tables(labels, columns):
+        found -= float((n.sum(axis=1) / n.sum()) @ np.log(n / n.sum(axis=0)).sum(axis=1))
+    return found
+
+
+def gaps(labels, columns):
+    return sum(
+        float(((n / n.sum(axis=1, keepdims=True) - n.sum(axis=0) / n.sum()) ** 2).sum())
+        for n in tables(labels, columns)
+    )
+
+
+def test_the_variational_energy_has_the_penalty_of_every_column(people):
+    X, columns = people
+    model = VariationalFairKMeans(K, lam=200.0, random_state=0).fit(X, sensitive_features=columns)
+    distances = ((X - model.cluster_centers_[model.labels_]) ** 2).sum()
+    energy = distances + 200 * unfairness(model.labels_, columns)
+    assert model.history_[-1]["objective"] == pytest.approx(energy, rel=1e-4)
+    assert set(model.target_) == {"sex", "race"}
+    for lone in columns:
+        other = VariationalFairKMeans(K, lam=200.0, random_state=0).fit(X, sensitive_features=columns[lone])
+        assert unfairness(model.labels_, columns) < unfairness(other.labels_, columns)
+
+
+@pytest.mark.parametrize("cls", [VariationalFairKMeans, VariationalFairKMedians])
+def test_a_column_twice_is_twice_its_penalty(cls, people):
+    X, columns = people
+    twice = cls(K, lam=50.0, random_state=0, precision="double")
+    twice.fit(X, sensitive_features={"one": columns["sex"], "other": columns["sex"]})
+    once = cls(K, lam=100.0, random_state=0, precision="double").fit(X, sensitive_features=columns["sex"])
+    assert (twice.labels_ == once.labels_).mean() > 0.99
+    assert twice.history_[-1]["objective"] == pytest.approx(once.history_[-1]["objective"], rel=1e-4)
+
+
+def test_predict_repeats_the_fit_and_adds_up_prices_of_new_combinations(people):
+    X, columns = people
+    seen = ~((columns["sex"] == "f") & (columns["race"] == "c")).to_numpy()
+    model = VariationalFairKMeans(K, lam=200.0, random_state=0).fit(X[seen], sensitive_features=columns[seen])
+    np.testing.assert_array_equal(model.predict(X[seen], columns[seen]), model.labels_)
+    n_sex, n_race = tables(model.labels_, columns[seen])
+    slopes = [1 / n.sum(axis=0) - (n.sum(axis=1) / n.sum())[:, None] / n for n in (n_sex, n_race)]
+    new = 200 * (slopes[0][0] + slopes[1][2])
+    reduced = ((X[~seen][:, None] - model.cluster_centers_) ** 2).sum(axis=2) + new
+    assert (model.predict(X[~seen], columns[~seen]) == reduced.argmin(axis=1)).mean() > 0.97
+    with pytest.raises(ValueError, match="no column 'race'"):
+        model.predict(X[:2], {"sex": ["f", "m"]})
+
+
+def test_derivatives_of_the_summed_penalty():
+    rng = np.random.default_rng(0)
+    n = rng.uniform(5, 20, (6, K))
+    members = [np.kron(np.eye(2), np.ones((1, 3))), np.kron(np.ones((1, 2)), np.eye(3))]
+    target = [(of, np.full(len(of), 1 / len(of))) for of in members]
+    step = rng.normal(size=n.shape)
+    ahead, behind = (n + s * 1e-4 * step for s in (1, -1))
+    slope = (padded_fairness(ahead, target) - padded_fairness(behind, target)) / 2e-4
+    assert float((penalty_slope(n, target) * step).sum()) == pytest.approx(slope, rel=1e-6)
+    H = _penalty_hessian(n, target)
+    assert np.linalg.eigvalsh(H).min() > -1e-12
+    penalty = sum_of_columns([paper_penalty(2.0)] * 2, members, np.arange(1.0, 7.0))
+    M = rng.dirichlet(np.ones(K), 6)
+    slope = (penalty(M + 1e-6 * step)[0] - penalty(M - 1e-6 * step)[0]) / 2e-6
+    assert float((penalty(M)[1] * step).sum()) == pytest.approx(slope, rel=1e-5)
+
+
+def test_sweeps_add_the_gaps_of_every_column(people):
+    X, columns = people
+    model = BalancedFairKMeans(K, rho=1e4, random_state=0).fit(X, sensitive_features=columns)
+    assert model.objective_ == pytest.approx(sse(X, model.labels_) + 1e4 * gaps(model.labels_, columns))
+    objective = [record["objective"] for record in model.history_]
+    assert (np.diff(objective) <= 1e-9 * objective[0]).all()
+    for lone in columns:
+        other = BalancedFairKMeans(K, rho=1e4, random_state=0).fit(X, sensitive_features=columns[lone])
+        assert gaps(model.labels_, columns) < gaps(other.labels_, columns)
+    twice = BalancedFairKMeans(K, rho=500.0, random_state=0)
+    twice.fit(X, sensitive_features={"one": columns["sex"], "other": columns["sex"]})
+    once = BalancedFairKMeans(K, rho=1000.0, random_state=0).fit(X, sensitive_features=columns["sex"])
+    np.testing.assert_array_equal(twice.labels_, once.labels_)
+
+
+def test_mixtures_add_the_deltas_of_every_column(people):
+    X, columns = people
+    fits = [
+        FairMixture(K, lam=lam, max_iter=60, random_state=0).fit(X, sensitive_features=columns)
+        for lam in (0, 20)
+    ]
+    plain, fair = (sum(delta(n) for n in tables(model.labels_, columns)) for model in fits)
+    assert fits[1].hard_delta_ == pytest.approx(fair)
+    assert fair < plain / 2
+
+
+def test_other_methods_say_so_by_their_name(people):
+    X, columns = people
+    for cls in (KMeans, FairletTreeClustering, VariationalFairNCut):
+        for given in (columns, columns.to_dict("list"), columns.to_numpy(dtype=str)):
+            with pytest.raises(NotSupported, match=f"{cls.__name__} takes one sensitive column, found 2"):
+                cls(K).fit(X, sensitive_features=given)
+    reference = VariationalFairKMeans(K, match_reference=True)
+    with pytest.raises(NotSupported, match="match_reference takes one sensitive column"):
+        reference.fit(X, sensitive_features=columns)
+    one = KMeans(K, random_state=0).fit(X, sensitive_features={"sex": columns["sex"]})
+    assert one.groups_.tolist() == ["f", "m"]
+    with pytest.raises(ValueError, match="target must have an entry for each column"):
+        VariationalFairKMeans(K, target=[0.5, 0.5]).fit(X, sensitive_features=columns)

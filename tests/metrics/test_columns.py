@@ -1,0 +1,30 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust.metrics import balance, by_column
+
+LABELS = np.array([0, 0, 0, 1, 1, 1, 1])
+FRAME = pd.DataFrame({"sex": list("ffmfmmm"), "race": list("abbabab")})
+
+
+def test_each_column_and_the_worst():
+    found = by_column("balance", LABELS, sensitive_features=FRAME)
+    assert found == {
+        "sex": balance(LABELS, sensitive_features=FRAME["sex"]),
+        "race": balance(LABELS, sensitive_features=FRAME["race"]),
+        "worst": pytest.approx(1 / 3),
+    }
+    assert found == by_column("balance", LABELS, sensitive_features=dict(FRAME.items()))
+    # Where lower is better the worst is the largest.
+    gaps = by_column("delta", LABELS, sensitive_features=FRAME.to_numpy())
+    assert gaps["worst"] == max(gaps["0"], gaps["1"]) > min(gaps["0"], gaps["1"])
+
+
+@pytest.mark.parametrize(
+    "metric, columns, message",
+    [("sse", FRAME, "no fairness metric 'sse'"), ("balance", None, "has no column")],
+)
+def test_what_is_no_metric_or_no_column(metric, columns, message):
+    with pytest.raises(ValueError, match=message):
+        by_column(metric, LABELS, sensitive_features=columns)

@@ -1,0 +1,266 @@
+"""Several columns, sizes, weights and budgets in `fair_assignment`."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from problems import from_blobs, optimum
+
+from fairclust import NotSupported, fair_assignment
+from fairclust.metrics import balance, contingency, fairness_ratio
+from fairclust.solvers.bounds import Asked, bounds_criterion, size_bounds
+from fairclust.solvers.sensitive import read_sensitive
+
+
+def people(n_samples=600, n_clusters=5, seed=0):
+    """Distances, and two columns that go along with them."""
+    problem = from_blobs(n_samples, 3, n_clusters, seed=seed)
+    rng = np.random.default_rng(seed)
+    sex = np.where(rng.random(n_samples) < 0.3 + 0.4 * (problem.a.argmin(axis=1) % 2), "f", "m")
+    return problem.a, pd.DataFrame({"race": np.array(["x", "y", "z"])[problem.codes], "sex": sex})
+
+
+def criterion_of(a, sensitive, sizes, unit=None, **asked):
+    return bounds_criterion(Asked(**asked), sensitive, sizes, a.shape[1], unit=unit)
+
+
+def check(a, columns, **asked):
+    """What must hold of every answer; returns it."""
+    found = fair_assignment(a, columns, **asked)
+    sensitive = read_sensitive(columns, len(a))
+    table = contingency(found.labels, sensitive.codes, a.shape[1], len(sensitive.cells)).astype(float)
+    criterion = criterion_of(a, sensitive, table.sum(axis=1), **asked)
+    assert found.cost == pytest.approx(a[np.arange(len(a)), found.labels].sum(), abs=1e-9)
+    np.testing.assert_allclose(found.violation, criterion.excess(table), atol=1e-9)
+    best = optimum(a, sensitive.codes, criterion)
+    assert best * (1 - 1e-4) - 1e-9 <= found.lower_bound <= best * (1 + 1e-9) + 1e-9
+    assert found.gap >= 0
+    if found.slack < 1e-9:
+        assert found.cost >= best - 1e-9 * (1 + abs(best))
+        assert found.gap == pytest.approx(found.cost / found.lower_bound - 1, abs=1e-9)
+    return found, table
+
+
+MIXED = [
+    {"tolerance": 0.1},
+    {"tolerance": 0.0},
+    {"tolerance": {"sex": 0.05, "race": 0.2}},
+    {"tolerance": {"sex": 0.0, "race": 0.2}},
+    {"tolerance": {"race": 0.1}},
+    {"tolerance": 0.2, "crossed": True},
+    {"min_balance": {"sex": 0.4, "race": 0.2}},
+    {"min_balance": {"race": 0.25}, "tolerance": {"sex": 0.1}},
+    {"max_gap": {"race": 0.02}, "tolerance": {"sex": 0.1}},
+    {"tolerance": 0.1, "size_min": 0.9, "size_max": 1.1},
+    {"tolerance": 0.3, "size_max": 150},
+    {"tolerance": 0.0, "size_min": 0.8},
+    {"tolerance": 0.1, "size_min": [60, 0, 200, 0, 100]},
+]
+
+
+@pytest.mark.parametrize("asked", MIXED, ids=str)
+def test_several_columns_and_sizes_against_highs(asked):
+    a, columns = people()
+    found, table = check(a, columns, **asked)
+    assert found.slack < 1
+    assert found.gap < 0.03
+    if found.slack < 1e-9 and asked.get("tolerance") == 0.1:
+        for name in columns:
+            by_column = contingency(found.labels, np.unique(columns[name], return_inverse=True)[1], 5)
+            assert fairness_ratio(by_column) >= 0.9 - 1e-9
+    if asked.get("size_min") == 0.9:
+        assert table.sum(axis=0).min() >= 108 and table.sum(axis=0).max() <= 132
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tiny_problems_against_brute_force(seed):
+    """All labels of eight rows in two or three clusters."""
+    rng = np.random.default_rng(seed)
+    n_clusters = 2 + seed % 2
+    a = rng.random((8, n_clusters))
+    columns = {"sex": np.arange(8) % 2, "race": np.arange(8) // 2 % 2}
+    asked = {"tolerance": 0.5, "size_min": 2}
+    found, _ = check(a, columns, **asked)
+    sensitive = read_sensitive(columns, 8)
+    criterion = criterion_of(a, sensitive, np.full(4, 2.0), **asked)
+    best = np.inf
+    for labels in product(range(n_clusters), repeat=8):
+        table = contingency(np.array(labels), sensitive.codes, n_clusters, 4).astype(float)
+        if criterion.excess(table).max() < 1e-9:
+            best = min(best, a[np.arange(8), labels].sum())
+    assert found.slack < 1e-9
+    assert found.lower_bound <= best + 1e-9
+    assert best - 1e-9 <= found.cost <= best * 1.25
+
+
+def test_sizes_alone():
+    problem = from_blobs(1000, 2, 6)
+    found, table = check(problem.a, None, size_min=0.95, size_max=1.05)
+    assert table.sum(axis=0).min() >= 159 and table.sum(axis=0).max() <= 175
+    assert found.slack == 0 and found.gap < 1e-3
+    equal, table = check(problem.a, None, size_min=1.0, size_max=1.0)
+    assert sorted(table.sum(axis=0)) == [166, 166, 167, 167, 167, 167]
+    assert equal.cost >= found.cost
+
+
+def test_each_column_alone_is_what_one_column_is():
+    a, columns = people()
+    one = fair_assignment(a, columns["race"], tolerance=0.1)
+    other = fair_assignment(a, columns, tolerance={"race": 0.1})
+    assert other.lower_bound == pytest.approx(one.lower_bound, rel=1e-6)
+    crossed = fair_assignment(a, columns, tolerance=0.1, crossed=True)
+    joined = fair_assignment(a, columns["race"] + columns["sex"], tolerance=0.1)
+    np.testing.assert_array_equal(crossed.labels, joined.labels)
+    each = fair_assignment(a, columns, tolerance=0.1)
+    assert one.lower_bound <= each.lower_bound * (1 + 1e-9) <= crossed.lower_bound * (1 + 2e-9)
+
+
+def test_overlapping_groups_against_highs():
+    problem = from_blobs(500, 3, 4)
+    rng = np.random.default_rng(0)
+    inside = np.column_stack([problem.codes == 0, rng.random(500) < 0.4, problem.codes > 0])
+    found, _ = check(problem.a, inside, tolerance=0.1)
+    for member in inside.T:
+        shares = np.bincount(found.labels[member], minlength=4) / np.bincount(found.labels, minlength=4)
+        mean = member.mean()
+        assert found.slack > 0 or ((0.9 * mean - 1e-9 <= shares) & (shares <= mean / 0.9 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("asked", [{"tolerance": 0.1}, {"tolerance": 0.2, "size_min": 0.9, "size_max": 1.1}])
+def test_weights_against_highs(asked):
+    a, columns = people(400, 4)
+    weights = np.random.default_rng(0).uniform(0.5, 4, 400)
+    found = fair_assignment(a, columns, sample_weight=weights, **asked)
+    sensitive, mean = read_sensitive(columns, 400), weights.mean()
+    sizes = np.bincount(sensitive.codes, weights / mean)
+    criterion = criterion_of(a, sensitive, sizes, mean, **asked)
+    best = optimum(a, sensitive.codes, criterion, weights / mean) * mean
+    assert best * (1 - 1e-4) <= found.lower_bound <= best * (1 + 1e-9)
+    rows = np.arange(400)
+    assert found.cost == pytest.approx((a[rows, found.labels] * weights).sum())
+    table = np.zeros((len(sizes), 4))
+    np.add.at(table, (sensitive.codes, found.labels), weights / mean)
+    np.testing.assert_allclose(found.violation, criterion.excess(table) * mean, atol=1e-6)
+    assert found.slack <= weights.max()
+    assert found.cost <= best * 1.05
+
+
+def test_weights_of_whole_numbers_are_repeated_rows():
+    a, columns = people(300, 4)
+    times = np.random.default_rng(0).integers(1, 4, 300)
+    weighted = fair_assignment(a, columns, tolerance=0.1, sample_weight=times)
+    repeated = fair_assignment(
+        np.repeat(a, times, axis=0), columns.loc[columns.index.repeat(times)], tolerance=0.1
+    )
+    assert weighted.lower_bound == pytest.approx(repeated.lower_bound, rel=1e-5)
+    equal = fair_assignment(a, columns, tolerance=0.1, sample_weight=np.full(300, 2.5))
+    plain = fair_assignment(a, columns, tolerance=0.1)
+    assert equal.lower_bound == pytest.approx(2.5 * plain.lower_bound, rel=1e-6)
+
+
+def test_budget():
+    a, columns = people()
+    nearest = a.min(axis=1).sum()
+    strict = fair_assignment(a, columns)
+    found = fair_assignment(a, columns, max_cost_increase=0.05)
+    assert found.cost <= 1.05 * nearest < strict.cost
+    assert 0 < found.tolerance_bound < found.tolerance < found.tolerance_bound + 0.02
+    assert fair_assignment(a, columns, tolerance=found.tolerance_bound).lower_bound > 1.05 * nearest
+    again = fair_assignment(a, columns, max_cost=1.05 * nearest)
+    np.testing.assert_array_equal(found.labels, again.labels)
+    enough = fair_assignment(a, columns, max_cost=2 * strict.cost)
+    assert enough.tolerance == 0
+    with pytest.raises(NotSupported, match="without any bounds it is"):
+        fair_assignment(a, columns, max_cost=0.9 * nearest)
+    with pytest.raises(ValueError, match="not both"):
+        fair_assignment(a, columns, max_cost=1e9, max_cost_increase=1.0)
+    with pytest.raises(ValueError, match="finds the tolerance"):
+        fair_assignment(a, columns, max_cost=1e9, tolerance=0.1)
+    with pytest.raises(NotSupported, match="without bounds on the shares it is"):
+        fair_assignment(a, columns, max_cost_increase=0.0, size_max=1.0)
+
+
+@pytest.mark.parametrize(
+    "asked, message",
+    [
+        (
+            {"size_min": 121},
+            r"5 clusters would have 605 of 600 rows. The largest size_min for all of them is 120",
+        ),
+        ({"size_max": 0.9}, r"would have 540 of 600 rows. The smallest size_max for all of them is 120"),
+        ({"size_min": 100, "size_max": [90, 200, 200, 200, 200]}, "cluster 0 cannot have at least 100"),
+        ({"size_min": [1, 2]}, "size_min has 2 entries, there are 5 clusters"),
+        ({"size_max": -1}, "must not be negative"),
+        (
+            {"tolerance": {"age": 0.1}},
+            r"tolerance names \['age'\], but the sensitive columns are \['race', 'sex'\]",
+        ),
+        ({"tolerance": {"sex": 0.1}, "crossed": True}, "there are no columns to name"),
+        ({"min_balance": {"race": 0.99}}, "race: min_balance=0.99 cannot be met: .* the data's own balance"),
+        (
+            {"target": {"sex": [0.1, 0.9]}},
+            "sex: tolerance=0.0 cannot be met: .* smallest tolerance for this target",
+        ),
+        ({"target": [0.5, 0.5]}, "target must have an entry for each column"),
+        ({"sample_weight": np.ones(3)}, r"sample_weight has shape \(3,\), expected \(600,\)"),
+        ({"sample_weight": np.zeros(600)}, "sample_weight must be positive"),
+    ],
+)
+def test_what_cannot_be_met_is_refused(asked, message):
+    a, columns = people()
+    with pytest.raises(ValueError, match=message):
+        fair_assignment(a, columns, **asked)
+
+
+def test_without_groups_and_sizes_there_is_nothing_to_bound():
+    with pytest.raises(ValueError, match=r"sensitive_features is missing: .* bound the sizes"):
+        fair_assignment(np.ones((4, 2)))
+
+
+def test_shares_of_sizes_become_whole_rows_inwards_where_they_can():
+    for asked, least, most in [((0.95, 1.05), 96, 105), ((1.0, 1.0), 100, 101), ((None, 1.0), 0, 101)]:
+        low, high = size_bounds(*asked, 1003.0, 10)
+        assert (low[0], high[0]) == (least, most)
+
+
+def test_many_groups_are_fast_enough_to_test():
+    """Fifty groups: the structure of the rows is used, or this takes minutes."""
+    problem = from_blobs(1000, 2, 6)
+    groups = np.random.default_rng(0).permutation(1000) % 50
+    found = fair_assignment(problem.a, groups, tolerance=0.4)
+    assert found.slack < 1
+    table = contingency(found.labels, groups, 6)
+    if found.slack < 1e-9:
+        assert fairness_ratio(table) >= 0.6 - 1e-9 and balance(table) > 0
+
+
+@pytest.mark.parametrize(
+    "asked", [{"mean_tolerance": {"age": 0.1}}, {"mean_tolerance": {"age": 0.0}}], ids=str
+)
+def test_means_of_a_column_of_numbers_against_highs(asked):
+    a, columns = people()
+    age = np.round(30 + 10 * np.random.default_rng(0).normal(size=600) + 5 * a.argmin(axis=1))
+    given = columns.assign(age=age)
+    found = fair_assignment(a, given, tolerance={"sex": 0.1}, **asked)
+    sensitive = read_sensitive(given, 600, means=["age"])
+    sizes = np.bincount(sensitive.codes).astype(float)
+    best = optimum(a, sensitive.codes, criterion_of(a, sensitive, sizes, tolerance={"sex": 0.1}, **asked))
+    assert best * (1 - 1e-4) <= found.lower_bound <= best * (1 + 1e-9)
+    means = np.bincount(found.labels, age) / np.bincount(found.labels)
+    off = np.abs(means - age.mean()) / age.std()
+    # Off by at most a point or so in clusters of a hundred.
+    assert (off <= asked["mean_tolerance"]["age"] + 0.02).all()
+    assert found.gap < 0.02
+    nearest = np.bincount(a.argmin(axis=1), age) / np.bincount(a.argmin(axis=1))
+    assert np.abs(nearest - age.mean()).max() / age.std() > 0.3
+
+
+def test_means_of_more_numbers_than_are_kept_are_rounded():
+    problem = from_blobs(2000, 2, 4)
+    income = np.exp(np.random.default_rng(0).normal(size=2000) + problem.a.argmin(axis=1) / 4)
+    found = fair_assignment(problem.a, {"income": income}, mean_tolerance={"income": 0.05})
+    means = np.bincount(found.labels, income) / np.bincount(found.labels)
+    assert (np.abs(means - income.mean()) <= 0.08 * income.std()).all()
+    with pytest.raises(ValueError, match=r"mean_tolerance names \['age'\]"):
+        fair_assignment(problem.a, {"income": income}, mean_tolerance={"age": 0.05})

@@ -1,0 +1,148 @@
+"""Random mixed problems: bounds of every kind against HiGHS, and every promise computed again from the labels."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from problems import from_blobs, optimum
+
+from fairclust import fair_assignment
+from fairclust.solvers.bounds import Asked, bounds_criterion
+from fairclust.solvers.sensitive import read_sensitive
+
+N_QUICK, N_SLOW = 20, 200
+
+
+def draw(seed):
+    """Distances, sensitive columns, what is asked, and weights; every fifth problem has a budget."""
+    rng = np.random.default_rng(seed)
+    n_samples, n_clusters = int(rng.integers(50, 200)), int(rng.integers(2, 6))
+    problem = from_blobs(n_samples, 3, n_clusters, seed=seed)
+    nearest = problem.a.argmin(axis=1)
+    kind = rng.choice(["columns", "memberships", "none"], p=[0.75, 0.15, 0.1])
+    columns, asked = None, {}
+    if kind == "memberships":
+        n_groups = int(rng.integers(2, 4))
+        columns = {f"of {i}": rng.random(n_samples) < 0.3 + 0.2 * (nearest % 2) for i in range(n_groups)}
+    elif kind == "columns":
+        columns = {"race": np.array(["x", "y", "z"])[problem.codes]}
+        if rng.random() < 0.8:
+            columns["sex"] = np.where(rng.random(n_samples) < 0.3 + 0.4 * (nearest % 2), "f", "m")
+        if rng.random() < 0.3:
+            columns["third"] = rng.integers(3, size=n_samples).astype(str)
+    weights = rng.uniform(0.5, 4, n_samples) if rng.random() < 0.25 else None
+    if columns and seed % 5 == 0:
+        asked["max_cost_increase"] = float(rng.choice([0.02, 0.1, 0.4]))
+    elif columns:
+        tolerances = [0.0, 0.05, 0.2, 0.5]
+        if kind == "columns" and len(columns) > 1 and rng.random() < 0.3:
+            asked |= {"crossed": True, "tolerance": float(rng.choice(tolerances))}
+        elif rng.random() < 0.4:
+            asked["tolerance"] = float(rng.choice(tolerances))
+        else:
+            named = rng.permutation(list(columns))[: rng.integers(1, len(columns) + 1)]
+            asked["tolerance"] = {str(name): float(rng.choice(tolerances)) for name in named}
+            if kind == "columns" and rng.random() < 0.4:
+                asked["tolerance"].pop("race", None)
+                asked["min_balance"] = {
+                    "race": float(rng.uniform(0, 0.4) * balance_of(columns["race"], weights))
+                }
+    if columns is None or (rng.random() < 0.4 and "max_cost_increase" not in asked):
+        asked["size_min"] = float(rng.uniform(0.4, 1.0))
+        if rng.random() < 0.7:
+            asked["size_max"] = float(rng.uniform(1.0, 1.6))
+    return problem.a, columns, asked, weights
+
+
+def balance_of(column, weights):
+    sizes = np.bincount(np.unique(column, return_inverse=True)[1], weights)
+    return sizes.min() / sizes.max()
+
+
+def promises(columns, asked, tolerance):
+    """Each column's cells as groups, its tolerance or None, its balance or None."""
+    if asked.get("crossed"):
+        joined = ["|".join(row) for row in zip(*columns.values(), strict=True)]
+        yield np.array(joined), tolerance, None
+        return
+    for name, cells in (columns or {}).items():
+        own = tolerance.get(name) if isinstance(tolerance, Mapping) else tolerance
+        balance = asked.get("min_balance", {}).get(name)
+        yield np.asarray(cells), None if balance is not None else own, balance
+
+
+def most_broken(labels, columns, asked, tolerance, weights, n_clusters):
+    """Points, or weight, by which the labels miss what was asked, from nothing but the labels."""
+    sizes = np.bincount(labels, weights, n_clusters)
+    total, off = weights.sum(), [0.0]
+    for cells, own, balance in promises(columns, asked, tolerance):
+        values = [True] if cells.dtype == bool else np.unique(cells)
+        table = np.array([np.bincount(labels, weights * (cells == value), n_clusters) for value in values])
+        if balance is not None:
+            off.append((balance * table.max(axis=0) - table).max())
+        elif own is not None:
+            mu = table.sum(axis=1, keepdims=True) / total
+            off += [((1 - own) * mu * sizes - table).max(), (table - mu / (1 - own) * sizes).max()]
+    mean, whole = total / n_clusters, (weights == 1).all()
+    least, most = asked.get("size_min", 0.0) * mean, asked.get("size_max", np.inf) * mean
+    if whole:
+        # Whole rows can need a size next to a share of n / K.
+        least, most = np.floor(least), np.ceil(most)
+    return max(*off, (least - sizes).max(), (sizes - most).max())
+
+
+def check(seed):
+    a, columns, asked, weights = draw(seed)
+    n_samples, n_clusters = a.shape
+    found = fair_assignment(a, columns, sample_weight=weights, **asked)
+    each = np.ones(n_samples) if weights is None else weights
+    mean = each.mean()
+    sensitive = read_sensitive(columns, n_samples)
+    sizes = np.bincount(sensitive.codes, each / mean)
+
+    def best_at(tolerance):
+        bounds = {name: value for name, value in asked.items() if name != "max_cost_increase"}
+        criterion = bounds_criterion(
+            Asked(**{**bounds, "tolerance": None if tolerance == 1 else tolerance}),
+            sensitive,
+            sizes,
+            n_clusters,
+            unit=None if weights is None else mean,
+        )
+        return optimum(a, sensitive.codes, criterion, each / mean) * mean
+
+    tolerance = asked.get("tolerance", 0.0)
+    if "max_cost_increase" in asked:
+        budget = float(each @ a.min(axis=1)) * (1 + asked["max_cost_increase"])
+        assert found.cost <= budget * (1 + 1e-9)
+        tolerance = found.tolerance
+        assert found.tolerance_bound <= tolerance
+        if found.tolerance_bound > 0:
+            assert best_at(found.tolerance_bound) > budget * (1 - 1e-9)
+    best = best_at(tolerance)
+    # The dual bound is one, and is tight.
+    assert best - 2e-4 * abs(best) - 1e-9 <= found.lower_bound <= best + 1e-8 * (1 + abs(best))
+    paid = a[np.arange(n_samples), found.labels]
+    assert found.cost == pytest.approx(float(each @ paid), rel=1e-9, abs=1e-9)
+    broken = most_broken(found.labels, columns, asked, tolerance, each, n_clusters)
+    assert broken <= found.slack + 1e-4
+    if found.slack < 1e-9:
+        assert found.cost >= best - 1e-8 * (1 + abs(best))
+    # Rows are whole: off by a point or two, or by the heaviest rows at a boundary.
+    assert found.slack <= 2 * each.max()
+
+
+@pytest.mark.parametrize("seed", range(N_QUICK))
+def test_random_mixed_bounds(seed):
+    check(seed)
+
+
+@pytest.mark.slow
+def test_many_random_mixed_bounds():
+    failed = []
+    for seed in range(N_QUICK, N_QUICK + N_SLOW):
+        try:
+            check(seed)
+        except AssertionError as error:
+            failed.append(f"{seed}: {error}".splitlines()[0])
+    assert not failed

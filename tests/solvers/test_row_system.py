@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+
+from fairclust.solvers.criteria import combine, exact_shares, ratio_bound, share_bounds
+from fairclust.solvers.row_system import RowSystem, step_of_rows
+
+A, B, K = 4, 3, 3
+N_GROUPS = A * B
+OF_A = (np.arange(N_GROUPS) // B == np.arange(A)[:, None]).astype(float)
+OF_B = (np.arange(N_GROUPS) % B == np.arange(B)[:, None]).astype(float)
+
+
+def curved(n_groups=N_GROUPS, seed=0):
+    """Blocks of a softmax's curvature, and the table."""
+    rng = np.random.default_rng(seed)
+    s = rng.dirichlet(np.ones(K), (n_groups, 30))
+    mass = s.sum(axis=1)
+    return np.eye(K) * mass[:, None, :] - np.einsum("jpk,jpl->jkl", s, s), mass
+
+
+def bounded(kind):
+    sizes, unit = np.full(N_GROUPS, 10.0), np.full(K, N_GROUPS * 10 / K)
+    thirds = share_bounds(np.full(B, 0.3), np.full(B, 0.4))
+    quarters = share_bounds(np.full(A, 0.2), np.full(A, 0.3))
+    return {
+        "shares": lambda: combine([(thirds, OF_B), (quarters, OF_A)], sizes, 0 * unit, 9 * unit),
+        "and sizes": lambda: combine([(thirds, OF_B), (quarters, OF_A)], sizes, 0.9 * unit, 1.1 * unit),
+        "sizes": lambda: combine([], sizes, 0.9 * unit, 1.1 * unit),
+        "balance": lambda: combine(
+            [(ratio_bound(0.8, A), OF_A), (thirds, OF_B)], sizes, 0 * unit, 1.1 * unit
+        ),
+        "exact": lambda: combine(
+            [(exact_shares(np.full(B, 1 / B), complete=True), OF_B), (quarters, OF_A)],
+            sizes,
+            0 * unit,
+            9 * unit,
+        ),
+    }[kind]()
+
+
+KINDS = ["shares", "and sizes", "sizes", "balance", "exact"]
+
+
+def dense(criterion, blocks):
+    n = len(criterion.rows) * K
+    return np.einsum("rj,sj,jkl->rksl", criterion.rows, criterion.rows, blocks).reshape(n, n)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("some_zero", [False, True])
+def test_solution_is_that_of_the_dense_system(kind, some_zero):
+    criterion, (blocks, _) = bounded(kind), curved()
+    rng = np.random.default_rng(0)
+    shape, B_ = (len(criterion.rows), K), criterion.helpers
+    inverse = rng.random(shape) + 0.1
+    if some_zero:
+        inverse[rng.random(shape) < 0.4] = 0
+        if kind != "sizes":
+            inverse[:2] = 0
+    right, below = rng.normal(size=shape), rng.normal(size=(B_.shape[1], K))
+    if some_zero:
+        below[:] = 0
+    system = RowSystem(criterion.factors, B_, blocks)
+    step, v = system.solve(inverse, right, below)
+    G = dense(criterion, blocks)
+    np.testing.assert_allclose(system.apply(right).ravel(), G @ right.ravel(), atol=1e-9)
+    live = inverse > 0
+    left = (G @ step.ravel()).reshape(shape) + B_ @ v - right
+    np.testing.assert_allclose((left + step / np.where(live, inverse, 1))[live], 0, atol=1e-8)
+    np.testing.assert_array_equal(step[~live], 0)
+    np.testing.assert_allclose(B_.T @ step, below, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("attempts", [0, 10])
+def test_step_meets_the_conditions_of_the_optimum(kind, attempts, monkeypatch):
+    """By both methods: the interior point method alone where pivoting may not try."""
+    monkeypatch.setattr("fairclust.solvers.row_system._PIVOTS", attempts)
+    criterion, (blocks, mass) = bounded(kind), curved()
+    rng = np.random.default_rng(1)
+    mass = mass * rng.uniform(0.5, 1.5, mass.shape)
+    system = RowSystem(criterion.factors, criterion.helpers, blocks / mass.sum())
+    slack = (criterion.rows @ mass - criterion.limits) / mass.sum()
+    start = np.zeros(slack.shape)
+    damping = 1e-3
+    y = step_of_rows(system, slack, start, damping, criterion.exact)
+    left = slack - system.apply(y) - damping * y
+    free = criterion.exact[:, None] | (y > 0)
+    # Helper numbers v make up for the gradient that is left: B v.
+    helpers = criterion.helpers
+    for k in range(K):
+        if helpers.size:
+            v = np.linalg.lstsq(helpers[free[:, k]], left[free[:, k], k], rcond=None)[0]
+            left[:, k] -= helpers @ v
+    np.testing.assert_allclose(left[free], 0, atol=1e-7)
+    assert left[~free].max(initial=0) <= 1e-7
+    assert y[~criterion.exact].min(initial=0) >= 0
+    np.testing.assert_allclose(helpers.T @ y, 0, atol=1e-7)

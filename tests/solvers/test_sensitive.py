@@ -1,0 +1,89 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust.solvers.sensitive import read_sensitive
+
+SEX = np.array(["f", "m", "f", "m", "f"])
+RACE = np.array(["x", "x", "y", "y", "x"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pd.DataFrame({"sex": SEX, "race": RACE}),
+        {"sex": SEX, "race": list(RACE)},
+        {"sex": pd.Series(SEX, dtype="category"), "race": RACE.astype(object)},
+    ],
+)
+def test_several_columns(given):
+    found = read_sensitive(given, 5)
+    assert [column.name for column in found.columns] == ["sex", "race"]
+    assert found.names.tolist() == ["f & x", "f & y", "m & x", "m & y"]
+    assert found.codes.tolist() == [0, 2, 1, 3, 0]
+    np.testing.assert_array_equal(found.members(1), [[1, 0, 1, 0], [0, 1, 0, 1]])
+
+
+def test_only_combinations_that_occur_are_groups():
+    found = read_sensitive({"sex": SEX[:3], "race": RACE[:3]}, 3)
+    assert found.names.tolist() == ["f & x", "f & y", "m & x"]
+
+
+def test_matrices_and_single_columns():
+    assert read_sensitive(np.column_stack([SEX, RACE]), 5).names.tolist()[1] == "f & y"
+    for one in (SEX, list(SEX), SEX[:, None], pd.DataFrame({"sex": SEX}), {"sex": SEX}):
+        found = read_sensitive(one, 5)
+        assert found.names.tolist() == ["f", "m"]
+        assert found.codes.tolist() == [0, 1, 0, 1, 0]
+    none = read_sensitive(None, 5)
+    assert none.columns == () and none.codes.tolist() == [0] * 5
+
+
+def test_columns_of_truth_values_are_groups_that_overlap():
+    found = read_sensitive(np.array([[True, False], [True, True], [False, False]]), 3)
+    assert [column.overlapping for column in found.columns] == [True, True]
+    assert found.names.tolist() == ["not 0 & not 1", "0 & not 1", "0 & 1"]
+    assert not read_sensitive([True, False, True], 3).columns[0].overlapping
+
+
+def test_many_different_numbers_are_no_groups():
+    age = np.arange(18, 68)
+    with pytest.raises(ValueError, match=r"\['age'\] holds 50 different numbers, .* bins=4"):
+        read_sensitive({"age": age}, 50)
+    found = read_sensitive({"age": age, "sex": age % 2}, 50, bins=4)
+    assert found.columns[0].values.tolist() == [
+        "below 31",
+        "31 to below 43",
+        "43 to below 55",
+        "55 and above",
+    ]
+    np.testing.assert_array_equal(np.bincount(found.columns[0].encode(age, 50)), [13, 12, 12, 13])
+    assert found.columns[0].encode([0, 31, 99], 3).tolist() == [0, 1, 3]
+    assert len(found.columns[1].values) == 2
+    # As names they are groups, and so are codes.
+    assert len(read_sensitive(age.astype(str), 50).names) == 50
+    assert len(read_sensitive(np.arange(150) % 50, 150).names) == 50
+    assert len(read_sensitive(np.arange(150) % 50 + 1, 150).names) == 50
+    # A mapping also cuts what would have been groups.
+    assert len(read_sensitive({"sex": age % 4}, 50, bins={"sex": 2}).names) == 2
+
+
+@pytest.mark.parametrize(
+    "given, bins, message",
+    [
+        ({"sex": SEX[:4], "race": RACE}, None, r"sensitive_features\['sex'\] has 4 rows, X has 5"),
+        ({"sex": SEX, "race": [None, *RACE[1:]]}, None, r"\['race'\] has 1 missing values"),
+        (np.zeros((5, 0)), None, r"found shape \(5, 0\)"),
+        ({"sex": SEX}, {"age": 4}, r"bins names \['age'\]"),
+        ({"sex": SEX}, {"sex": 4}, "bins names 'sex', which does not hold numbers"),
+        (
+            {"age": [1.5, np.nan, 2.5, 3, 4]},
+            {"age": 2},
+            r"\['age'\] has a missing or infinite number in row 1",
+        ),
+        ({"age": [1.5, 1, 2.5, 3, 4]}, {"age": 1}, "bins must be a whole number of at least 2"),
+    ],
+)
+def test_bad_columns(given, bins, message):
+    with pytest.raises(ValueError, match=message):
+        read_sensitive(given, 5, bins=bins)
