@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -241,13 +240,13 @@ def test_every_method_of_a_front_has_as_many_starts():
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
-    raw = SimpleNamespace(X=X, crossed=np.where(X[:, 0] + rng.normal(size=200) > 0, "f", "m"))
+    groups = np.where(X[:, 0] + rng.normal(size=200) > 0, "f", "m")
     params = {"n_clusters": 3, "lam": 20.0, "random_state": 4}
-    model, seconds, _ = fit_starts(Drawn, params, raw, 3)
+    model, seconds, _ = fit_starts(Drawn, params, X, groups, 3)
     assert [seed for seed, _ in given] == [4, 5, 6] and seconds > 0
     assert len({objective for _, objective in given}) > 1
     assert model.history_[-1]["objective"] == min(objective for _, objective in given)
-    model, _, _ = fit_starts(methods.PriceFairKMeans, {"n_clusters": 3, "random_state": 4}, raw, 3)
+    model, _, _ = fit_starts(methods.PriceFairKMeans, {"n_clusters": 3, "random_state": 4}, X, groups, 3)
     assert model.n_init == 3
 
 

@@ -73,7 +73,7 @@ def test_predict_sums_the_prices_of_new_combinations(people):
     rows = X[~seen]
     reduced = ((rows[:, None] - model.cluster_centers_) ** 2).sum(axis=2) + new
     np.testing.assert_array_equal(model.predict(rows, columns[~seen]), reduced.argmin(axis=1))
-    with pytest.raises(ValueError, match=r"\['race'\] has groups not seen in fit: d"):
+    with pytest.raises(ValueError, match=r"\['race'\] has groups not seen in fit: 'd'"):
         model.predict(X[:1], {"sex": ["f"], "race": ["d"]})
     with pytest.raises(ValueError, match="no column 'race'"):
         model.predict(X[:1], {"sex": ["f"]})
@@ -108,7 +108,7 @@ def test_ranges_of_a_number(people):
     model = PriceFairKMeans(4, tolerance=0.3, bins=3, n_init=1, random_state=0)
     labels = model.fit_predict(X, sensitive_features={"age": age})
     assert len(model.groups_) == 3
-    assert ratio(labels, model.groups_[model._columns[0].encode(age, len(X))]) >= 0.7 - 1e-9
+    assert ratio(labels, model.groups_[model._sensitive.columns[0].encode(age, len(X))]) >= 0.7 - 1e-9
     assert (model.predict(X, {"age": age}) != labels).sum() == model.n_rounded_
 
 
