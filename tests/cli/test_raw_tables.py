@@ -66,6 +66,7 @@ def test_combinations_are_bounded_where_that_is_asked_or_all_there_is(people, ca
     crossed = fit(capsys, people, "gender", "ethnicity", "--crossed")[1]
     other = fit(capsys, people, "gender", "ethnicity", "--method", "vfc")[1]
     for text in (crossed, other):
+        print(text, other)
         assert "the groups are the combinations of gender and ethnicity: 6 groups" in text
     each = fit(capsys, people, "gender", "ethnicity")[1]
     assert float(cost_of(each)) <= float(cost_of(crossed))

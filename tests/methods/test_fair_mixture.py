@@ -308,3 +308,10 @@ def test_shifted_data_give_the_same_labels():
     one = FairMixture(**params).fit_predict(X, sensitive_features=codes)
     two = FairMixture(**params).fit_predict(X + 1e6, sensitive_features=codes)
     assert (one == two).mean() > 0.99
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+def test_a_weight_out_of_reach_is_named(grouped_blobs):
+    X, codes = grouped_blobs()
+    with pytest.raises(Diverged, match="take a smaller lam"):
+        FairMixture(3, lam=1e100, random_state=0).fit(X, sensitive_features=codes)

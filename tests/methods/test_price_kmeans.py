@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from sklearn import cluster
+from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
 from fairclust.methods import BeraFairKMeans, PriceFairKMeans, PriceFairKMedians
@@ -133,3 +134,35 @@ def test_medoids_are_rows(grouped_blobs):
     model = PriceFairKMedians(4, random_state=0).fit(X, sensitive_features=codes)
     np.testing.assert_array_equal(X[model.medoid_indices_], model.cluster_centers_)
     assert model.medoid_gap_ == 0
+
+
+@pytest.mark.parametrize("precision", ["single", "double"])
+def test_a_far_point_costs_a_part_of_a_point_instead(precision):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(999, 2)) + 6 * rng.integers(3, size=(999, 1)), [[1e4, 1e4]]])
+    codes = rng.integers(2, size=1000)
+    model = PriceFairKMeans(4, tolerance=0.2, precision=precision, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"off the bounds by up to 0\.41 points in a cluster"):
+        model.fit(X, sensitive_features=codes)
+    # The cluster of the one point lacks 0.8 times its share of the other group; nothing else is off.
+    other = 1 - codes[-1]
+    lacking = 0.8 * (codes == other).mean()
+    assert model.violation_ == pytest.approx(lacking, rel=1e-6)
+    assert np.bincount(model.labels_).min() == 1
+    plain = cluster.KMeans(4, n_init=10, random_state=0).fit(X).inertia_
+    assert model.cost_ == pytest.approx(plain, rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_heavy_tails_are_alike_in_both_precisions():
+    rng = np.random.default_rng(2)
+    X, codes = rng.lognormal(sigma=2, size=(2000, 3)), (rng.random(2000) < 0.3).astype(int)
+    costs = []
+    for precision in ("single", "double"):
+        model = PriceFairKMeans(5, precision=precision, n_init=2, random_state=0)
+        model.fit(X, sensitive_features=codes)
+        costs.append(model.cost_)
+        assert model.violation_ <= 1
+        assert model.gap_ <= 0.05
+    # Not closer than the certificates: a few rows are worth several per cent here.
+    assert costs[0] == pytest.approx(costs[1], rel=0.05)

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
+from fairclust import methods
 from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians, VariationalFairKMeans
 
 
@@ -63,6 +64,19 @@ def test_methods_that_need_dense_rows_say_so(words):
     model = KMeans(3, random_state=0).fit(X + 1, sensitive_features=codes)
     with pytest.raises(ValueError, match=r"pass X\.toarray"):
         model.predict(sp.csr_array(X))
+
+
+@pytest.mark.parametrize("name", methods.__all__)
+def test_every_method_takes_sparse_rows_or_says_that_it_does_not(words, name):
+    X, codes = words
+    X, codes = X[:150], codes[:150]
+    model = getattr(methods, name)(3, random_state=0)
+    if model.__sklearn_tags__().input_tags.sparse:
+        labels = model.fit(sp.csr_array(X), sensitive_features=codes).labels_
+        assert (labels == model.fit(X, sensitive_features=codes).labels_).mean() > 0.98
+    else:
+        with pytest.raises(TypeError, match="dense data is required"):
+            model.fit(sp.csr_array(X), sensitive_features=codes)
 
 
 def test_more_columns_than_would_fit_if_dense():
