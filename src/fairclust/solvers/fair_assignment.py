@@ -34,8 +34,8 @@ _DOUBLE_ENTRIES = 1 << 23
 _BLOCK_ROWS = 1 << 16
 # Sums as exact as these can tell lower temperatures apart.
 _DOUBLE_ROUNDING = 1e-12
-# With fewer points for each cell of the table, points are chosen rather than counts.
-_FEW = 20
+# With fewer points for each cell of the table, points are chosen rather than counts; of more rows it would take long.
+_FEW, _FEW_ROWS = 20, 200
 # Less than this is rounding in HiGHS.
 _MET = 1e-5
 
@@ -322,7 +322,8 @@ def round_prices(
     unit = temperature_unit(points)
     weights = points.weights if isinstance(points, Weighted) else None
     nearby = None
-    if criterion.combined and points.n_samples < _FEW * counts.size:
+    small = criterion.combined and solved.multipliers.size <= _FEW_ROWS
+    if small and points.n_samples < _FEW * counts.size:
         nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit, weights)
         if criterion.excess(nearby[1]).max() <= _MET:
             return nearby[0], cost + nearby[2], nearby[1], least

@@ -32,9 +32,9 @@ _DAMPING = 1e-6
 _SHORTEN = 1e4
 # Steps vanish long before, and the damping should not overflow.
 _MOST_DAMPING = 1e30
-# Of rows of several columns: the first damping of a warm start, and its factors after a bad step and a good one. They
-# overshoot from the last prices more often than rows of one column do.
-_COMBINED_DAMPING = 1e-3, 10, 3
+# Of rows of several columns, or of many groups: the first damping of a warm start, and its factors after a bad step and a good one. They
+# overshoot from the last prices more often than those of few groups do.
+_MANY_DAMPING = 1e-2, 10, 3
 # With multipliers that miss B'y = 0 by more, in units, the dual function is no lower bound.
 _UNBALANCED = 1e-8
 # Criteria with more multipliers than these are taken apart by group, if they can be.
@@ -138,7 +138,8 @@ def dual_prices(
     if not criterion.rows.size:
         _, mass, cost, _ = points.priced(np.zeros(shape))
         return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, 1, True)
-    first, grow, shrink = _COMBINED_DAMPING if criterion.combined else (_DAMPING, 10, 10)
+    many = criterion.combined or (not criterion.equal and y.size > _LARGE_UNKNOWNS)
+    first, grow, shrink = _MANY_DAMPING if many else (_DAMPING, 10, 10)
     damping, n_passes = _DAMPING if start is None else first, 0
     for level in levels:
         temperature = level * unit
