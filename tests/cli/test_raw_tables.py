@@ -50,7 +50,7 @@ def fit(capsys, people, *options):
 def test_several_columns_are_bounded_each_and_each_is_reported(people, capsys):
     status, text, _ = fit(capsys, people, "gender", "ethnicity")
     assert status == 0
-    assert "each of gender and ethnicity is bounded on its own; --crossed bounds their 6 combinations" in text
+    assert "each of gender and ethnicity counts on its own; --crossed takes their 6 combinations" in text
     lines = text.splitlines()
     for start in ("gender  ", "ethnicity  ", "gender & ethnicity  "):
         assert any(line.startswith(start) for line in lines), start
@@ -64,12 +64,16 @@ def test_several_columns_are_bounded_each_and_each_is_reported(people, capsys):
 
 def test_combinations_are_bounded_where_that_is_asked_or_all_there_is(people, capsys):
     crossed = fit(capsys, people, "gender", "ethnicity", "--crossed")[1]
-    other = fit(capsys, people, "gender", "ethnicity", "--method", "vfc")[1]
+    other = fit(capsys, people, "gender", "ethnicity", "--method", "bera")[1]
     for text in (crossed, other):
         print(text, other)
         assert "the groups are the combinations of gender and ethnicity: 6 groups" in text
     each = fit(capsys, people, "gender", "ethnicity")[1]
     assert float(cost_of(each)) <= float(cost_of(crossed))
+    penalty = fit(capsys, people, "gender", "ethnicity", "--method", "bfkm")[1]
+    assert "each of gender and ethnicity counts on its own" in penalty
+    crossed = fit(capsys, people, "gender", "ethnicity", "--method", "bfkm", "--crossed")[1]
+    assert "the groups are the combinations of gender and ethnicity" in crossed
 
 
 def cost_of(text):
@@ -264,7 +268,7 @@ def test_methods_shows_parameters(capsys):
         for parameter in getattr(methods, name)().get_params():
             assert f"  {parameter} = " in text, (name, parameter)
     _, text, _ = run(capsys, "methods", "price")
-    assert "  tolerance = 0.0  (float)" in text
+    assert "  tolerance = 0.0  (float or mapping of column to float)" in text
     assert "the share of group j in every cluster" in text
     status, _, err = run(capsys, "methods", "prize")
     assert status == 2 and "did you mean 'price'" in err

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> list[str]:
     raw = raw_table.read(args)
     if args.crossed and "crossed" in inspect.signature(cls).parameters:
         params["crossed"] = True
-    groups = raw_table.sensitive_for(cls, raw)
+    groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
     each = isinstance(groups, dict) and not params.get("crossed")
     expected = expected_seconds(cls, params, raw.X, groups)
     with progress(f"fitting {cls.__name__}", expected=expected):
@@ -208,7 +208,7 @@ def _plain(model: Any, params: dict[str, Any], raw: RawTable) -> np.ndarray:
 
 
 def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
-    """What to know of sizes and groups; `each` sensitive column is bounded on its own, or their combinations are."""
+    """What to know of sizes and groups; `each` sensitive column counts on its own, or their combinations are."""
     notes = []
     if len(raw.X) < _FEW_ROWS * n_clusters:
         notes.append(
@@ -224,7 +224,7 @@ def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
         listed = " and ".join(raw.groups.columns)
         notes.insert(
             0,
-            f"each of {listed} is bounded on its own; --crossed bounds their {len(names)} combinations"
+            f"each of {listed} counts on its own; --crossed takes their {len(names)} combinations"
             if each
             else f"the groups are the combinations of {listed}: {len(names)} groups, and what the method promises "
             "holds for each of them",

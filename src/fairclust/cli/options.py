@@ -135,7 +135,8 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         metavar="COLUMN",
-        help="the columns of the groups; the method price bounds each of several, others take their combinations",
+        help="the columns of the groups; of several, each counts on its own in price, vfc, bfkm and mixtures, and others "
+        "take their combinations",
     )
     parser.add_argument(
         "--bins",
