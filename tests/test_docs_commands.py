@@ -34,6 +34,7 @@ NOT_RUN = {
     "fairclust publish": "needs a finished run",
     "fairclust verify": "needs a finished run",
     "snakemake --report": "needs a finished run",
+    "fairclust fit --scheduler": "needs a Dask scheduler",
 }
 
 
@@ -74,7 +75,7 @@ def test_blocks_are_in_languages_that_are_tested():
 
 
 def test_every_command_is_of_a_known_kind():
-    known = {*PROGRAMS, "export", "."}
+    known = {*PROGRAMS, "export", ".", "srun"}
     assert [words for _, words in EVERY if words[0] not in known] == []
     for start in NOT_RUN:
         assert any(" ".join(words).startswith(start) for _, words in EVERY), f"{start} is in no page any more"
@@ -133,6 +134,16 @@ def assert_options_exist(words):
         assert f'"{option}"' in text, words
 
 
+def test_dask_has_these_options():
+    for name in ("scheduler", "worker"):
+        command = pytest.importorskip(f"distributed.cli.dask_{name}").main
+        known = {option for parameter in command.params for option in parameter.opts}
+        used = [words[words.index("dask") + 1 :] for words in of("srun") if name in words]
+        assert used
+        for _, *words in used:
+            assert {word for word in words if word.startswith("--")} <= known
+
+
 def of_page(page, language):
     return [text for found, text in BLOCK.findall((ROOT / page).read_text()) if found == language]
 
@@ -155,6 +166,8 @@ def folder(tmp_path_factory):
     people = pd.DataFrame(rng.normal(size=(200, 2)), columns=["age", "income"])
     people = people.assign(sex=rng.choice(["f", "m"], 200), ethnicity=rng.choice(["a", "b"], 200))
     people.to_csv(folder / "people.csv", index=False)
+    (folder / "big").mkdir()
+    people.drop(columns="ethnicity").to_parquet(folder / "big/0.parquet")
     # The README's data set and method.
     dataset, method = map(yaml.safe_load, of_page("README.md", "yaml"))
     mine = laid_over(dataset, method)

@@ -13,6 +13,7 @@ methods = importlib.import_module(f"{__name__}.methods")
 
 _HOMES = {
     **dict.fromkeys(methods.__all__, "methods"),
+    "ChunkError": "chunks",
     "ClusterSharesDisplay": "plot",
     "FairAssignment": "solvers.fair_assignment",
     "FairClusterer": "base",
@@ -20,6 +21,7 @@ _HOMES = {
     "NotSupported": "base",
     "fair_assignment": "solvers.fair_assignment",
     "lam_path": "methods._lam_path",
+    "open_chunks": "chunks",
 }
 _MODULES = ("datasets", "methods", "metrics", "plot", "tables")
 

@@ -26,7 +26,15 @@ _COMMANDS = {
     "verify": "verify:run",
 }
 # Packages that come with an extra of their own.
-_EXTRAS = {"kmedoids": "fairlets", "matplotlib": "plot", "ot": "fairlets", "pynndescent": "graphs"}
+_EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
+    "kmedoids": "fairlets",
+    "matplotlib": "plot",
+    "ot": "fairlets",
+    "pyarrow": "files",
+    "pynndescent": "graphs",
+}
 
 
 class CommandError(ValueError):

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairclust.base import FairClusterer, encode_groups
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
+from fairclust.solvers.points import MeasuredPoints
 
 
 class PrototypeClusterer(FairClusterer):
@@ -41,7 +42,7 @@ class PrototypeClusterer(FairClusterer):
         """Best centres for hard labels; an empty cluster keeps its old one."""
         return mean_centers(points, labels, old)
 
-    def _keep(self, points: TiledPoints, prototypes: Prototypes) -> None:
+    def _keep(self, points: MeasuredPoints, prototypes: Prototypes) -> None:
         self._shift = points.shift
         self.cluster_centers_ = prototypes.centers
 
@@ -78,7 +79,7 @@ class MedoidClusterer(PrototypeClusterer):
             points.X, labels, old, exact_size=self.exact_size, max_evaluations=self.max_evaluations
         )
 
-    def _keep(self, points: TiledPoints, prototypes: Prototypes) -> None:
+    def _keep(self, points: MeasuredPoints, prototypes: Prototypes) -> None:
         super()._keep(points, prototypes)
         unmoved = np.full(self.n_clusters, -1)
         self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows

@@ -9,10 +9,11 @@ import numpy as np
 from sklearn import cluster
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairclust.base import COUNT, INIT, NON_NEGATIVE, FairClusterer
+from fairclust.base import COUNT, INIT, NON_NEGATIVE
+from fairclust.methods._in_chunks import PlainInChunks
 
 
-class KMeans(FairClusterer):
+class KMeans(PlainInChunks):
     """scikit-learn's `KMeans` behind the contract; the groups are not looked at.
 
     Parameters
