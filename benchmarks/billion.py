@@ -179,7 +179,9 @@ def rows_off(table: np.ndarray) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=float, default=1e9)
     parser.add_argument("--folder", type=Path, help="where the rows are kept (default: a temporary folder)")
     parser.add_argument("--stream", action="store_true", help="store nothing, draw the rows in every pass")

@@ -4,14 +4,13 @@ import errno
 import os
 from types import SimpleNamespace
 
-import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, VariationalFairKMeans, open_chunks
-from fairclust.chunks import checkpoint, labels, table
+from fairclust.chunks import checkpoint, engines, labels, table
 from fairclust.chunks.engines import Threads
 from fairclust.chunks.passes import group_codes
 from fairclust.chunks.points import ChunkedPoints
@@ -143,17 +142,13 @@ def test_labels_keep_the_bounds_and_the_certificate_is_that_of_the_labels(blobs,
     assert model.n_rounded_ > 0 and model.n_passes_ > 5
 
 
-def test_numbers_do_not_depend_on_threads_nor_on_the_kind_of_file(blobs, mapped, parquet):
-    X, codes = blobs
-    before = numba.get_num_threads()
-    try:
-        models = []
-        for threads in (1, before):
-            numba.set_num_threads(threads)
-            models.append(fitted(PRICES, *mapped))
-    finally:
-        numba.set_num_threads(before)
-    models += [fitted(PRICES, X, codes), fitted(PRICES, parquet, "sex"), fitted(PRICES, f"{parquet}/*", "sex")]
+def test_numbers_do_not_depend_on_threads_nor_on_the_kind_of_file(blobs, mapped, parquet, monkeypatch):
+    models = []
+    for threads in (1, 3):
+        monkeypatch.setattr(engines.numba, "get_num_threads", lambda n=threads: n)
+        models.append(fitted(PRICES, *mapped))
+    monkeypatch.undo()
+    models += [fitted(PRICES, *blobs), fitted(PRICES, parquet, "sex"), fitted(PRICES, f"{parquet}/*", "sex")]
     for model in models[1:]:
         assert model.cost_ == models[0].cost_ and model.gap_ == models[0].gap_
         np.testing.assert_array_equal(model.labels_, models[0].labels_)
@@ -217,7 +212,14 @@ def test_mapped_arrays_are_read_into_memory_as_long_as_they_fit(blobs, mapped, m
 
 @pytest.mark.parametrize(
     "values",
-    [[7, 9, 7], [True, False, True], ["x", "y", "x"], [b"x", b"y", b"x"], [2**40, -5, 2**40], [0.5, 2.0, 0.5]],
+    [
+        [7, 9, 7],
+        [True, False, True],
+        ["x", "y", "x"],
+        [b"x", b"y", b"x"],
+        [2**40, -5, 2**40],
+        [0.5, 2.0, 0.5],
+    ],
     ids=str,
 )
 def test_groups_of_any_type(values):
@@ -240,7 +242,9 @@ def test_a_number_that_is_not_finite_is_reported_with_file_and_row(blobs, mapped
     part = pq.read_table(parquet / "1.parquet")
     y = part["y"].to_pylist()
     y[1500] = None
-    pq.write_table(part.set_column(1, "y", pa.array(y, pa.float32())), parquet / "1.parquet", row_group_size=650)
+    pq.write_table(
+        part.set_column(1, "y", pa.array(y, pa.float32())), parquet / "1.parquet", row_group_size=650
+    )
     with pytest.raises(ChunkError, match=r"1\.parquet, row 1500: column 'y' is nan"):
         fitted(PRICES, parquet, "sex")
 
@@ -250,8 +254,14 @@ def test_a_number_that_is_not_finite_is_reported_with_file_and_row(blobs, mapped
     [
         (lambda t: t.drop_columns("y"), "1.parquet has no column 'y'; it has x, z, sex"),
         (lambda t: t.append_column("w", t["x"]), "1.parquet has the column 'w', which .*0.parquet has not"),
-        (lambda t: t.set_column(1, "y", t["y"].cast("float64")), "column 'y' is of type double, in .* of type float"),
-        (lambda t: t.set_column(3, "sex", pa.array([None] * len(t), "string")), "row 0: column 'sex' is missing"),
+        (
+            lambda t: t.set_column(1, "y", t["y"].cast("float64")),
+            "column 'y' is of type double, in .* of type float",
+        ),
+        (
+            lambda t: t.set_column(3, "sex", pa.array([None] * len(t), "string")),
+            "row 0: column 'sex' is missing",
+        ),
     ],
 )
 def test_files_that_do_not_fit_together(change, message, parquet):

@@ -57,7 +57,9 @@ def assert_same(one, other):
 @pytest.mark.parametrize("n_workers", [1, 2, 4])
 def test_results_do_not_depend_on_the_number_of_workers(n_workers, rows, alone):
     with (
-        distributed.LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=False, **QUIET) as workers,
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=False, **QUIET
+        ) as workers,
         distributed.Client(workers) as client,
     ):
         assert_same(fitted(rows, client=client), alone)

@@ -294,7 +294,10 @@ def test_what_tables_in_chunks_cannot_do(parts, capsys):
     needed = ("fit", parts, "--n-clusters", 3)
     for options, message in (
         (("--sensitive", "sex", "serial"), "--sensitive: one column"),
-        (("--sensitive", "sex", "--method", "bfkm"), "needs all rows in memory; price, vfc and kmeans do not"),
+        (
+            ("--sensitive", "sex", "--method", "bfkm"),
+            "needs all rows in memory; price, vfc and kmeans do not",
+        ),
         (("--sensitive", "sex", "--out", "labels.csv"), "written as .npy"),
         (("--sensitive", "sex", "--save", "model"), "--save: not with tables that are read in chunks"),
         (("--sensitive", "age"), "column 'sex' is of type"),

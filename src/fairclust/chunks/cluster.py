@@ -202,7 +202,9 @@ def collection_chunks(
 def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
     column = sensitive.to_dask_array() if hasattr(sensitive, "to_dask_array") else sensitive
     if X.ndim != 2 or not isinstance(column, da.Array):
-        raise ChunkError("a Dask array of features must be a matrix, and its sensitive_features a Dask array as well")
+        raise ChunkError(
+            "a Dask array of features must be a matrix, and its sensitive_features a Dask array as well"
+        )
     X = X.rechunk({1: -1})
     column = column.reshape(-1) if column.ndim == 2 and column.shape[1] == 1 else column
     if not np.isnan(X.shape[0]) and not np.isnan(column.shape[0]):
@@ -210,7 +212,9 @@ def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
             raise ChunkError(f"sensitive_features has shape {column.shape}, X has {X.shape[0]} rows")
         column = column.rechunk((X.chunks[0],))
     if column.numblocks != X.numblocks[:1]:
-        raise ChunkError("sensitive_features and X are cut into different numbers of blocks of unknown length")
+        raise ChunkError(
+            "sensitive_features and X are cut into different numbers of blocks of unknown length"
+        )
     parts = zip(X.to_delayed().ravel(), column.to_delayed().ravel(), strict=True)
     return [delayed(_block)(part, values, f"block {i}") for i, (part, values) in enumerate(parts)]
 
@@ -236,9 +240,7 @@ def _block_of_frame(frame: Any, names: tuple[str, ...], sensitive: str, name: st
     return Block(np.ascontiguousarray(X), frame[sensitive].to_numpy(), name)
 
 
-def held_labels(
-    labels: LazyLabels, chunks: Sequence[Chunk], cluster: Cluster, dtype: np.dtype
-) -> da.Array:
+def held_labels(labels: LazyLabels, chunks: Sequence[Chunk], cluster: Cluster, dtype: np.dtype) -> da.Array:
     """Labels as a Dask array with the blocks of the features.
 
     The workers keep them, as they keep the features, unless the cluster ends with the fit.

@@ -31,7 +31,9 @@ def check_outputs(table: ChunkTable, n_clusters: int) -> None:
         needed = table.n_rows * label_type(n_clusters).itemsize
         free = shutil.disk_usage(table.labels.absolute().parent).free
         if free < needed:
-            raise ChunkError(f"{table.labels} would take {needed:,} bytes, and its disk has {free:,} bytes left")
+            raise ChunkError(
+                f"{table.labels} would take {needed:,} bytes, and its disk has {free:,} bytes left"
+            )
 
 
 def label_type(n_clusters: int) -> np.dtype:

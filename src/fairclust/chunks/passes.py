@@ -53,7 +53,9 @@ def soft_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
 def moment_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
     """What `Potentials.soft_moments` returns, and the sum of the least potentials."""
     blocks = _blocks(chunk, by)
-    return total_of((*points.soft_moments(by.scale, by.offset), points.row_min_sum) for _, _, points in blocks)
+    return total_of(
+        (*points.soft_moments(by.scale, by.offset), points.row_min_sum) for _, _, points in blocks
+    )
 
 
 def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:

@@ -15,8 +15,8 @@ from fairclust.chunks.sources import Chunk
 from fairclust.chunks.survey import Survey
 from fairclust.kernels.points import TiledPoints
 
-# Rows that may move are looked for a little further away than the sample says, and if need be further.
-_SPARE_ROWS, _FURTHER = 4, 4.0
+# Rows that may move are looked for further away than the sample says, so that one pass is nearly always enough.
+_MORE, _SPARE_ROWS, _FURTHER = 3, 8, 4.0
 
 
 @dataclass
@@ -213,7 +213,7 @@ class ChunkedPoints:
         # Of the groups with units, all rows.
         for j, rows, excess in sample.movable(prices, labels, np.where(units > 0, sample.n_samples, 0)):
             reduced = excess + prices[j]
-            wanted = int(np.ceil(2 * units[j] * len(rows) / self.group_sizes[j])) + _SPARE_ROWS
+            wanted = int(np.ceil(_MORE * units[j] * len(rows) / self.group_sizes[j])) + _SPARE_ROWS
             for k in range(K):
                 inside = reduced[labels[rows] == k]
                 if len(inside) <= wanted:

@@ -13,7 +13,10 @@ from fairclust.chunks.table import ChunkTable
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.metrics.counts import contingency
 
-def score_chunks(table: ChunkTable, labels: Any, names: np.ndarray, n_clusters: int) -> tuple[np.ndarray, float]:
+
+def score_chunks(
+    table: ChunkTable, labels: Any, names: np.ndarray, n_clusters: int
+) -> tuple[np.ndarray, float]:
     """The group-by-cluster table and the sum of squared distances to the cluster means; takes two passes.
 
     Parameters
@@ -49,6 +52,7 @@ def _counts_and_sums(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clus
     labels = labels.astype(np.int32)
     counts = contingency(labels, group_codes(values, names, chunk).astype(np.int32), n_clusters, len(names))
     return counts, cluster_moments(np.array(X), labels, n_clusters)[1]
+
 
 def _cost(chunk: Chunk, labels: np.ndarray, means: np.ndarray) -> tuple[float]:
     X, _ = chunk.read()

@@ -129,7 +129,9 @@ def array_chunks(X: Any, values: Any, chunk_rows: int) -> list[Chunk]:
         Shapes or types that do not fit.
     """
     if values is None:
-        raise ChunkError("sensitive_features is missing: pass the group of every row, as an array or a .npy file")
+        raise ChunkError(
+            "sensitive_features is missing: pass the group of every row, as an array or a .npy file"
+        )
     X, values = (one if isinstance(one, np.ndarray) else np.asarray(one) for one in (X, values))
     if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiub":
         raise ChunkError(f"X must be a matrix of numbers, found shape {X.shape} of {X.dtype}")
@@ -187,7 +189,9 @@ class ParquetChunk:
             column = table.column(name)
             # A missing number becomes NaN, which the survey reports with its row.
             X[:, f] = (column.cast(pa.uint8()) if pa.types.is_boolean(kind) else column).to_numpy()
-        values = pa.concat_arrays(table.column(self.sensitive).chunks) if len(table) else pa.array([], pa.int8())
+        values = (
+            pa.concat_arrays(table.column(self.sensitive).chunks) if len(table) else pa.array([], pa.int8())
+        )
         if values.null_count:
             row = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
             raise ChunkError(f"{self.place(row)}: column {self.sensitive!r} is missing")

@@ -94,7 +94,9 @@ def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | N
     if suspicious and not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0].tolist()
         number = X[row, column]
-        raise ChunkError(f"{chunk.place(row)}: {chunk.feature(column)} is {number}, which is not a finite number")
+        raise ChunkError(
+            f"{chunk.place(row)}: {chunk.feature(column)} is {number}, which is not a finite number"
+        )
     names, codes = _groups(values, chunk)
     sizes = np.bincount(codes, minlength=len(names))
     rows = _drawn(codes, sizes, share, least, np.random.default_rng(seed))

@@ -113,7 +113,9 @@ def open_chunks(
             chunks, names = collection_chunks(X, sensitive_features, features, engine)  # type: ignore[arg-type]
         elif isinstance(X, str | Path) and Path(X).suffix != ".npy":
             if not isinstance(sensitive_features, str):
-                raise ChunkError("for Parquet files, sensitive_features is the name of their column of groups")
+                raise ChunkError(
+                    "for Parquet files, sensitive_features is the name of their column of groups"
+                )
             chunks, names = parquet_chunks(X, sensitive_features, features, chunk_rows)
         else:
             chunks = array_chunks(_mapped(X), _mapped(sensitive_features), chunk_rows)

@@ -55,7 +55,9 @@ def run(args: argparse.Namespace) -> list[str]:
     if given:
         raise CommandError(f"--{given[0]}: not with tables that are read in chunks")
     if len(args.sensitive) > 1:
-        raise CommandError("--sensitive: one column; join several into one before, where tables are read in chunks")
+        raise CommandError(
+            "--sensitive: one column; join several into one before, where tables are read in chunks"
+        )
     if args.out and args.out.suffix != ".npy":
         raise CommandError("--out: labels of tables in chunks are written as .npy")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
@@ -92,7 +94,12 @@ def _open(args: argparse.Namespace) -> ChunkTable:
 
 
 def _describe(
-    model: Any, counts: np.ndarray, cost: float, seconds: float, features: tuple[str, ...], args: argparse.Namespace
+    model: Any,
+    counts: np.ndarray,
+    cost: float,
+    seconds: float,
+    features: tuple[str, ...],
+    args: argparse.Namespace,
 ) -> dict[str, Any]:
     names = [str(name) for name in model.groups_]
     certificate = {

@@ -30,9 +30,13 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
         "Parquet files of numbers, one sensitive column: a folder, a pattern such as 'big/*.parquet', or any file with "
         "one of these options. Labels are written as .npy.",
     )
-    chunks.add_argument("--workers", type=int, metavar="N", help="read chunks by so many processes of this machine")
     chunks.add_argument(
-        "--scheduler", metavar="ADDRESS", help="read chunks by the workers of this Dask scheduler; or its JSON file"
+        "--workers", type=int, metavar="N", help="read chunks by so many processes of this machine"
+    )
+    chunks.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="read chunks by the workers of this Dask scheduler; or its JSON file",
     )
     chunks.add_argument(
         "--checkpoint", type=Path, metavar="FILE", help="keep every outer step here, and go on from there"

@@ -77,7 +77,9 @@ class InChunks(FairClusterer):
         known = survey(table.chunks, table.engine, sample_rows=table.sample_rows, seed=seed)
         if self.n_clusters > known.n_rows:
             raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={known.n_rows}")
-        _LOG.info("%s rows, %d groups, %s rows sampled", f"{known.n_rows:,}", len(known.names), f"{len(known.X):,}")
+        _LOG.info(
+            "%s rows, %d groups, %s rows sampled", f"{known.n_rows:,}", len(known.names), f"{len(known.X):,}"
+        )
         self.groups_, self.n_features_in_ = known.names, known.X.shape[1]
         if table.features:
             self.feature_names_in_ = np.array(table.features, dtype=object)
@@ -107,7 +109,9 @@ class InChunks(FairClusterer):
         def keep(run: Run) -> None:
             checkpoint.save(run)
             record = run.history[-1]
-            _LOG.info("step %d: objective %.9g, %.0f s", record["step"], record["objective"], record["seconds"])
+            _LOG.info(
+                "step %d: objective %.9g, %.0f s", record["step"], record["objective"], record["seconds"]
+            )
 
         return alternate(kind, points, prototypes, max_iter=self.max_iter, begun=begun, keep=keep)
 
