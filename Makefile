@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORES ?= $(shell nproc 2>/dev/null || echo 2)
+# Tests wait for other processes now and then: three for two cores.
+TESTS := $(shell echo $$(( ($(CORES) * 3 + 1) / 2 )))
 STAMP := $(VENV)/.installed
 SHELL := bash
 # Of what Snakemake says, a line for each job that is done, and all that is unusual.
@@ -29,11 +31,11 @@ reproduce: $(STAMP)
 	@echo "Now open results/quickstart/report/index.html in a browser."
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -m "not slow and not slurm" --numprocesses $(CORES) --maxprocesses 8 --dist loadfile \
+	$(BIN)/python -m pytest -m "not slow and not slurm" --numprocesses $(TESTS) --maxprocesses 8 --dist loadfile \
 	  --no-loadscope-reorder
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow --numprocesses $(CORES) --maxprocesses 8 --dist loadfile
+	$(BIN)/python -m pytest -m slow --numprocesses $(CORES) --maxprocesses 8 --dist load
 
 # SLURM's daemons on the loopback interface, out of Debian's packages (installed if missing), as root.
 test-slurm: $(STAMP)

@@ -8,6 +8,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 import pytest
+from hypothesis import settings
 
 from fairclust.datasets import prepare_dataset
 from fairclust.pipeline.config import shipped_config
@@ -16,6 +17,10 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from toys import make_grouped_blobs
+
+# The same examples in every run, and no limit of time on a shared machine. More: pytest --hypothesis-profile=default.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.load_profile("same")
 
 
 def pytest_collection_modifyitems(items):

@@ -277,12 +277,12 @@ def test_every_method_has_the_same_number_of_starts(config, blocks):
             assert starts <= {5, 3, 1}, block.stem
         elif block.dataset == "census_like_full" or block.method == "fmc_gd_diag":
             assert starts == {1}, block.stem
-        elif block.method in ("vfc_kmeans", "vfc_kmedians") and block.dataset.startswith("census"):
-            # The paper's own iteration takes minutes for each fit there.
-            assert starts <= {2, 1}, block.stem
+        elif block.dataset.startswith("census"):
+            # The stand-in, which gets no verdict.
+            assert starts == {2}, block.stem
         elif (block.dataset, block.method) in (("bank_3", "vfc_kmeans"), ("bank_3", "vfc_kmedians")):
-            # So it does in the sweep over K.
-            assert starts <= {5, 3, 2, 1}, block.stem
+            # The paper's own iteration takes up to a minute for each fit in the sweep over K.
+            assert starts <= {5, 3, 1}, block.stem
         else:
             assert starts <= {5, 3}, block.stem
 

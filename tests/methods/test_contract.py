@@ -49,6 +49,7 @@ def impossible(estimator):
     return {}
 
 
+@pytest.mark.slow
 @parametrize_with_checks([make(cls) for cls in CLASSES], expected_failed_checks=impossible)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

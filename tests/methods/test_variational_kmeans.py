@@ -17,9 +17,8 @@ from fairclust.solvers.penalty import minimize_penalty, padded_fairness
 from twins import vfc_inner, vfc_kmeans
 
 
-@pytest.mark.parametrize("n_groups", [1, 2, 3])
-@pytest.mark.parametrize("lam", [5.0, 60.0, 200.0])
-@pytest.mark.parametrize("lipschitz", [1.0, 2.0])
+@pytest.mark.parametrize(("n_groups", "lipschitz"), [(1, 2.0), (2, 1.0), (3, 2.0)])
+@pytest.mark.parametrize("lam", [5.0, 200.0])
 def test_replays_the_papers_update(grouped_blobs, n_groups, lam, lipschitz):
     X, codes = grouped_blobs(n_groups=n_groups, seed=n_groups)
     target = np.bincount(codes) / len(codes)

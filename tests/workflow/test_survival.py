@@ -105,6 +105,7 @@ def wait_for_cells(project, process, number):
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_after_a_kill_in_the_middle_nobody_works_on_and_the_same_command_goes_on(tmp_path, undisturbed):
     project = new_project(tmp_path / "project")
     process = project.start("--cores", "2")

@@ -56,17 +56,19 @@ def _check_unique(values: list[Any]) -> list[Any]:
 
 def _number_in(text: str) -> float | None:
     try:
-        return float(text)
+        return float(text) if any(c.isdigit() for c in text) else None
     except ValueError:
         return None
 
 
+def _is_quoted_number(value: Any) -> bool:
+    return isinstance(value, str) and _number_in(value) is not None and yaml.safe_load(value) != value
+
+
 def _check_plain(value: Any) -> Any:
-    if isinstance(value, str) and any(c.isdigit() for c in value):
+    if isinstance(value, str) and not _is_quoted_number(value):
         # YAML 1.1 reads 1e5 as text: only 1.0e+5 is a number there.
         number = _number_in(value)
-        if number is not None and yaml.safe_load(value) != value:
-            raise ValueError(f"{value!r} is text because of its quotes; write the number without them")
         value = value if number is None else number
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{value!r} is not a finite number")
@@ -79,13 +81,21 @@ def _check_plain(value: Any) -> Any:
     return value
 
 
+def _check_unquoted(value: Any) -> Any:
+    if _is_quoted_number(value):
+        raise ValueError(f"{value!r} is text because of its quotes; write the number without them")
+    return value
+
+
 Seeds = (
     Annotated[int, AfterValidator(_check_seeds)]
     | Annotated[list[int], AfterValidator(_check_unique), AfterValidator(_check_seeds)]
 )
 Names = Annotated[list[str], AfterValidator(_check_unique)]
 Clusters = Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1), AfterValidator(_check_unique)]
-Plain = Annotated[Any, AfterValidator(_check_plain)]
+Plain = Annotated[Any, AfterValidator(_check_unquoted), AfterValidator(_check_plain)]
+# May be the number of a table, which is text.
+Option = Annotated[Any, AfterValidator(_check_plain)]
 Axis = Annotated[list[Plain], Field(min_length=1), AfterValidator(_check_unique)]
 
 

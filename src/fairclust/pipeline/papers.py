@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from fairclust.pipeline.models import Clusters, GridSpec, Names, Plain, Seeds, Strict
+from fairclust.pipeline.models import Clusters, GridSpec, Names, Option, Plain, Seeds, Strict
 
 Any_ = "*"
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")]
@@ -125,7 +125,7 @@ class FigureSpec(Strict):
         default="", description="Number of a table whose reported values, or choice of settings, it shows."
     )
     points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
-    options: dict[str, Plain] = Field(default_factory=dict, description="Whatever else the plot takes.")
+    options: dict[str, Option] = Field(default_factory=dict, description="Whatever else the plot takes.")
 
 
 class ClaimSpec(Strict):
@@ -138,7 +138,7 @@ class ClaimSpec(Strict):
     methods: Names = Field(default_factory=list)
     n_clusters: Clusters | None = None
     metrics: Names = Field(default_factory=list)
-    options: dict[str, Plain] = Field(default_factory=dict, description="Arguments of the check.")
+    options: dict[str, Option] = Field(default_factory=dict, description="Arguments of the check.")
 
 
 class PaperSpec(Strict):
