@@ -1,5 +1,7 @@
 """Chunks read by the workers of a Dask cluster: the same bits, however many there are and whichever are lost."""
 
+# ruff: noqa: E402
+# Skipped without Dask, which the imports below need.
 import os
 import signal
 
@@ -16,7 +18,7 @@ from toys import make_grouped_blobs
 N, K = 4000, 3
 SMALL = {"chunk_rows": 450, "sample_rows": 1500}
 QUIET = {"dashboard_address": None, "silence_logs": 50}
-PRICES = PriceFairKMeans(K, tolerance=0.1, n_init=2, random_state=0)
+PRICES = PriceFairKMeans(K, tolerance=0.1, n_init=1, tol=1e-3, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +115,7 @@ def test_workers_are_looked_at_first(rows, client, monkeypatch):
     with pytest.raises(ChunkError, match=r"has fairclust 0\.0, but here it is"):
         open_chunks(*rows, client=client)
     monkeypatch.setattr(cluster, "_PATIENCE_SECONDS", 1)
-    with pytest.raises(ChunkError, match="there is no Dask scheduler at tcp://127.0.0.1:1"):
+    with pytest.raises(ChunkError, match="there is no Dask scheduler at tcp:"):
         open_chunks(*rows, client="tcp://127.0.0.1:1")
 
 

@@ -1,5 +1,7 @@
 """A fit by Dask workers on two nodes, one of which is lost in the middle: the labels of an undisturbed fit."""
 
+# ruff: noqa: E402
+# Skipped without Dask, which the imports below need.
 import os
 import subprocess
 import sys

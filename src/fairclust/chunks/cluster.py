@@ -85,7 +85,7 @@ class Cluster:
         """As `fairclust.chunks.engines.Engine.run`."""
         ahead = _AHEAD * max(1, sum(self.client.nthreads().values()))
         waiting: deque[Future] = deque()
-        for chunk, own in zip(chunks, repeat(()) if each is None else each, strict=False):
+        for chunk, own in zip(chunks, each or repeat(()), strict=False):
             waiting.append(self.submit(function, chunk, *own, *args))
             if len(waiting) > ahead:
                 yield waiting.popleft().result()

@@ -54,13 +54,17 @@ class Threads:
         *args: Any,
         each: Iterable[tuple[Any, ...]] | None = None,
     ) -> Iterator[Any]:
-        n_threads = max(1, min(numba.get_num_threads(), len(chunks)))
+        calls = ((chunk, *own, *args) for chunk, own in zip(chunks, each or repeat(()), strict=False))
+        n_threads = min(numba.get_num_threads(), len(chunks))
+        if n_threads <= 1:
+            yield from (function(*call) for call in calls)
+            return
         # A chunk stays in one thread: its kernels must not look for more.
         with ThreadPoolExecutor(n_threads, "fairclust-chunks", numba.set_num_threads, (1,)) as pool:
             waiting: deque[Future[Any]] = deque()
             try:
-                for chunk, own in zip(chunks, repeat(()) if each is None else each, strict=False):
-                    waiting.append(pool.submit(function, chunk, *own, *args))
+                for call in calls:
+                    waiting.append(pool.submit(function, *call))
                     if len(waiting) > _AHEAD * n_threads:
                         yield waiting.popleft().result()
                 while waiting:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import glob
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -211,10 +210,17 @@ def parquet_files(pattern: str | Path) -> list[Path]:
     path = Path(pattern)
     if path.is_file():
         return [path]
-    found = sorted(path.rglob("*.parquet") if path.is_dir() else map(Path, glob.glob(str(pattern))))
+    found = sorted(path.rglob("*.parquet") if path.is_dir() else _matches(path))
     if not found:
         raise ChunkError(f"there is no Parquet file at {pattern}")
     return found
+
+
+def _matches(pattern: Path) -> Iterator[Path]:
+    """The paths of a pattern, which may begin at the root."""
+    if pattern.is_absolute():
+        return Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
+    return Path().glob(str(pattern))
 
 
 def parquet_chunks(

@@ -86,8 +86,8 @@ def open_chunks(
     checkpoint : path, optional
         The outer steps of the fit are kept in this file; a fit that finds it goes on from there. Removed in the end.
     client : distributed.Client, str or int, optional
-        Let the workers of a Dask cluster read the chunks: its client, the address or file of its scheduler, or the number
-        of worker processes to start here. They must find the files under the same names. By default the threads
+        Let the workers of a Dask cluster read the chunks: its client, the address or file of its scheduler, or the
+        number of worker processes to start here. They must find the files under the same names. By default the threads
         of this process read them; for Dask collections, the cluster that is connected, or one started here.
     chunk_rows : int
         Rows of a chunk. Sums are added in the order of the chunks, so that another number changes the last digits.
