@@ -10,7 +10,7 @@ from sklearn import cluster
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairclust.base import COUNT, INIT, NON_NEGATIVE
-from fairclust.methods._in_chunks import PlainInChunks
+from fairclust.methods._plain_in_chunks import PlainInChunks
 
 
 class KMeans(PlainInChunks):

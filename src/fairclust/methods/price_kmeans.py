@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairclust.methods._in_chunks import PricesInChunks
+from fairclust.methods._price_in_chunks import PricesInChunks
 
 
 class PriceFairKMeans(PricesInChunks):

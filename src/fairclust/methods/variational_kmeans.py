@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairclust.methods._in_chunks import VariationalInChunks
+from fairclust.methods._variational_in_chunks import VariationalInChunks
 
 
 class VariationalFairKMeans(VariationalInChunks):
