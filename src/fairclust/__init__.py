@@ -13,6 +13,7 @@ methods = importlib.import_module(f"{__name__}.methods")
 
 _HOMES = {
     **dict.fromkeys(methods.__all__, "methods"),
+    "ChunkError": "chunks",
     "ClusterSharesDisplay": "plot",
     "FairAssignment": "solvers.fair_assignment",
     "FairClusterer": "base",
@@ -24,6 +25,7 @@ _HOMES = {
     "cheapest_fair": "model_selection",
     "fair_assignment": "solvers.fair_assignment",
     "lam_path": "methods._lam_path",
+    "open_chunks": "chunks",
     "optimal_clustering": "solvers.optimum",
 }
 _MODULES = ("datasets", "methods", "metrics", "model_selection", "plot", "tables")

@@ -279,3 +279,58 @@ def test_progress_is_told_on_standard_error(capsys, monkeypatch):
     with progress.progress("fitting"):
         pass
     assert capsys.readouterr().err == ""
+
+
+# Tables in chunks
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Numbers and a sensitive column in two Parquet files."""
+    rng = np.random.default_rng(1)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for part in range(2):
+        sex = rng.choice(["f", "m"], 500)
+        frame = pd.DataFrame(rng.normal(size=(500, 2)) * [1, 50], columns=["age", "income"])
+        frame["age"] += sex == "m"
+        frame.assign(sex=sex, serial=range(500)).to_parquet(folder / f"{part}.parquet")
+    return folder
+
+
+def test_parquet_files_are_read_in_chunks(parts, capsys, tmp_path):
+    options = ("--sensitive", "sex", "--exclude", "serial", "--n-clusters", 3, "--set", "n_init=2")
+    out = tmp_path / "labels.npy"
+    status, text, err = run(capsys, "fit", f"{parts}/*.parquet", *options, "--out", out)
+    assert status == 0, err
+    assert "1,000 rows, 2 features, 2 groups, 3 clusters" in text
+    assert "features: age, income (standardised)" in text and "certificate" in text
+    labels = np.load(out)
+    assert labels.dtype == np.uint8 and len(labels) == 1000
+    status, text, _ = run(capsys, "fit", parts, *options, "--json")
+    result = json.loads(text)
+    assert result["groups"].keys() == {"f", "m"} and result["certificate"]["violation"] < 1
+    assert [own["size"] for own in result["clusters"]] == np.bincount(labels).tolist()
+    # Standardised as in memory: the same cost.
+    frame = pd.concat(map(pd.read_parquet, sorted(parts.iterdir())))
+    X = frame[["age", "income"]].to_numpy()
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    means = pd.DataFrame(X).groupby(labels).transform("mean").to_numpy()
+    assert result["metrics"]["sse"] == pytest.approx(((X - means) ** 2).sum())
+
+
+def test_what_tables_in_chunks_cannot_do(parts, capsys):
+    needed = ("fit", parts, "--n-clusters", 3)
+    for options, message in (
+        (("--sensitive", "sex", "serial"), "--sensitive: one column"),
+        (
+            ("--sensitive", "sex", "--method", "bfkm"),
+            "needs all rows in memory; price, vfc and kmeans do not",
+        ),
+        (("--sensitive", "sex", "--out", "labels.csv"), "written as .npy"),
+        (("--sensitive", "sex", "--save", "model"), "--save: not with tables that are read in chunks"),
+        (("--sensitive", "age"), "column 'sex' is of type"),
+        (("--sensitive", "gender"), "has no column 'gender'"),
+    ):
+        status, _, err = run(capsys, *needed, *options)
+        assert status == 2 and message in err, err

@@ -30,7 +30,15 @@ _COMMANDS = {
     "board": "submit:board",
 }
 # Packages that come with an extra of their own.
-_EXTRAS = {"kmedoids": "fairlets", "matplotlib": "plot", "ot": "fairlets", "pynndescent": "graphs"}
+_EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
+    "kmedoids": "fairlets",
+    "matplotlib": "plot",
+    "ot": "fairlets",
+    "pyarrow": "files",
+    "pynndescent": "graphs",
+}
 
 
 class CommandError(ValueError):

@@ -46,6 +46,11 @@ def run(args: argparse.Namespace) -> list[str]:
     CommandError
         The file, a column, the method or a parameter is not what it should be.
     """
+    # Imported here, because that module takes the parameters from this one.
+    from fairclust.cli import in_chunks
+
+    if in_chunks.is_asked_for(args):
+        return in_chunks.run(args)
     cls = find_method(args.method)
     params = parameters(cls, args.n_clusters, args.seed, args.set)
     _check_outputs(args, cls)

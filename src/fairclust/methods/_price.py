@@ -16,9 +16,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from fairclust.base import COUNT, NON_NEGATIVE, PRECISION, initial_centers, resolve_target
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import PrototypeClusterer
-from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
+from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.criteria import Criterion, make_criterion
 from fairclust.solvers.fair_assignment import certified_gap, lower_bound, paid_limits, round_prices, solve
+from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.prices import Prices
 from fairclust.solvers.steps import plain_step, price_step
 
@@ -79,16 +80,27 @@ class PriceClusterer(PrototypeClusterer):
         self.random_state = random_state
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        rng = check_random_state(self.random_state)
         points = self._points(X, codes)
-        criterion = make_criterion(
+        criterion = self._criterion(np.bincount(codes))
+        run, found = self._best(points, criterion, check_random_state(self.random_state))
+        self._finish(points, criterion, run, found)
+        self.n_rounded_ = int((points.hard(1.0, found.prices)[0] != self.labels_).sum())
+
+    def _criterion(self, sizes: np.ndarray) -> Criterion:
+        """What the user asked for, for groups of these sizes."""
+        return make_criterion(
             self.groups_,
-            np.bincount(codes),
-            target=None if self.target is None else resolve_target(self.target, self.groups_, codes),
+            sizes,
+            target=None if self.target is None else resolve_target(self.target, self.groups_, sizes),
             tolerance=self.tolerance,
             min_balance=self.min_balance,
             max_gap=self.max_gap,
         )
+
+    def _best(
+        self, points: TiledPoints, criterion: Criterion, rng: np.random.RandomState
+    ) -> tuple[Run, Prices]:
+        """The cheapest of the runs, and its prices at the last temperature."""
         best: tuple[float, Run, Prices] | None = None
         for run in sorted(self._runs(points, criterion, rng), key=_rank)[:_FINALISTS]:
             points.measure(run.prototypes.centers)
@@ -99,18 +111,18 @@ class PriceClusterer(PrototypeClusterer):
             if best is None or value < best[0] - self.tol * abs(best[0]):
                 best = value, run, found
         assert best is not None
-        self._finish(points, criterion, *best[1:])
+        return best[1:]
 
     def _runs(self, points: TiledPoints, criterion: Criterion, rng: np.random.RandomState) -> list[Run]:
         """Runs from every start, but from one only of those where plain clustering ends alike."""
         step = partial(price_step, criterion=criterion)
-        priced = Alternation(step, self._update, partial(_judge, tol=self.tol))
+        priced = Alternation(step, self._update, partial(judge_fall, tol=self.tol))
         if not isinstance(self.init, str):
             centers = initial_centers(points.X, self.n_clusters, self.init, rng)
             return [
                 alternate(priced, points, Prototypes(centers), max_iter=self.max_iter, verbose=self.verbose)
             ]
-        plain = Alternation(plain_step, self._update, partial(_judge, tol=self.tol / 10))
+        plain = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol / 10))
         starts: list[Prototypes] = []
         for _ in range(self.n_init):
             start = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
@@ -126,7 +138,7 @@ class PriceClusterer(PrototypeClusterer):
         steps, verbose = self.max_iter, self.verbose
         return [alternate(priced, points, start, max_iter=steps, verbose=verbose) for start in starts]
 
-    def _finish(self, points: TiledPoints, criterion: Criterion, run: Run, found: Prices) -> None:
+    def _finish(self, points: MeasuredPoints, criterion: Criterion, run: Run, found: Prices) -> None:
         """Round the best run's prices."""
         points.measure(run.prototypes.centers)
         self.labels_, self.cost_, counts, least = round_prices(points, criterion, found)
@@ -154,7 +166,6 @@ class PriceClusterer(PrototypeClusterer):
             }
         )
         self.scale_, self.offset_ = 1.0, found.prices
-        self.n_rounded_ = int((points.hard(1.0, found.prices)[0] != self.labels_).sum())
         self._keep(points, run.prototypes)
         n_empty = int((counts.sum(axis=0) == 0).sum())
         if n_empty or not self.converged_:
@@ -165,11 +176,6 @@ class PriceClusterer(PrototypeClusterer):
                 ConvergenceWarning,
                 stacklevel=4,
             )
-
-
-def _judge(step: int, before: Step | None, now: Step, *, tol: float) -> str:
-    fall = np.inf if before is None else before.objective - now.objective
-    return "at rest" if fall <= tol * abs(now.objective) else ""
 
 
 def _rank(run: Run) -> tuple[bool, float]:

@@ -10,6 +10,7 @@ from fairclust.base import encode_groups
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.methods._centers import CenterClusterer
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
+from fairclust.solvers.points import MeasuredPoints
 
 
 class PrototypeClusterer(CenterClusterer):
@@ -39,7 +40,7 @@ class PrototypeClusterer(CenterClusterer):
         """Best centres for hard labels; an empty cluster keeps its old one."""
         return mean_centers(points, labels, old)
 
-    def _keep(self, points: TiledPoints, prototypes: Prototypes) -> None:
+    def _keep(self, points: MeasuredPoints, prototypes: Prototypes) -> None:
         self._shift = points.shift
         self.cluster_centers_ = prototypes.centers
 
@@ -75,7 +76,7 @@ class MedoidClusterer(PrototypeClusterer):
             points.X, labels, old, exact_size=self.exact_size, max_evaluations=self.max_evaluations
         )
 
-    def _keep(self, points: TiledPoints, prototypes: Prototypes) -> None:
+    def _keep(self, points: MeasuredPoints, prototypes: Prototypes) -> None:
         super()._keep(points, prototypes)
         unmoved = np.full(self.n_clusters, -1)
         self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows

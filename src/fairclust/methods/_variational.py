@@ -24,7 +24,8 @@ from fairclust.base import (
 )
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import PrototypeClusterer
-from fairclust.solvers.alternation import Alternation, Prototypes, Step, alternate
+from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
+from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.steps import bound_step, newton_step
 
 # Stopping rules: the published program's; where steps never rise, a tighter one costs little.
@@ -127,6 +128,10 @@ class VariationalClusterer(PrototypeClusterer):
                 break
             prototypes = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
             prices = None
+        self._finish(points, run)
+
+    def _finish(self, points: MeasuredPoints, run: Run) -> None:
+        """What the last assignment leaves behind."""
         self.converged_ = run.verdict == "at rest"
         self.labels_, self.scale_, self.offset_ = run.last.labels, run.last.scale, run.last.offset
         self._keep(points, run.prototypes)
@@ -137,10 +142,10 @@ class VariationalClusterer(PrototypeClusterer):
                 f"{self.n_clusters} clusters non-empty and the energy {state} (lam={self.lam:g}, "
                 f"{self.n_restarts_} restarts)",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
-    def _alternation(self, prices: np.ndarray | None) -> Alternation[TiledPoints]:
+    def _alternation(self, prices: np.ndarray | None) -> Alternation[Any]:
         if self.match_reference:
             assign = partial(
                 bound_step,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairclust.methods._price import PriceClusterer
+from fairclust.methods._price_in_chunks import PricesInChunks
 
 
-class PriceFairKMeans(PriceClusterer):
+class PriceFairKMeans(PricesInChunks):
     """K-means in which every cluster keeps a bound on its group shares, its balance or its gap.
 
     Alternates centres with the cheapest assignment within the bounds, which is found through its dual:
@@ -74,7 +74,7 @@ class PriceFairKMeans(PriceClusterer):
 
     Notes
     -----
-    Rows may be mapped from a file. Held in memory are the points and their distances to the centres, in
-    single precision: ``4 N (d + K)`` bytes. The labels can be off the bounds where whole points cannot meet
+    Rows may lie in files, see `fairclust.open_chunks`. Else the points and their distances to the centres are held in
+    memory, in single precision: ``4 N (d + K)`` bytes. The labels can be off the bounds where whole points cannot meet
     them, as with ``tolerance=0``, by less than a point; clusters of a few points show that most.
     """
