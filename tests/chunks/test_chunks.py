@@ -313,6 +313,16 @@ def test_a_full_disk_leaves_no_file(when, mapped, tmp_path, monkeypatch):
     assert model.violation_ == 0 and not kept.exists()
 
 
+def test_room_that_cannot_be_reserved_is_written_all_the_same(tmp_path, monkeypatch):
+    def unknown(*_):
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(labels.os, "posix_fallocate", unknown)
+    parts = [np.arange(3, dtype=np.uint8), np.arange(2, dtype=np.uint8)]
+    found = labels.write_labels(iter(parts), 5, np.dtype(np.uint8), tmp_path / "labels.npy")
+    assert found.tolist() == np.load(tmp_path / "labels.npy").tolist() == [0, 1, 2, 0, 1]
+
+
 # Fits that were stopped
 
 

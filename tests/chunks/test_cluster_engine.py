@@ -111,6 +111,8 @@ def test_collections_that_cannot_be_used(client):
 
 
 def test_workers_are_looked_at_first(rows, client, monkeypatch):
+    with pytest.raises(ChunkError, match="client=0: there must be at least one worker process"):
+        open_chunks(*rows, client=0)
     monkeypatch.setattr(cluster, "_version", lambda: "0.0")
     with pytest.raises(ChunkError, match=r"has fairclust 0\.0, but here it is"):
         open_chunks(*rows, client=client)

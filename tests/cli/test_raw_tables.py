@@ -319,6 +319,48 @@ def test_parquet_files_are_read_in_chunks(parts, capsys, tmp_path):
     assert result["metrics"]["sse"] == pytest.approx(((X - means) ** 2).sum())
 
 
+def by_options(parts, capsys, out, *options):
+    """The labels of a fit of the files, and what it says on standard output."""
+    needed = (
+        "--sensitive",
+        "sex",
+        "--exclude",
+        "serial",
+        "--n-clusters",
+        3,
+        "--set",
+        "n_init=2",
+        "--out",
+        out,
+    )
+    status, text, err = run(capsys, "fit", f"{parts}/*.parquet", *needed, *options)
+    assert status == 0, err
+    return np.load(out), text
+
+
+def test_workers_of_a_scheduler_read_the_files(parts, capsys, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    out, kept = tmp_path / "labels.npy", tmp_path / "fit.npz"
+    alone, text = by_options(parts, capsys, out)
+    quiet = {"dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **quiet) as workers:
+        address = workers.scheduler_address
+        labels, again = by_options(parts, capsys, out, "--scheduler", address, "--checkpoint", kept)
+        assert len(workers.scheduler.workers) == 2
+    np.testing.assert_array_equal(labels, alone)
+    assert without_seconds(again) == without_seconds(text)
+    assert not kept.exists()
+
+
+@pytest.mark.slow
+def test_worker_processes_read_the_files(parts, capsys, tmp_path):
+    pytest.importorskip("distributed")
+    alone, text = by_options(parts, capsys, tmp_path / "labels.npy")
+    labels, again = by_options(parts, capsys, tmp_path / "labels.npy", "--workers", 2)
+    np.testing.assert_array_equal(labels, alone)
+    assert without_seconds(again) == without_seconds(text)
+
+
 def test_what_tables_in_chunks_cannot_do(parts, capsys):
     needed = ("fit", parts, "--n-clusters", 3)
     for options, message in (
@@ -329,6 +371,12 @@ def test_what_tables_in_chunks_cannot_do(parts, capsys):
         ),
         (("--sensitive", "sex", "--out", "labels.csv"), "written as .npy"),
         (("--sensitive", "sex", "--save", "model"), "--save: not with tables that are read in chunks"),
+        (("--sensitive", "sex", "--missing", "drop"), "--missing: not with tables that are read in chunks"),
+        (("--sensitive", "sex", "--workers", 0), "--workers: a number from 1 on"),
+        (
+            ("--sensitive", "sex", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"),
+            "not beside --scheduler",
+        ),
         (("--sensitive", "age"), "column 'sex' is of type"),
         (("--sensitive", "gender"), "has no column 'gender'"),
     ):

@@ -45,6 +45,8 @@ class Cluster:
     def __init__(self, client: Client | str | int) -> None:
         self._own: list[Any] = []
         if isinstance(client, int):
+            if client < 1:
+                raise ChunkError(f"client={client}: there must be at least one worker process")
             workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
             client = Client(workers)
             self._own = [client, workers]

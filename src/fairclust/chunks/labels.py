@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -77,9 +78,7 @@ def write_labels(parts: Iterable[np.ndarray], n_rows: int, dtype: np.dtype, path
             header = {"descr": dtype.str, "fortran_order": False, "shape": (n_rows,)}
             np.lib.format.write_array_header_1_0(file, header)
             file.flush()
-            # A disk without room says so before the pass, not after it.
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(file.fileno(), file.tell(), n_rows * dtype.itemsize)
+            _reserve(file, n_rows * dtype.itemsize)
             for part in parts:
                 file.write(part.data)
             file.flush()
@@ -93,3 +92,15 @@ def write_labels(parts: Iterable[np.ndarray], n_rows: int, dtype: np.dtype, path
     finally:
         temporary.unlink(missing_ok=True)
     return np.load(path, mmap_mode="r")
+
+
+def _reserve(file: BinaryIO, n_bytes: int) -> None:
+    """Take the room that is going to be written, so that a full disk says so before the pass, not after it."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(file.fileno(), file.tell(), n_bytes)
+    except OSError as error:
+        # Some file systems cannot reserve room.
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+            raise

@@ -139,7 +139,7 @@ def _engine(client: Any, X: Any) -> Engine:
     # Imported only here: without a cluster, Dask is not needed.
     from fairclust.chunks.cluster import Cluster, running_client
 
-    return Cluster(client or running_client() or 2)
+    return Cluster((running_client() or 2) if client is None else client)
 
 
 def _is_collection(X: Any) -> bool:

@@ -26,13 +26,13 @@ from fairclust.methods._in_chunks import InChunks
 from fairclust.metrics import balance, delta
 
 # Options of tables in memory, whose columns are looked at as a whole.
-_NOT_HERE = ("categories", "id", "save")
+_NOT_HERE = ("categories", "id", "save", "thousands")
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:
     """Whether the table is read in chunks: by a cluster, or because it is a folder or a pattern of files."""
     return bool(
-        args.workers
+        args.workers is not None
         or args.scheduler
         or args.checkpoint
         or glob.has_magic(args.table)
@@ -54,13 +54,23 @@ def run(args: argparse.Namespace) -> list[str]:
     given = [name for name in _NOT_HERE if getattr(args, name)]
     if given:
         raise CommandError(f"--{given[0]}: not with tables that are read in chunks")
+    if args.missing != "impute":
+        raise CommandError(
+            "--missing: not with tables that are read in chunks, whose missing cells are reported with their row"
+        )
+    if args.workers is not None and (args.scheduler or args.workers < 1):
+        raise CommandError(
+            "--workers: a number from 1 on, and not beside --scheduler, which has its own workers"
+        )
     if len(args.sensitive) > 1:
         raise CommandError(
             "--sensitive: one column; join several into one before, where tables are read in chunks"
         )
     if args.out and args.out.suffix != ".npy":
         raise CommandError("--out: labels of tables in chunks are written as .npy")
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    # The steps of this package alone: Dask would have much to say.
+    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    logging.getLogger("fairclust").setLevel(logging.INFO)
     params = parameters(cls, args.n_clusters, args.seed, args.set)
     try:
         with _open(args) as table:

@@ -55,7 +55,7 @@ class InChunks(FairClusterer):
         self
         """
         if not comes_in_chunks(X, self.n_clusters):
-            self._fit(*self._check_input(X, sensitive_features))
+            super().fit(X, sensitive_features=sensitive_features)
             return self
         self._validate_params()
         if isinstance(X, ChunkTable):
