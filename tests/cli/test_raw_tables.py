@@ -271,6 +271,7 @@ def test_progress_is_told_on_standard_error(capsys, monkeypatch):
     from fairclust.cli import progress
 
     monkeypatch.setattr(progress, "_FIRST", 0.01)
+    monkeypatch.setattr(progress, "_EVERY", 0.05)
     with progress.progress("fitting", total=4) as done:
         done()
         sleep(0.2)
