@@ -20,6 +20,9 @@ from fairclust.solvers.criteria import exact_shares
 from fairclust.solvers.fair_assignment import solve
 from fairclust.solvers.steps import price_step
 
+# Steps on the sample are cheap, and spare steps on all rows.
+_MORE_EXACT = 0.1
+
 
 class PricesInChunks(InChunks, PriceClusterer):
     """`PriceClusterer` for k-means."""
@@ -55,6 +58,7 @@ class PricesInChunks(InChunks, PriceClusterer):
         if not more:
             return run.prototypes, found.multipliers
         step = partial(price_step, criterion=criterion, multipliers=found.multipliers)
-        kind: Alternation[Any] = Alternation(step, mean_centers, partial(judge_fall, tol=self.tol))
+        judge = partial(judge_fall, tol=_MORE_EXACT * self.tol)
+        kind: Alternation[Any] = Alternation(step, mean_centers, judge)
         run = alternate(kind, sample, run.prototypes, max_iter=self.max_iter)
         return run.prototypes, run.last.state
