@@ -131,7 +131,7 @@ def test_tables_of_other_programs(people, tmp_path, capsys, separator, options):
     wanted = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3)
     found = run(capsys, "fit", other, "--sensitive", "sex", "--n-clusters", 3, *options)
     assert found[0] == wanted[0] == 0
-    # The first line has the seconds.
+    # The first line states the seconds, which differ.
     assert found[1].splitlines()[1:] == wanted[1].splitlines()[1:]
 
 

@@ -24,16 +24,17 @@ from fairclust.solvers.prices import Prices
 from fairclust.solvers.steps import plain_step, price_step
 
 _PLAIN_STEPS = 300
-# Squared distances between centres of the same cluster, in units of the mean of a point's to its centre.
+# Two starts count as alike if `_apart` of their centres is at most this times the mean squared distance of a point to
+# its centre.
 _ALIKE = 1e-4
-# Runs that are worth going on with.
+# Number of best runs whose prices are solved to the lowest temperature, before one of them is chosen.
 _FINALISTS = 3
-# More of the points than these off the bounds.
+# Prices are far off if the bounds are violated by more than this share of the points.
 _FAR = 1e-4
 
 
 class PriceClusterer(PrototypeClusterer):
-    """Alternation of assignments by group prices and centres; `PriceFairKMeans` documents the parameters."""
+    """Alternates assignments by group prices with new centres. `PriceFairKMeans` documents the parameters."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
@@ -105,16 +106,16 @@ class PriceClusterer(PrototypeClusterer):
         for run in sorted(self._runs(points, criterion, rng), key=_rank)[:_FINALISTS]:
             points.measure(run.prototypes.centers)
             found = solve(points, criterion, run.last.state)
-            # Not by a bound of the alternation: of prices that are far off it is low, and looks cheap.
+            # The lower bound alone would not do: for prices that are far off it is too low, and looks cheap.
             value = max(found.cost, lower_bound(points, criterion, found))
-            # Starts that end alike differ by rounding, which must not choose between them.
+            # Starts with the same result differ by rounding errors, which must not choose between them.
             if best is None or value < best[0] - self.tol * abs(best[0]):
                 best = value, run, found
         assert best is not None
         return best[1:]
 
     def _runs(self, points: TiledPoints, criterion: Criterion, rng: np.random.RandomState) -> list[Run]:
-        """Runs from every start, but from one only of those where plain clustering ends alike."""
+        """A run from every start. Of starts from which plain clustering ends alike, only the first is used."""
         step = partial(price_step, criterion=criterion)
         priced = Alternation(step, self._update, partial(judge_fall, tol=self.tol))
         if not isinstance(self.init, str):
@@ -127,7 +128,7 @@ class PriceClusterer(PrototypeClusterer):
         for _ in range(self.n_init):
             start = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
             if self.init == "k-means":
-                # Plain steps are cheap, and fewer of the others are left.
+                # Plain steps are cheap, and after them fewer steps with prices are needed.
                 run = alternate(plain, points, start, max_iter=_PLAIN_STEPS)
                 start, near = run.prototypes, _ALIKE * run.last.objective / points.n_samples
                 if not points.squared:
@@ -139,7 +140,7 @@ class PriceClusterer(PrototypeClusterer):
         return [alternate(priced, points, start, max_iter=steps, verbose=verbose) for start in starts]
 
     def _finish(self, points: MeasuredPoints, criterion: Criterion, run: Run, found: Prices) -> None:
-        """Round the best run's prices."""
+        """Round the prices of the best run to labels, and set the attributes of the fit."""
         points.measure(run.prototypes.centers)
         self.labels_, self.cost_, counts, least = round_prices(points, criterion, found)
         self.lower_bound_ = least - paid_limits(criterion, found)
@@ -179,7 +180,7 @@ class PriceClusterer(PrototypeClusterer):
 
 
 def _rank(run: Run) -> tuple[bool, float]:
-    """Prices that are far off have a low bound, and look cheap."""
+    """Sort key of a run. Runs whose prices are far off come last: their lower bound is too low and looks cheap."""
     far = run.last.more["violation"] > max(1.0, _FAR * len(run.last.labels))
     return far, max(run.last.objective, run.last.clustering)
 

@@ -28,7 +28,7 @@ from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, al
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.steps import bound_step, newton_step
 
-# Stopping rules: the published program's; where steps never rise, a tighter one costs little.
+# Tolerances: that of the published program, and ours. Ours is tighter, which costs little as the energy never rises.
 _REFERENCE_TOL, _TOL = 1e-4, 1e-5
 
 
@@ -42,7 +42,7 @@ class Start(NamedTuple):
 
 
 class VariationalClusterer(PrototypeClusterer):
-    """Alternation of fair assignments and centres; `VariationalFairKMeans` documents the parameters."""
+    """Alternates fair assignments with new centres. `VariationalFairKMeans` documents the parameters."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
@@ -106,7 +106,7 @@ class VariationalClusterer(PrototypeClusterer):
         return Start(points, Prototypes(initial_centers(X, self.n_clusters, self.init, rng)), rng)
 
     def _fit_from(self, start: Start, codes: np.ndarray) -> None:
-        """Alternate, and begin again from fresh seeds where a cluster is empty."""
+        """Alternate assignments and centres, and restart from fresh seeds if a cluster runs empty."""
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)
         self.target_ = resolve_target(self.target, self.groups_, codes)
@@ -171,7 +171,7 @@ class VariationalClusterer(PrototypeClusterer):
     def _judge(self, step: int, before: Step | None, now: Step) -> str:
         if before is None:
             return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
-        # The energy holds this constant, which grows with lam and would end the iteration early.
+        # This constant is part of the energy and grows with lam. Relative to it every change would look small.
         least_penalty = self.lam * self.n_clusters * float(entr(self.target_).sum())
         tol = _TOL if self.tol is None else self.tol
         change = abs(now.objective - before.objective)
