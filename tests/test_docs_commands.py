@@ -138,7 +138,7 @@ def assert_options_exist(words):
 def test_dask_has_these_options():
     for name in ("scheduler", "worker"):
         command = pytest.importorskip(f"distributed.cli.dask_{name}").main
-        known = {option for parameter in command.params for option in parameter.opts}
+        known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
         used = [words[words.index("dask") + 1 :] for words in of("srun") if name in words]
         assert used
         for _, *words in used:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import repeat
 from typing import Any
 
@@ -14,7 +15,6 @@ from dask import array as da
 from dask import delayed
 from distributed import Client, Future, LocalCluster, default_client
 
-from fairclust import __version__
 from fairclust.chunks.passes import labels_of
 from fairclust.chunks.points import LazyLabels
 from fairclust.chunks.sources import Chunk, ChunkError, Values, as_float
@@ -73,9 +73,10 @@ class Cluster:
                 f"no worker has joined the scheduler {self.client.scheduler.address} within {_PATIENCE_SECONDS} s: "
                 "start some by `dask worker`"
             ) from None
+        here = import_module("fairclust").__version__
         for worker, version in self.client.run(_version).items():
-            if version != __version__:
-                raise ChunkError(f"worker {worker} has fairclust {version}, but here it is {__version__}")
+            if version != here:
+                raise ChunkError(f"worker {worker} has fairclust {version}, but here it is {here}")
 
     def run(
         self,
@@ -108,7 +109,8 @@ class Cluster:
 
 
 def _version() -> str:
-    return __version__
+    # Imported by its name: methods whose rows are read in chunks need no new fits for a new version.
+    return import_module("fairclust").__version__
 
 
 def _in_one_thread(function: Callable[..., Any], chunk: Chunk, *args: Any) -> Any:
