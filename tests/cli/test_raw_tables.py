@@ -306,6 +306,7 @@ def test_parquet_files_are_read_in_chunks(parts, capsys, tmp_path):
     assert status == 0, err
     assert "1,000 rows, 2 features, 2 groups, 3 clusters" in text
     assert "features: age, income (standardised)" in text and "certificate" in text
+    assert "step 1: objective" in err
     labels = np.load(out)
     assert labels.dtype == np.uint8 and len(labels) == 1000
     status, text, _ = run(capsys, "fit", parts, *options, "--json")

@@ -6,6 +6,8 @@ import argparse
 import glob
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -68,12 +70,9 @@ def run(args: argparse.Namespace) -> list[str]:
         )
     if args.out and args.out.suffix != ".npy":
         raise CommandError("--out: labels of tables in chunks are written as .npy")
-    # The steps of this package alone: Dask would have much to say.
-    logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    logging.getLogger("fairclust").setLevel(logging.INFO)
     params = parameters(cls, args.n_clusters, args.seed, args.set)
     try:
-        with _open(args) as table:
+        with _told_steps(), _open(args) as table:
             begin = perf_counter()
             scaled = table if args.scale == "none" else standardized(table, unit_rows=args.scale == "l2")
             model = cls(**params).fit(scaled)
@@ -83,6 +82,19 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(f"{cls.__name__} cannot fit {args.table}: {error}") from None
     result = _describe(model, counts, cost, seconds, scaled.features, args)
     return [json.dumps(result, indent=2)] if args.json else _as_text(result)
+
+
+@contextmanager
+def _told_steps() -> Iterator[None]:
+    """Print the steps of the fit on standard error, and not what Dask logs."""
+    log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _open(args: argparse.Namespace) -> ChunkTable:
