@@ -67,7 +67,7 @@ def test_fit_is_that_of_the_class(people, tmp_path, capsys):
         ({"--n-clusters": "100000"}, "more than n_samples"),
         ({"--features": "age,incme"}, "incme"),
         ({"--features": "name"}, "no column is left to cluster by (name: constant)"),
-        ({"--features": "age,sex"}, "say by --features"),
+        ({"--features": "age,sex"}, "leave it out of one of the two options"),
         ({"--exclude": "agge"}, "did you mean 'age'"),
         ({"--id": "nme"}, "did you mean 'name'"),
         ({"--delimiter": ";"}, "--delimiter"),
