@@ -35,6 +35,7 @@ NOT_RUN = {
     "fairclust submit": "needs labels of a data set; tests/cli/test_submissions.py runs these",
     "fairclust board": "needs a finished run",
     "snakemake --report": "needs a finished run",
+    "fairclust fit --scheduler": "needs a Dask scheduler",
 }
 
 
@@ -75,7 +76,7 @@ def test_blocks_are_in_languages_that_are_tested():
 
 
 def test_every_command_is_of_a_known_kind():
-    known = {*PROGRAMS, "export", "."}
+    known = {*PROGRAMS, "export", ".", "srun"}
     assert [words for _, words in EVERY if words[0] not in known] == []
     for start in NOT_RUN:
         assert any(" ".join(words).startswith(start) for _, words in EVERY), f"{start} is in no page any more"
@@ -134,6 +135,16 @@ def assert_options_exist(words):
         assert f'"{option}"' in text, words
 
 
+def test_dask_has_these_options():
+    for name in ("scheduler", "worker"):
+        command = pytest.importorskip(f"distributed.cli.dask_{name}").main
+        known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+        used = [words[words.index("dask") + 1 :] for words in of("srun") if name in words]
+        assert used
+        for _, *words in used:
+            assert {word for word in words if word.startswith("--")} <= known
+
+
 def of_page(page, language):
     return [text for found, text in BLOCK.findall((ROOT / page).read_text()) if found == language]
 
@@ -152,7 +163,9 @@ def folder(tmp_path_factory):
     little = {"datasets": ["synthetic", "synthetic_unequal"], "methods": ["kmeans", "vfc_kmeans"]}
     config["run"] = {"papers": ["vfc"], "only": little}
     (folder / "config/config.yaml").write_text(yaml.safe_dump(config))
-    write_people(folder / "people.csv")
+    people = write_people(folder / "people.csv")
+    (folder / "big").mkdir()
+    people[["age", "income", "sex"]].to_parquet(folder / "big/0.parquet")
     # The data set and the method of the gallery.
     dataset, method = map(yaml.safe_load, of_page("docs/gallery/adding.md", "yaml"))
     mine = laid_over(dataset, method)

@@ -5,11 +5,12 @@ import pandas as pd
 
 
 def write_people(path, n_rows=200):
-    """The table that the examples of the pages read."""
+    """The table that the examples of the pages read, also returned."""
     rng = np.random.default_rng(0)
     people = pd.DataFrame(rng.normal(size=(n_rows, 2)), columns=["age", "income"])
     people = people.assign(sex=rng.choice(["f", "m"], n_rows), ethnicity=rng.choice(["a", "b"], n_rows))
     people.to_csv(path, index=False)
+    return people
 
 
 def make_grouped_blobs(n_samples=600, n_features=3, n_clusters=4, n_groups=2, seed=0):

@@ -14,6 +14,7 @@ methods = importlib.import_module(f"{__name__}.methods")
 
 _HOMES = {
     **dict.fromkeys(methods.__all__, "methods"),
+    "ChunkError": "chunks",
     "ClusterSharesDisplay": "plot",
     "FairAssignment": "solvers.fair_assignment",
     "FairClusterer": "base",
@@ -26,6 +27,7 @@ _HOMES = {
     "fair_assignment": "solvers.fair_assignment",
     "WeightPath": "methods._levels",
     "lam_path": "methods._lam_path",
+    "open_chunks": "chunks",
     "optimal_clustering": "solvers.optimum",
 }
 _MODULES = ("datasets", "methods", "metrics", "model_selection", "plot", "tables")

@@ -310,6 +310,7 @@ def test_progress_is_told_on_standard_error(capsys, monkeypatch):
     from fairclust.cli import progress
 
     monkeypatch.setattr(progress, "_FIRST", 0.01)
+    monkeypatch.setattr(progress, "_EVERY", 0.05)
     with progress.progress("fitting", total=4) as done:
         done()
         sleep(0.2)
@@ -318,3 +319,107 @@ def test_progress_is_told_on_standard_error(capsys, monkeypatch):
     with progress.progress("fitting"):
         pass
     assert capsys.readouterr().err == ""
+
+
+# Tables in chunks
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Numbers and a sensitive column in two Parquet files."""
+    rng = np.random.default_rng(1)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for part in range(2):
+        sex = rng.choice(["f", "m"], 500)
+        frame = pd.DataFrame(rng.normal(size=(500, 2)) * [1, 50], columns=["age", "income"])
+        frame["age"] += sex == "m"
+        frame.assign(sex=sex, serial=range(500)).to_parquet(folder / f"{part}.parquet")
+    return folder
+
+
+def test_parquet_files_are_read_in_chunks(parts, capsys, tmp_path):
+    options = ("--sensitive", "sex", "--exclude", "serial", "--n-clusters", 3, "--set", "n_init=2")
+    out = tmp_path / "labels.npy"
+    status, text, err = run(capsys, "fit", f"{parts}/*.parquet", *options, "--out", out)
+    assert status == 0, err
+    assert "1,000 rows, 2 features, 2 groups, 3 clusters" in text
+    assert "features: age, income (standardised)" in text and "certificate" in text
+    assert "step 1: objective" in err
+    labels = np.load(out)
+    assert labels.dtype == np.uint8 and len(labels) == 1000
+    status, text, _ = run(capsys, "fit", parts, *options, "--json")
+    result = json.loads(text)
+    assert result["groups"].keys() == {"f", "m"} and result["certificate"]["violation"] < 1
+    assert [own["size"] for own in result["clusters"]] == np.bincount(labels).tolist()
+    # Standardised as in memory: the same cost.
+    frame = pd.concat(map(pd.read_parquet, sorted(parts.iterdir())))
+    X = frame[["age", "income"]].to_numpy()
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    means = pd.DataFrame(X).groupby(labels).transform("mean").to_numpy()
+    assert result["metrics"]["sse"] == pytest.approx(((X - means) ** 2).sum())
+
+
+def by_options(parts, capsys, out, *options):
+    """The labels of a fit of the files, and what it says on standard output."""
+    needed = (
+        "--sensitive",
+        "sex",
+        "--exclude",
+        "serial",
+        "--n-clusters",
+        3,
+        "--set",
+        "n_init=2",
+        "--out",
+        out,
+    )
+    status, text, err = run(capsys, "fit", f"{parts}/*.parquet", *needed, *options)
+    assert status == 0, err
+    return np.load(out), text
+
+
+def test_workers_of_a_scheduler_read_the_files(parts, capsys, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    out, kept = tmp_path / "labels.npy", tmp_path / "fit.npz"
+    alone, text = by_options(parts, capsys, out)
+    quiet = {"dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **quiet) as workers:
+        address = workers.scheduler_address
+        labels, again = by_options(parts, capsys, out, "--scheduler", address, "--checkpoint", kept)
+        assert len(workers.scheduler.workers) == 2
+    np.testing.assert_array_equal(labels, alone)
+    assert without_seconds(again) == without_seconds(text)
+    assert not kept.exists()
+
+
+@pytest.mark.slow
+def test_worker_processes_read_the_files(parts, capsys, tmp_path):
+    pytest.importorskip("distributed")
+    alone, text = by_options(parts, capsys, tmp_path / "labels.npy")
+    labels, again = by_options(parts, capsys, tmp_path / "labels.npy", "--workers", 2)
+    np.testing.assert_array_equal(labels, alone)
+    assert without_seconds(again) == without_seconds(text)
+
+
+def test_what_tables_in_chunks_cannot_do(parts, capsys):
+    needed = ("fit", parts, "--n-clusters", 3)
+    for options, message in (
+        (("--sensitive", "sex", "serial"), "--sensitive: one column"),
+        (
+            ("--sensitive", "sex", "--method", "bfkm"),
+            "needs all rows in memory; price, vfc and kmeans do not",
+        ),
+        (("--sensitive", "sex", "--out", "labels.csv"), "written as .npy"),
+        (("--sensitive", "sex", "--save", "model"), "--save: not with tables that are read in chunks"),
+        (("--sensitive", "sex", "--missing", "drop"), "--missing: not with tables that are read in chunks"),
+        (("--sensitive", "sex", "--workers", 0), "--workers: a number from 1 on"),
+        (
+            ("--sensitive", "sex", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"),
+            "not beside --scheduler",
+        ),
+        (("--sensitive", "age"), "column 'sex' is of type"),
+        (("--sensitive", "gender"), "has no column 'gender'"),
+    ):
+        status, _, err = run(capsys, *needed, *options)
+        assert status == 2 and message in err, err

@@ -10,7 +10,7 @@ import pytest
 import fairclust
 
 # Neither the package nor the command on a CSV may import these.
-EXTRAS = ("jinja2", "matplotlib", "ot", "pyarrow", "pydantic", "requests", "snakemake", "yaml")
+EXTRAS = ("dask", "jinja2", "matplotlib", "ot", "pyarrow", "pydantic", "requests", "snakemake", "yaml")
 
 
 def test_everything_public_is_at_the_top():

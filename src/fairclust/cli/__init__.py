@@ -31,7 +31,15 @@ _COMMANDS = {
     "board": "submit:board",
 }
 # Packages that only an extra installs, and the name of the extra. All others come with `pipeline`.
-_EXTRAS = {"kmedoids": "fairlets", "matplotlib": "plot", "ot": "fairlets", "pynndescent": "graphs"}
+_EXTRAS = {
+    "dask": "dask",
+    "distributed": "dask",
+    "kmedoids": "fairlets",
+    "matplotlib": "plot",
+    "ot": "fairlets",
+    "pyarrow": "files",
+    "pynndescent": "graphs",
+}
 
 
 class CommandError(ValueError):

@@ -47,6 +47,11 @@ def run(args: argparse.Namespace) -> list[str]:
         The table cannot be read or fitted, an output cannot be written, or an option names a column, method or
         parameter that does not exist.
     """
+    # Imported here, because that module takes the parameters from this one.
+    from fairclust.cli import in_chunks
+
+    if in_chunks.is_asked_for(args):
+        return in_chunks.run(args)
     cls = find_method(args.method)
     params = parameters(cls, args.n_clusters, args.seed, args.set)
     _check_outputs(args, cls)

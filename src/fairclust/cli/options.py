@@ -33,6 +33,22 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
         "--save", type=Path, metavar="FILE", help="write the model here, for `fairclust predict`"
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    chunks = parser.add_argument_group(
+        "tables larger than the memory",
+        "Parquet files of numbers, one sensitive column: a folder, a pattern such as 'big/*.parquet', or any file with "
+        "one of these options. Labels are written as .npy.",
+    )
+    chunks.add_argument(
+        "--workers", type=int, metavar="N", help="read chunks by so many processes of this machine"
+    )
+    chunks.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="read chunks by the workers of this Dask scheduler; or its JSON file",
+    )
+    chunks.add_argument(
+        "--checkpoint", type=Path, metavar="FILE", help="keep every outer step here, and go on from there"
+    )
 
 
 def add_predict(commands: argparse._SubParsersAction) -> None:
@@ -135,8 +151,8 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         metavar="COLUMN",
-        help="the columns of the groups; of several, each counts on its own in price, vfc, bfkm and mixtures, and others "
-        "take their combinations",
+        help="the columns of the groups; of several, each counts on its own in price, vfc, bfkm and mixtures, and "
+        "others take their combinations",
     )
     parser.add_argument(
         "--bins",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.weighted import WeightedPoints
 from fairclust.methods._columns import new_groups
 from fairclust.methods._prototypes import PrototypeClusterer
-from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
+from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.bounds import Asked, bounds_criterion
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
 from fairclust.solvers.criteria import Criterion
@@ -36,6 +36,7 @@ from fairclust.solvers.fair_assignment import (
     round_prices,
     solve,
 )
+from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.prices import Prices
 from fairclust.solvers.sensitive import read_sensitive
 from fairclust.solvers.steps import plain_step, price_step
@@ -164,10 +165,19 @@ class PriceClusterer(PrototypeClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Weights of mean 1, if any; `_unit` is the mean weight."""
-        sensitive, unit = self._sensitive, self._unit
         rng = check_random_state(self.random_state)
         points = self._weighed_points(X, codes, weights)
-        asked = Asked(
+        criterion_of = partial(self._criterion, points.group_sizes, weighted=weights is not None)
+        if self.max_cost is None and self.max_cost_increase is None:
+            criterion = criterion_of()
+            run, found = self._best(points, criterion, self._starts(points, rng))
+        else:
+            run, criterion, found = self._within_budget(points, criterion_of, rng)
+        self._finish(points, criterion, run, found)
+        self.n_rounded_ = int((points.hard(1.0, found.prices)[0] != self.labels_).sum())
+
+    def _asked(self) -> Asked:
+        return Asked(
             self.tolerance,
             self.min_balance,
             self.max_gap,
@@ -178,16 +188,10 @@ class PriceClusterer(PrototypeClusterer):
             self.mean_tolerance,
         )
 
-        def criterion_of(asked: Asked) -> Criterion:
-            mean = None if weights is None else unit
-            return bounds_criterion(asked, sensitive, points.group_sizes, self.n_clusters, unit=mean)
-
-        if self.max_cost is None and self.max_cost_increase is None:
-            criterion = criterion_of(asked)
-            run, found = self._best(points, criterion, self._starts(points, rng))
-        else:
-            run, criterion, found = self._within_budget(points, asked, criterion_of, rng, unit)
-        self._finish(points, criterion, run, found, unit)
+    def _criterion(self, sizes: np.ndarray, *, weighted: bool = False, **instead: Any) -> Criterion:
+        """What the user asked for, for groups of these sizes; or something else of it instead."""
+        asked, unit = self._asked()._replace(**instead), self._unit if weighted else None
+        return bounds_criterion(asked, self._sensitive, sizes, self.n_clusters, unit=unit)
 
     def _weighed_points(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> TiledPoints:
         if weights is None:
@@ -218,13 +222,13 @@ class PriceClusterer(PrototypeClusterer):
         return starts
 
     def _plain(self, points: TiledPoints, start: Prototypes) -> Run:
-        judge = partial(_judge, tol=self.tol / 10)
+        judge = partial(judge_fall, tol=self.tol / 10)
         return alternate(Alternation(plain_step, self._update, judge), points, start, max_iter=_PLAIN_STEPS)
 
     def _runs(self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]) -> list[Run]:
         """The runs from all starts that are worth going on with, the cheapest first."""
         step = partial(price_step, criterion=criterion)
-        priced = Alternation(step, self._update, partial(_judge, tol=self.tol))
+        priced = Alternation(step, self._update, partial(judge_fall, tol=self.tol))
         runs = [
             alternate(priced, points, start, max_iter=self.max_iter, verbose=self.verbose) for start in starts
         ]
@@ -250,18 +254,18 @@ class PriceClusterer(PrototypeClusterer):
         return best[1:]
 
     def _within_budget(
-        self, points: TiledPoints, asked: Asked, criterion_of: Any, rng: np.random.RandomState, unit: float
+        self, points: TiledPoints, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
     ) -> tuple[Run, Criterion, Prices]:
         """The fairest clustering that costs no more, then the fairest assignment to its centres."""
         plain = [self._plain(points, start) for start in self._starts(points, rng)]
         cost = min(run.last.clustering for run in plain)
-        increase = self.max_cost_increase
-        budget = check_budget(asked, self.max_cost, increase, cost * unit) / unit
+        asked, unit = self._asked(), self._unit
+        budget = check_budget(asked, self.max_cost, self.max_cost_increase, cost * unit) / unit
         starts = [run.prototypes for run in sorted(plain, key=_rank)]
 
         def clustering(tolerance: float | None) -> Attempt:
             nonlocal starts
-            criterion = criterion_of(asked._replace(tolerance=tolerance))
+            criterion = criterion_of(tolerance=tolerance)
             runs = self._runs(points, criterion, starts)
             # From the ends of the last tolerance it is not far to those of the next.
             starts = [run.prototypes for run in runs]
@@ -271,7 +275,7 @@ class PriceClusterer(PrototypeClusterer):
             return Attempt(paid, least - paid_limits(criterion, found), run)
 
         def assignment(tolerance: float | None) -> Attempt:
-            criterion = criterion_of(asked._replace(tolerance=tolerance))
+            criterion = criterion_of(tolerance=tolerance)
             found = solve(points, criterion)
             _, paid, _, least = round_prices(points, criterion, found)
             return Attempt(paid, least - paid_limits(criterion, found), (criterion, found))
@@ -282,10 +286,9 @@ class PriceClusterer(PrototypeClusterer):
         self.tolerance_, self.tolerance_bound_ = fairest.tolerance, fairest.tolerance_bound
         return run, *fairest.found
 
-    def _finish(
-        self, points: TiledPoints, criterion: Criterion, run: Run, found: Prices, unit: float
-    ) -> None:
+    def _finish(self, points: MeasuredPoints, criterion: Criterion, run: Run, found: Prices) -> None:
         """Round the prices of the best run to labels, and set the attributes of the fit."""
+        unit = self._unit
         points.measure(run.prototypes.centers)
         self.labels_, cost, counts, least = round_prices(points, criterion, found)
         bound = least - paid_limits(criterion, found)
@@ -293,7 +296,9 @@ class PriceClusterer(PrototypeClusterer):
         dear = self.gap_ > _LARGE_GAP and points.n_samples >= _PER_CELL * counts.size
         saved = 0.0
         if dear:
-            loose = None if isinstance(points, WeightedPoints) else round_loosely(points, criterion, found)
+            # Rows of a weight stay whole, and those in chunks are too many for a few to matter.
+            here = isinstance(points, TiledPoints) and not isinstance(points, WeightedPoints)
+            loose = round_loosely(points, criterion, found) if here else None
             if loose is not None and loose[1] < (1 - _LARGE_GAP) * cost:
                 saved = cost / loose[1] - 1 if loose[1] > 0 else np.inf
                 self.labels_, cost, counts = loose
@@ -327,7 +332,6 @@ class PriceClusterer(PrototypeClusterer):
         )
         self.scale_, self.offset_ = 1.0, found.prices
         self._column_prices = criterion.column_prices(found.multipliers) if criterion.combined else []
-        self.n_rounded_ = int((points.hard(1.0, found.prices)[0] != self.labels_).sum())
         self._keep(points, run.prototypes)
         n_empty = int((counts.sum(axis=0) == 0).sum())
         if n_empty or not self.converged_:
@@ -363,11 +367,6 @@ class PriceClusterer(PrototypeClusterer):
 
 
 _IN_UNITS = ("objective", "clustering", "fairness", "violation")
-
-
-def _judge(step: int, before: Step | None, now: Step, *, tol: float) -> str:
-    fall = np.inf if before is None else before.objective - now.objective
-    return "at rest" if fall <= tol * abs(now.objective) else ""
 
 
 def _rank(run: Run) -> tuple[bool, float]:

@@ -12,6 +12,7 @@ from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.sparse_points import SparsePoints
 from fairclust.methods._centers import CenterClusterer
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
+from fairclust.solvers.points import MeasuredPoints
 
 
 class PrototypeClusterer(CenterClusterer):
@@ -48,7 +49,7 @@ class PrototypeClusterer(CenterClusterer):
         """Best centres for hard labels. An empty cluster keeps its old centre."""
         return mean_centers(points, labels, old)
 
-    def _keep(self, points: TiledPoints, prototypes: Prototypes) -> None:
+    def _keep(self, points: MeasuredPoints, prototypes: Prototypes) -> None:
         self._shift = points.shift
         self.cluster_centers_ = self._centers = prototypes.centers
 
@@ -101,7 +102,7 @@ class MedoidClusterer(PrototypeClusterer):
             points.X, labels, old, exact_size=self.exact_size, max_evaluations=self.max_evaluations
         )
 
-    def _keep(self, points: TiledPoints, prototypes: Prototypes) -> None:
+    def _keep(self, points: MeasuredPoints, prototypes: Prototypes) -> None:
         super()._keep(points, prototypes)
         unmoved = np.full(self.n_clusters, -1)
         self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows

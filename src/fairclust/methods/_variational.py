@@ -29,8 +29,9 @@ from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, 
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.metrics.columns import split_columns
 from fairclust.metrics.counts import contingency
-from fairclust.solvers.alternation import Alternation, Prototypes, Step, alternate
+from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
 from fairclust.solvers.penalty import penalty_slope
+from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.steps import bound_step, newton_step
 
 # Tolerances: that of the published program, and ours. Ours is tighter, which costs little as the energy never rises.
@@ -198,6 +199,10 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
                 break
             prototypes = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
             prices = None
+        self._finish(points, run)
+
+    def _finish(self, points: MeasuredPoints, run: Run) -> None:
+        """Set the attributes of the fit from its last assignment."""
         self.converged_ = run.verdict == "at rest"
         self.labels_, self.scale_, self.offset_ = run.last.labels, run.last.scale, run.last.offset
         self._keep(points, run.prototypes)
@@ -242,7 +247,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         columns, cells = self._sensitive.columns, self._sensitive.cells
         return new_groups(columns, cells, self._prices, by_column, sensitive_features, n_samples)
 
-    def _alternation(self, prices: np.ndarray | None) -> Alternation[TiledPoints]:
+    def _alternation(self, prices: np.ndarray | None) -> Alternation[Any]:
         if self.match_reference:
             assign = partial(
                 bound_step,

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fairclust.base import COUNT, INIT, NON_NEGATIVE
-from fairclust.methods._centers import CenterClusterer
+from fairclust.methods._plain_in_chunks import PlainInChunks
 from fairclust.solvers.lloyd import Lloyd
 
 
-class KMeans(CenterClusterer):
+class KMeans(PlainInChunks):
     """scikit-learn's `KMeans` behind the contract; the groups are not looked at.
 
     Parameters

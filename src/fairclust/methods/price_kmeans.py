@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairclust.methods._price import PriceClusterer
+from fairclust.methods._price_in_chunks import PricesInChunks
 
 
-class PriceFairKMeans(PriceClusterer):
+class PriceFairKMeans(PricesInChunks):
     """K-means in which every cluster keeps bounds on its group shares, its balance or its gap, and on its size.
 
     Alternates centres with the cheapest assignment within the bounds, which is found through its dual:
@@ -93,11 +93,11 @@ class PriceFairKMeans(PriceClusterer):
 
     Notes
     -----
-    Rows may be mapped from a file. Held in memory are the points and their distances to the centres, in
-    single precision: ``4 N (d + K)`` bytes. The labels can be off the bounds where whole points cannot meet
-    them, as with ``tolerance=0``, by less than a point; clusters of a few points show that most. Rows with weights stay
-    whole, and miss the bounds by up to the weight of a row at a boundary. Where a few points
-    lie so far from all others that labels within the bounds cost 5 % more than ones off them by at most a point in
-    every cell, those are taken, with a warning, if there are 50 points or more for each cell: `cost_` may then be
-    below `lower_bound_`, which is that of the bounds.
+    Rows may lie in files, see `fairclust.open_chunks`. Otherwise the points and their distances to the centres are held
+    in memory, in single precision: ``4 N (d + K)`` bytes. The labels can be off the bounds where whole points cannot
+    meet them, as with ``tolerance=0``, by less than a point; clusters of a few points show that most. Rows with weights
+    stay whole, and miss the bounds by up to the weight of a row at a boundary. Where a few points lie so far from all
+    others that labels within the bounds cost 5 % more than ones off them by at most a point in every cell, those are
+    taken, with a warning, if there are 50 points or more for each cell: `cost_` may then be below `lower_bound_`, which
+    is that of the bounds.
     """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fairclust.methods._variational import VariationalClusterer
+from fairclust.methods._variational_in_chunks import VariationalInChunks
 
 
-class VariationalFairKMeans(VariationalClusterer):
+class VariationalFairKMeans(VariationalInChunks):
     """K-means with the Kullback-Leibler fairness penalty.
 
     Minimises ``sum_pk s_pk ||x_p - c_k||^2 + lam * sum_k KL(U || P_k)`` (equation 2), where P_k are the group

@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
     Attributes
     ----------
-    labels : ndarray of shape (n_samples,), int32
+    labels : ndarray of shape (n_samples,), int32, or what stands for it
     counts : ndarray of shape (n_groups, n_clusters)
     scale, offset : float, ndarray of shape (n_groups, n_clusters)
         The labels are ``argmin_k (scale * a[p, k] + offset[group of p, k])``.
@@ -40,7 +40,7 @@ class Step(NamedTuple):
         More columns for the history.
     """
 
-    labels: np.ndarray
+    labels: Any
     counts: np.ndarray
     scale: float
     offset: np.ndarray
@@ -95,7 +95,7 @@ class Alternation(NamedTuple, Generic[AnyPoints]):
     """
 
     assign: Callable[[AnyPoints, Step | None], Step | None]
-    update: Callable[[AnyPoints, np.ndarray, Prototypes], Prototypes]
+    update: Callable[[AnyPoints, Any, Prototypes], Prototypes]
     judge: Callable[[int, Step | None, Step], str]
 
 
@@ -106,12 +106,34 @@ def alternate(
     *,
     max_iter: int,
     verbose: int = 0,
+    begun: Run | None = None,
+    keep: Callable[[Run], None] | None = None,
 ) -> Run:
-    """Assignments and centres in turn, from the given centres; `verbose` prints every step."""
+    """Assignments and centres in turn, from the given centres.
+
+    Parameters
+    ----------
+    kind : Alternation
+    points : MeasuredPoints
+    prototypes : Prototypes
+    max_iter : int
+    verbose : int
+        1 prints every step.
+    begun : Run, optional
+        Steps of a run that was stopped, to go on from instead.
+    keep : callable, optional
+        Gets the run so far after every step.
+    """
     history: list[dict[str, float]] = []
     last: Step | None = None
-    n_rises, verdict = 0, "cut short"
-    for step in range(1, max_iter + 1):
+    n_rises, verdict, n_done = 0, "cut short", 0
+    if begun is not None:
+        prototypes, last, history, n_done, n_rises, verdict = begun
+        if verdict:
+            return begun
+        verdict = "cut short"
+    step = n_done
+    for step in range(n_done + 1, max_iter + 1):
         begin = perf_counter()
         new = prototypes if last is None else kind.update(points, last.labels, prototypes)
         points.measure(new.centers)
@@ -135,14 +157,23 @@ def alternate(
         )
         if verbose:
             print(f"step {step}: objective {now.objective:.6g}, fairness {now.fairness:.4g}", flush=True)
-        if judged := kind.judge(step, before, now):
+        judged = kind.judge(step, before, now)
+        if keep is not None:
+            keep(Run(prototypes, last, history, step, n_rises, judged))
+        if judged:
             verdict = judged
             break
     assert last is not None
     return Run(prototypes, last, history, step, n_rises, verdict)
 
 
-def mean_centers(points: MeasuredPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
+def judge_fall(step: int, before: Step | None, now: Step, *, tol: float) -> str:
+    """At rest once the objective falls by no more than `tol`, relatively."""
+    fall = np.inf if before is None else before.objective - now.objective
+    return "at rest" if fall <= tol * abs(now.objective) else ""
+
+
+def mean_centers(points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:
     """Means of the clusters; an empty one keeps its old centre."""
     sizes, sums = points.sums(labels)
     means = sums / np.where(sizes > 0, sizes, 1)[:, None]

@@ -3,13 +3,14 @@
 The points may lie in memory with their distances kept, in a file that is read in every pass, or on several
 machines. A solver sees none of that. It exchanges tables with J groups, K clusters and d features only, which
 add up from chunk to chunk: the J x K table of an assignment, its K x K moments for each group, K x d sums,
-costs. Labels come back in the order of the points.
+costs. Labels are an array in the order of the points, or what stands for one: solvers hand them back to the points,
+and ask for those of a few rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -44,21 +45,25 @@ class Points(Protocol):
         self, scale: float, offset: np.ndarray
     ) -> tuple[np.ndarray, float, float, np.ndarray]: ...
 
-    def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]: ...
+    def hard(self, scale: float, offset: np.ndarray) -> tuple[Any, np.ndarray, float]: ...
 
-    def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]: ...
+    def priced(self, prices: np.ndarray) -> tuple[Any, np.ndarray, float, float]: ...
 
     def movable(
-        self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
+        self, prices: np.ndarray, labels: Any, units: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]: ...
 
 
 class MeasuredPoints(Points, Protocol):
     """Points whose potentials are distances to centres that move."""
 
+    @property
+    def shift(self) -> np.ndarray:
+        """Taken out of points and centres."""
+
     def measure(self, centers: np.ndarray) -> None: ...
 
-    def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def sums(self, labels: Any) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 class WeightedPoints(Points, Protocol):

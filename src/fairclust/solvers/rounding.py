@@ -20,8 +20,8 @@ from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.highs import linprog, milp
 from fairclust.solvers.points import Points, WeightedPoints
 
-# The integers searched lie so close to the soft table.
-_WINDOW = 3
+# The integers searched lie so close to the soft table, and further off where many points are too many in it.
+_WINDOW, _PER_EXCESS = 3, 2
 # Nodes, not seconds: the same table on every machine.
 _MAX_NODES = 50
 _TOLERANCE = 0.05
@@ -304,8 +304,9 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
     above = np.r_[in_group, soft.ravel(), -soft.ravel(), limits.ravel(), np.zeros(n_rows)]
     below = np.r_[in_group, np.full(len(above) - n_groups, -np.inf)]
     low, high = np.zeros(ends[-1]), np.full(ends[-1], np.inf)
-    low[table] = np.maximum(np.floor(soft) - _WINDOW, 0).ravel()
-    high[table] = (np.ceil(soft) + _WINDOW).ravel()
+    window = _WINDOW + _PER_EXCESS * int(criterion.excess(soft).max())
+    low[table] = np.maximum(np.floor(soft) - window, 0).ravel()
+    high[table] = (np.ceil(soft) + window).ravel()
     low[helper] = -np.inf
     if strict:
         high[excess] = high[worst] = 0

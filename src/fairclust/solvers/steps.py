@@ -108,16 +108,21 @@ def _levels(levels: tuple[float, ...], points: Points, criterion: Criterion) -> 
     return tuple(dict.fromkeys(max(level, least) for level in levels))
 
 
-def price_step(points: Points, last: Step | None, *, criterion: Criterion) -> Step | None:
-    """The cheapest table within the bounds; None if its lower bound is above the last step's."""
+def price_step(
+    points: Points, last: Step | None, *, criterion: Criterion, multipliers: np.ndarray | None = None
+) -> Step | None:
+    """The cheapest table within the bounds; None if its lower bound is above the last step's.
+
+    At the first step `multipliers`, if given, are those to start from.
+    """
     if not np.isfinite(points.row_min_sum):
         raise Diverged(f"the distances sum to {points.row_min_sum}")
-    start = None if last is None else last.state
+    start = multipliers if last is None else last.state
     tol = max(_TOL, _PART_OF_A_POINT / points.n_samples)
-    levels = _levels(_FIRST if last is None else _NEXT, points, criterion)
+    levels = _levels(_FIRST if start is None else _NEXT, points, criterion)
     found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
     n_passes = found.n_passes + 1
-    if last is not None and found.error > max(1.0, _FAR * points.n_samples):
+    if start is not None and found.error > max(1.0, _FAR * points.n_samples):
         # The centres moved too far for a start at the lowest temperature.
         cold = solve(points, criterion)
         n_passes += cold.n_passes

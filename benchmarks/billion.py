@@ -1,0 +1,214 @@
+"""Fair k-means of a billion rows on one machine, with labels and a certificate, beside plain k-means.
+
+    python benchmarks/billion.py --rows 1e9 --folder DIR [--threads 2] [--csv FILE]
+    python benchmarks/billion.py --rows 1e7
+
+Four features, four groups, ten clusters, shares within a tenth of the data's own. The rows are drawn chunk by chunk
+from a fixed recipe, and take 18 bytes each in DIR, labels included. With `--stream` nothing is stored: every pass
+draws the rows again. The labels are scored here, from the files, and not by the method. Memory is what each fit's own
+process takes beside the page cache, which is Linux's RssAnon.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shutil
+import tempfile
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+from fairclust import KMeans, PriceFairKMeans, open_chunks
+from fairclust.chunks import ChunkTable
+from fairclust.chunks.engines import Threads
+from fairclust.chunks.sources import CHUNK_ROWS, Values
+from fairclust.chunks.survey import SAMPLE_ROWS
+from fairclust.metrics import contingency
+from measuring import SEED, apart, tell, write_csv
+
+FEATURES, GROUPS, CLUSTERS, TOLERANCE = 4, 4, 10, 0.1
+BYTES_PER_ROW = 4 * FEATURES + 2
+SPREAD = 0.6
+
+
+def recipe(number: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Features and groups of a chunk: blobs whose shares of the groups differ."""
+    world = np.random.default_rng(SEED)
+    centers = world.normal(size=(CLUSTERS, FEATURES)).astype(np.float32)
+    shares = world.dirichlet(np.full(GROUPS, 2.0), size=CLUSTERS)
+    rng = np.random.default_rng([SEED, number])
+    blob = rng.integers(CLUSTERS, size=rows, dtype=np.uint8)
+    X = rng.standard_normal((rows, FEATURES), dtype=np.float32)
+    X *= SPREAD
+    X += centers[blob]
+    ends = np.cumsum(shares, axis=1).astype(np.float32)
+    drawn = rng.random(rows, dtype=np.float32)
+    groups = np.zeros(rows, np.uint8)
+    for j in range(GROUPS - 1):
+        groups += drawn > ends[blob, j]
+    return X, groups
+
+
+@dataclass(frozen=True)
+class DrawnChunk:
+    """A chunk that is drawn when it is read."""
+
+    number: int
+    n_rows: int
+
+    def read(self) -> tuple[np.ndarray, Values]:
+        X, groups = recipe(self.number, self.n_rows)
+        return X, Values(groups)
+
+    def place(self, row: int) -> str:
+        return f"chunk {self.number}, row {row}"
+
+    def feature(self, column: int) -> str:
+        return f"feature {column}"
+
+
+def chunks_of(rows: int) -> Iterator[tuple[int, int]]:
+    """Number and size of every chunk."""
+    for number, first in enumerate(range(0, rows, CHUNK_ROWS)):
+        yield number, min(CHUNK_ROWS, rows - first)
+
+
+def generate(folder: Path, rows: int, threads: int) -> None:
+    """Write X.npy and groups.npy."""
+    needed, free = rows * BYTES_PER_ROW, shutil.disk_usage(folder).free
+    if free < 1.05 * needed:
+        raise SystemExit(f"{folder} has {free / 1e9:.1f} GB free, {rows:,} rows take {needed / 1e9:.1f} GB")
+    with (folder / "X.npy").open("wb") as X, (folder / "groups.npy").open("wb") as groups:
+        for file, kind, shape in ((X, "<f4", (rows, FEATURES)), (groups, "|u1", (rows,))):
+            header = {"descr": kind, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+        with ThreadPoolExecutor(threads) as pool:
+            numbers = list(chunks_of(rows))
+            # A few chunks at a time, or the drawn ones would wait in memory to be written.
+            for first in range(0, len(numbers), 4 * threads):
+                for part in pool.map(lambda chunk: recipe(*chunk), numbers[first : first + 4 * threads]):
+                    part[0].tofile(X)
+                    part[1].tofile(groups)
+
+
+@contextmanager
+def peak_of_own_memory() -> Iterator[dict[str, float]]:
+    """The most memory of this process that is no file, in MB, looked at five times a second."""
+    found = {"own_peak_mb": 0.0}
+    stopped = threading.Event()
+
+    def watch() -> None:
+        while not stopped.wait(0.2):
+            status = Path("/proc/self/status").read_text()
+            anonymous = next(line for line in status.splitlines() if line.startswith("RssAnon"))
+            found["own_peak_mb"] = max(found["own_peak_mb"], int(anonymous.split()[1]) / 1024)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def table_of(folder: Path | None, rows: int, labels: str) -> ChunkTable:
+    """The first rows of the files, or the rows as they are drawn."""
+    if folder is None:
+        chunks = [DrawnChunk(*chunk) for chunk in chunks_of(rows)]
+        return ChunkTable(chunks, (), Threads(), False, None, None, SAMPLE_ROWS)
+    X, groups = (np.load(folder / name, mmap_mode="r")[:rows] for name in ("X.npy", "groups.npy"))
+    return open_chunks(X, groups, labels=folder / labels)
+
+
+def fit(method: str, folder: Path | None, rows: int) -> dict[str, float]:
+    """One fit of some rows, and what its labels are worth."""
+    logging.basicConfig(level=logging.INFO, format="  %(asctime)s %(message)s", datefmt="%H:%M:%S")
+    model: Any = {
+        "fair": PriceFairKMeans(CLUSTERS, tolerance=TOLERANCE, random_state=SEED),
+        "plain": KMeans(CLUSTERS, n_init=10, tol=1e-5, random_state=SEED),
+    }[method]
+    with peak_of_own_memory() as memory:
+        begin, cpu = perf_counter(), process_time()
+        model.fit(table_of(folder, rows, f"{method}.npy"))
+        seconds, cpu = perf_counter() - begin, process_time() - cpu
+    table = count(folder, rows, model.labels_)
+    cost = model.cost_ if method == "fair" else model.inertia_
+    found = {
+        "rows": rows,
+        "seconds": seconds,
+        "cpu_seconds": cpu,
+        "passes": model.n_passes_,
+        "cost_per_row": cost / rows,
+        "gap": getattr(model, "gap_", np.nan),
+        "rows_off": rows_off(table),
+        **memory,
+    }
+    if folder is not None:
+        (folder / f"{method}.npy").unlink()
+    return found
+
+
+def count(folder: Path | None, rows: int, labels: np.ndarray) -> np.ndarray:
+    """The group-by-cluster table of the labels, from the groups as they were drawn."""
+    groups = None if folder is None else np.load(folder / "groups.npy", mmap_mode="r")
+    table, first = np.zeros((GROUPS, CLUSTERS), np.int64), 0
+    for number, size in chunks_of(rows):
+        own = recipe(number, size)[1] if groups is None else groups[first : first + size]
+        part = np.asarray(labels[first : first + size]).astype(np.int64)
+        table += contingency(part, own.astype(np.int64), CLUSTERS, GROUPS).astype(np.int64)
+        first += size
+    return table
+
+
+def rows_off(table: np.ndarray) -> float:
+    """Rows that are too many or too few in a cell, over all cells; part of a row does not count."""
+    share, sizes = table.sum(axis=1, keepdims=True) / table.sum(), table.sum(axis=0)
+    over = table - share / (1 - TOLERANCE) * sizes
+    under = (1 - TOLERANCE) * share * sizes - table
+    off = np.maximum(0.0, np.maximum(over, under))
+    return float(np.where(off < 1, 0.0, off).sum())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=float, default=1e9)
+    parser.add_argument("--folder", type=Path, help="where the rows are kept (default: a temporary folder)")
+    parser.add_argument("--stream", action="store_true", help="store nothing, draw the rows in every pass")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--curve", action="store_true", help="also the first 1e5, 1e6, ... of the rows")
+    parser.add_argument("--no-plain", action="store_true", help="leave plain k-means out")
+    parser.add_argument("--csv")
+    args = parser.parse_args()
+    most = int(args.rows)
+    sizes = [10**e for e in range(5, 12) if args.curve and 10**e < most] + [most]
+    given = nullcontext(args.folder) if args.stream or args.folder else tempfile.TemporaryDirectory()
+    rows = []
+    with given as place:
+        folder = None if args.stream else Path(place)
+        if folder is not None:
+            begin = perf_counter()
+            generate(folder, most, args.threads)
+            print(f"{most:,} rows drawn and written in {perf_counter() - begin:,.0f} s", flush=True)
+        # Compiled kernels are read from their cache from then on.
+        apart(fit, args.threads, "fair", None, 100_000)
+        for size in sizes:
+            for method in ("fair",) if args.no_plain else ("fair", "plain"):
+                found = apart(fit, args.threads, method, folder, size)
+                tell(f"{method} k-means", args.threads, found)
+                rows.append({"method": method, "threads": args.threads, **found})
+    write_csv(args.csv, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""A fit that was stopped goes on: its last outer step, kept in a file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairclust.chunks.points import ChunkedPoints
+from fairclust.chunks.sources import ChunkError
+from fairclust.solvers.alternation import Prototypes, Run, Step
+from fairclust.temporary import temporary_beside
+
+
+class Checkpoint:
+    """Centres, prices and history of the last outer step, replaced after each.
+
+    Parameters
+    ----------
+    path : Path or None
+        None keeps nothing.
+    about : mapping
+        Parameters and data of the fit: the checkpoint of another one is an error.
+    """
+
+    def __init__(self, path: Path | None, about: Mapping[str, Any]) -> None:
+        self.path = path
+        self._digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()
+
+    def save(self, run: Run) -> None:
+        """Keep the outer steps so far."""
+        if self.path is None:
+            return
+        step = run.last
+        text = {
+            "digest": self._digest,
+            "history": run.history,
+            "n_rises": run.n_rises,
+            "verdict": run.verdict,
+            "precise": step.labels.by.precise,
+            "numbers": [step.scale, step.objective, step.clustering, step.fairness, step.n_passes],
+            "more": dict(step.more),
+        }
+        arrays = {
+            "centers": run.prototypes.centers,
+            "counts": step.counts,
+            "offset": step.offset,
+            "sizes": step.labels.sizes,
+            "sums": step.labels.sums,
+        }
+        if step.state is not None:
+            arrays["state"] = step.state
+        temporary = temporary_beside(self.path, "npz")
+        try:
+            with temporary.open("wb") as file:
+                np.savez(file, text=np.array(json.dumps(text)), **arrays)
+            temporary.replace(self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def load(self, points: ChunkedPoints) -> Run | None:
+        """The outer steps so far; None if there are none.
+
+        Raises
+        ------
+        ChunkError
+            The file is no checkpoint, or that of another fit.
+        """
+        if self.path is None or not self.path.exists():
+            return None
+        try:
+            with np.load(self.path) as file:
+                arrays = {name: file[name] for name in file.files}
+            text = json.loads(str(arrays.pop("text")))
+        except (OSError, ValueError, KeyError) as error:
+            raise ChunkError(f"{self.path} is no checkpoint ({error}): remove it to begin again") from None
+        if text["digest"] != self._digest:
+            raise ChunkError(
+                f"{self.path} is the checkpoint of another fit, with other parameters or rows: remove it, or name "
+                "another file"
+            )
+        scale, objective, clustering, fairness, n_passes = text["numbers"]
+        points.measure(arrays["centers"])
+        labels = points.labels_of_map(
+            scale, arrays["offset"], text["precise"], arrays["sizes"], arrays["sums"]
+        )
+        last = Step(
+            labels,
+            arrays["counts"],
+            scale,
+            arrays["offset"],
+            objective,
+            clustering,
+            fairness,
+            n_passes,
+            arrays.get("state"),
+            text["more"],
+        )
+        history = text["history"]
+        return Run(
+            Prototypes(arrays["centers"]), last, history, len(history), text["n_rises"], text["verdict"]
+        )
+
+    def remove(self) -> None:
+        """The fit is over."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)

@@ -1,0 +1,262 @@
+"""Who runs a pass: the workers of a Dask cluster, which may be on other machines."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from itertools import repeat
+from typing import Any
+
+import numba
+import numpy as np
+from dask import array as da
+from dask import delayed
+from distributed import Client, Future, LocalCluster, default_client
+
+from fairclust.chunks.passes import labels_of
+from fairclust.chunks.points import LazyLabels
+from fairclust.chunks.sources import Chunk, ChunkError, Values, as_float
+
+# Tasks that wait for each thread of a worker.
+_AHEAD = 4
+_PATIENCE_SECONDS = 60
+
+
+class Cluster:
+    """The workers of a Dask cluster.
+
+    Every chunk is a task of its own in every pass. Dask gives a lost worker's tasks to the others. Results are added
+    in the order of the chunks, so that they depend neither on the number of workers nor on who did what.
+
+    Parameters
+    ----------
+    client : Client, str or int
+        A client, the address of a scheduler or its ``--scheduler-file``, or the number of worker processes to start on
+        this machine.
+
+    Raises
+    ------
+    ChunkError
+        There is no scheduler or no worker, or a worker has another version of fairclust.
+    """
+
+    def __init__(self, client: Client | str | int) -> None:
+        self._own: list[Any] = []
+        if isinstance(client, int):
+            if client < 1:
+                raise ChunkError(f"client={client}: there must be at least one worker process")
+            workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
+            client = Client(workers)
+            self._own = [client, workers]
+        elif isinstance(client, str):
+            try:
+                place = {"scheduler_file": client} if client.endswith(".json") else {"address": client}
+                client = Client(**place, timeout=_PATIENCE_SECONDS)
+            except (OSError, ValueError) as error:
+                raise ChunkError(f"there is no Dask scheduler at {client}: {error}") from None
+            self._own = [client]
+        self.client = client
+        self._check_workers()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether `close` ends it."""
+        return bool(self._own)
+
+    def _check_workers(self) -> None:
+        try:
+            self.client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
+        except TimeoutError:
+            raise ChunkError(
+                f"no worker has joined the scheduler {self.client.scheduler.address} within {_PATIENCE_SECONDS} s: "
+                "start some by `dask worker`"
+            ) from None
+        here = import_module("fairclust").__version__
+        for worker, version in self.client.run(_version).items():
+            if version != here:
+                raise ChunkError(f"worker {worker} has fairclust {version}, but here it is {here}")
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        chunks: Sequence[Chunk],
+        *args: Any,
+        each: Iterable[tuple[Any, ...]] | None = None,
+    ) -> Iterator[Any]:
+        """As `fairclust.chunks.engines.Engine.run`."""
+        ahead = _AHEAD * max(1, sum(self.client.nthreads().values()))
+        waiting: deque[Future] = deque()
+        for chunk, own in zip(chunks, each or repeat(()), strict=False):
+            waiting.append(self.submit(function, chunk, *own, *args))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def submit(self, function: Callable[..., Any], chunk: Chunk, *args: Any) -> Future:
+        """The future result of one task."""
+        held = chunk.future if isinstance(chunk, HeldChunk) else chunk
+        # Hashing the arguments of a task would only serve to look up results, of which there are none twice.
+        return self.client.submit(_in_one_thread, function, held, *args, pure=False)
+
+    def close(self) -> None:
+        """Close what was started or opened here; the client of somebody else stays."""
+        for one in self._own:
+            one.close()
+        self._own = []
+
+
+def _version() -> str:
+    # Imported by its name: methods whose rows are read in chunks need no new fits for a new version.
+    return import_module("fairclust").__version__
+
+
+def _in_one_thread(function: Callable[..., Any], chunk: Chunk, *args: Any) -> Any:
+    numba.set_num_threads(1)
+    return function(chunk, *map(_writable, args))
+
+
+def _writable(value: Any) -> Any:
+    """Arrays out of messages are read-only, which is another type to compiled code."""
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(map(_writable, value))
+    return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value
+
+
+@dataclass(frozen=True)
+class Block:
+    """A partition of a Dask collection, held by a worker."""
+
+    X: np.ndarray
+    values: np.ndarray
+    name: str
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.X)
+
+    def read(self) -> tuple[np.ndarray, Values]:
+        return self.X, Values(self.values)
+
+    def place(self, row: int) -> str:
+        return f"{self.name}, row {row}"
+
+    def feature(self, column: int) -> str:
+        return f"feature {column}"
+
+
+@dataclass(frozen=True)
+class HeldChunk:
+    """What is known of a `Block` elsewhere."""
+
+    future: Future
+    n_rows: int
+
+    def read(self) -> tuple[np.ndarray, Values]:
+        return self.future.result().read()
+
+    def place(self, row: int) -> str:
+        return self.future.result().place(row)
+
+    def feature(self, column: int) -> str:
+        return f"feature {column}"
+
+
+def running_client() -> Client | None:
+    """The client that this process has connected last."""
+    try:
+        return default_client()
+    except ValueError:
+        return None
+
+
+def collection_chunks(
+    X: Any, sensitive: Any, features: Sequence[str] | None, cluster: Cluster
+) -> tuple[list[Chunk], tuple[str, ...]]:
+    """The partitions of a Dask array or data frame, computed once and held by the workers.
+
+    Returns
+    -------
+    chunks : list of Chunk
+    features : tuple of str
+
+    Raises
+    ------
+    ChunkError
+        The sensitive column is missing, or cut in other places than X.
+    """
+    if isinstance(X, da.Array):
+        names: tuple[str, ...] = ()
+        tasks = _tasks_of_array(X, sensitive)
+    else:
+        if not isinstance(sensitive, str) or sensitive not in X.columns:
+            raise ChunkError("for a Dask data frame, sensitive_features is the name of its column of groups")
+        names = tuple(features or (name for name in X.columns if name != sensitive))
+        tasks = [
+            delayed(_block_of_frame)(part, names, sensitive, f"partition {i}")
+            for i, part in enumerate(X.to_delayed())
+        ]
+    futures = cluster.client.compute(tasks)
+    sizes = cluster.client.gather(cluster.client.map(_n_rows, futures, pure=False))
+    return [HeldChunk(future, size) for future, size in zip(futures, sizes, strict=True)], names
+
+
+def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
+    column = sensitive.to_dask_array() if hasattr(sensitive, "to_dask_array") else sensitive
+    if X.ndim != 2 or not isinstance(column, da.Array):
+        raise ChunkError(
+            "a Dask array of features must be a matrix, and its sensitive_features a Dask array as well"
+        )
+    X = X.rechunk({1: -1})
+    column = column.reshape(-1) if column.ndim == 2 and column.shape[1] == 1 else column
+    if not np.isnan(X.shape[0]) and not np.isnan(column.shape[0]):
+        if column.shape != X.shape[:1]:
+            raise ChunkError(f"sensitive_features has shape {column.shape}, X has {X.shape[0]} rows")
+        column = column.rechunk((X.chunks[0],))
+    if column.numblocks != X.numblocks[:1]:
+        raise ChunkError(
+            "sensitive_features and X are cut into different numbers of blocks of unknown length"
+        )
+    parts = zip(X.to_delayed().ravel(), column.to_delayed().ravel(), strict=True)
+    return [delayed(_block)(part, values, f"block {i}") for i, (part, values) in enumerate(parts)]
+
+
+def _n_rows(block: Block) -> int:
+    return block.n_rows
+
+
+def _block(X: np.ndarray, values: np.ndarray, name: str) -> Block:
+    if len(X) != len(values):
+        raise ChunkError(f"{name}: X has {len(X)} rows, sensitive_features has {len(values)}")
+    return Block(np.ascontiguousarray(as_float(X)), np.asarray(values), name)
+
+
+def _block_of_frame(frame: Any, names: tuple[str, ...], sensitive: str, name: str) -> Block:
+    missing = frame[sensitive].isna().to_numpy()
+    if missing.any():
+        raise ChunkError(f"{name}, row {int(missing.argmax())}: column {sensitive!r} is missing")
+    try:
+        X = frame[list(names)].to_numpy(dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise ChunkError(f"{name}: a feature is not a number ({error})") from None
+    return Block(np.ascontiguousarray(X), frame[sensitive].to_numpy(), name)
+
+
+def held_labels(labels: LazyLabels, chunks: Sequence[Chunk], cluster: Cluster, dtype: np.dtype) -> da.Array:
+    """Labels as a Dask array with the blocks of the features.
+
+    The workers keep them, as they keep the features, unless the cluster ends with the fit.
+    """
+    moved = labels.moved_in(list(chunks))
+    futures = [
+        cluster.submit(labels_of, chunk, *own, labels.by) for chunk, own in zip(chunks, moved, strict=True)
+    ]
+    blocks = [
+        da.from_array(future.result())
+        if cluster.is_own
+        else da.from_delayed(delayed(future), (chunk.n_rows,), dtype)
+        for future, chunk in zip(futures, chunks, strict=True)
+    ]
+    return da.concatenate(blocks)

@@ -1,0 +1,77 @@
+"""Who runs a pass: the threads of this process."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import repeat
+from typing import Any, Protocol
+
+import numba
+
+from fairclust.chunks.sources import Chunk
+
+# Chunks that wait for each thread, so that none is idle while results are added up.
+_AHEAD = 3
+
+
+class Engine(Protocol):
+    """Calls a function for every chunk."""
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        chunks: Sequence[Chunk],
+        *args: Any,
+        each: Iterable[tuple[Any, ...]] | None = None,
+    ) -> Iterator[Any]:
+        """Results of ``function(chunk, *own, *args)`` in the order of the chunks, whichever ends first.
+
+        Parameters
+        ----------
+        function : callable
+        chunks : sequence of Chunk
+        *args
+            The same for all chunks.
+        each : iterable of tuple, optional
+            For every chunk its own arguments.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free what was taken for this engine."""
+        ...
+
+
+class Threads:
+    """The threads of this process, as many as `numba.get_num_threads` allows."""
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        chunks: Sequence[Chunk],
+        *args: Any,
+        each: Iterable[tuple[Any, ...]] | None = None,
+    ) -> Iterator[Any]:
+        calls = ((chunk, *own, *args) for chunk, own in zip(chunks, each or repeat(()), strict=False))
+        n_threads = min(numba.get_num_threads(), len(chunks))
+        if n_threads <= 1:
+            yield from (function(*call) for call in calls)
+            return
+        # A chunk stays in one thread: its kernels must not look for more.
+        with ThreadPoolExecutor(n_threads, "fairclust-chunks", numba.set_num_threads, (1,)) as pool:
+            waiting: deque[Future[Any]] = deque()
+            try:
+                for call in calls:
+                    waiting.append(pool.submit(function, *call))
+                    if len(waiting) > _AHEAD * n_threads:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for job in waiting:
+                    job.cancel()
+
+    def close(self) -> None:
+        """Threads end with their pass."""

@@ -1,0 +1,243 @@
+"""Points seen through sums over chunks: distances are computed again in every pass, and nothing of them is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from fairclust.chunks.engines import Engine
+from fairclust.chunks.passes import Map, close_to, hard_sums, labels_of, moment_sums, soft_sums, total_of
+from fairclust.chunks.sources import Chunk
+from fairclust.chunks.survey import Survey
+from fairclust.kernels.points import TiledPoints
+
+# Rows that may move are looked for further away than the sample says, so that one pass is nearly always enough.
+_MORE, _SPARE_ROWS, _FURTHER = 3, 8, 4.0
+
+
+@dataclass
+class LazyLabels:
+    """Labels by their map, which are not computed before they are wanted, and those of a few rows that moved.
+
+    Attributes
+    ----------
+    by : Map
+    n_rows : int
+    sizes, sums : ndarray
+        Of the map's clusters, as `ChunkedPoints.sums` returns.
+    moved : dict of int to int
+        Rows that have another label than the map's.
+    """
+
+    by: Map
+    n_rows: int
+    sizes: np.ndarray
+    sums: np.ndarray
+    moved: dict[int, int] = field(default_factory=dict)
+    _seen: dict[int, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def see(self, rows: np.ndarray, labels: np.ndarray) -> None:
+        """Remember the map's labels of a few rows, which can then be asked for and changed."""
+        self._seen.update(zip(rows.tolist(), labels.tolist(), strict=True))
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        return np.array([self.moved.get(row, self._seen[row]) for row in rows.tolist()], np.int32)
+
+    def __setitem__(self, rows: np.ndarray, labels: np.ndarray) -> None:
+        for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
+            if label == self._seen[row]:
+                self.moved.pop(row, None)
+            else:
+                self.moved[row] = label
+
+    def moved_in(self, chunks: list[Chunk]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """For every chunk the rows that moved, counted from its first, and their labels."""
+        rows = np.array(sorted(self.moved), np.int64)
+        labels = np.array([self.moved[row] for row in rows.tolist()], np.int64)
+        first = 0
+        for chunk in chunks:
+            low, high = np.searchsorted(rows, (first, first + chunk.n_rows))
+            yield rows[low:high] - first, labels[low:high]
+            first += chunk.n_rows
+
+
+class ChunkedPoints:
+    """`fairclust.solvers.points.MeasuredPoints` whose rows lie in chunks.
+
+    The scale of the temperatures is that of the sample: it need not be exact.
+
+    Parameters
+    ----------
+    chunks : list of Chunk
+    engine : Engine
+    known : Survey
+    n_clusters : int
+    dtype : float32 or float64
+
+    Attributes
+    ----------
+    sample : TiledPoints
+    n_passes : int
+        Times that all rows were read.
+    """
+
+    def __init__(
+        self,
+        chunks: list[Chunk],
+        engine: Engine,
+        known: Survey,
+        n_clusters: int,
+        *,
+        dtype: DTypeLike = np.float32,
+    ) -> None:
+        self.chunks, self.engine, self.names = chunks, engine, known.names
+        self.n_groups, self.n_clusters, self.n_samples = len(known.names), n_clusters, known.n_rows
+        self.group_sizes = known.sizes
+        self.sample = TiledPoints.pack(known.X, known.codes, self.n_groups, n_clusters, dtype=dtype)
+        self.rounding = self.sample.rounding
+        self.row_min_sum = 0.0
+        self.n_passes = 1
+        self._at: np.ndarray | None = None
+        self._priced: tuple[bytes, tuple[LazyLabels, np.ndarray, float, float]] | None = None
+
+    @property
+    def shift(self) -> np.ndarray:
+        return self.sample.shift
+
+    def measure(self, centers: np.ndarray) -> None:
+        """Take the distances to these centres, shape (n_clusters, n_features), from now on."""
+        if self._at is not None and np.array_equal(centers, self._at):
+            return
+        self.sample.measure(centers)
+        self._at = centers
+        self._priced = None
+        # Until a pass has taken the sum.
+        self.row_min_sum = self.sample.row_min_sum * self.n_samples / self.sample.n_samples
+
+    def mean_gap(self) -> float:
+        return self.sample.mean_gap()
+
+    def mean_excess(self) -> float:
+        return self.sample.mean_excess()
+
+    def _map(self, scale: float, offset: np.ndarray, *, precise: bool = False) -> Map:
+        assert self._at is not None
+        dtype = self.sample.a.dtype
+        return Map(self.names, self.shift, self._at - self.shift, scale, offset, precise, dtype)
+
+    def _sum(self, function: Any, by: Map) -> tuple[Any, ...]:
+        total = total_of(self.engine.run(function, self.chunks, by))
+        self.n_passes += 1
+        self.row_min_sum = total[-1]
+        return total[:-1]
+
+    def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """As `Potentials.soft`."""
+        mass, potential, logsum = self._sum(soft_sums, self._map(scale, offset))
+        return mass, potential, logsum
+
+    def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
+        """As `Potentials.soft_moments`."""
+        mass, potential, logsum, moments = self._sum(moment_sums, self._map(scale, offset))
+        return mass, potential, logsum, moments
+
+    def hard(self, scale: float, offset: np.ndarray) -> tuple[LazyLabels, np.ndarray, float]:
+        """As `Potentials.hard`, with labels that are not computed yet."""
+        return self._hard(self._map(scale, offset))[:3]
+
+    def priced(self, prices: np.ndarray) -> tuple[LazyLabels, np.ndarray, float, float]:
+        """As `Potentials.priced`, with labels that are not computed yet."""
+        # First a bound and then the labels at the same prices: one pass is enough.
+        key = prices.tobytes()
+        if self._priced is None or self._priced[0] != key:
+            self._priced = key, self._hard(self._map(1.0, prices, precise=True))
+        return self._priced[1]
+
+    def _hard(self, by: Map) -> tuple[LazyLabels, np.ndarray, float, float]:
+        counts, potential, least, sizes, sums = self._sum(hard_sums, by)
+        return LazyLabels(by, self.n_samples, sizes, sums), counts, potential, least
+
+    def labels_of_map(
+        self, scale: float, offset: np.ndarray, precise: bool, sizes: np.ndarray, sums: np.ndarray
+    ) -> LazyLabels:
+        """Labels at the present centres whose sums are known."""
+        return LazyLabels(self._map(scale, offset, precise=precise), self.n_samples, sizes, sums)
+
+    def sums(self, labels: LazyLabels) -> tuple[np.ndarray, np.ndarray]:
+        """Cluster sizes and sums of the points, which the pass of the labels has taken."""
+        return labels.sizes, labels.sums
+
+    def movable(
+        self, prices: np.ndarray, labels: LazyLabels, units: np.ndarray
+    ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """As `Potentials.movable`; a few more rows than are needed."""
+        if not units.any():
+            return
+        by = self._map(1.0, prices, precise=True)
+        reach = self._reach(prices, units)
+        while True:
+            rows, groups, excess = self._close(by, reach)
+            reduced = excess + prices[groups]
+            old = reduced.argmin(axis=1)
+            short = _too_few(reach, units, groups, old, reduced)
+            if not short.any():
+                break
+            reach = np.where(short, np.where(reach > 0, _FURTHER * reach, np.inf), reach)
+        labels.see(rows, old)
+        for j in np.flatnonzero(units):
+            mine = groups == j
+            yield int(j), rows[mine], excess[mine]
+
+    def _close(self, by: Map, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        first, parts = 0, []
+        found = self.engine.run(close_to, self.chunks, by, reach)
+        for chunk, (rows, groups, excess) in zip(self.chunks, found, strict=True):
+            parts.append((rows + first, groups, excess))
+            first += chunk.n_rows
+        self.n_passes += 1
+        rows, groups, excess = map(np.concatenate, zip(*parts, strict=True))
+        return rows, groups, excess
+
+    def _reach(self, prices: np.ndarray, units: np.ndarray) -> np.ndarray:
+        """What the rows that are needed pay at most to change from one cluster to another, by the sample."""
+        K, sample = self.n_clusters, self.sample
+        reach = np.full((self.n_groups, K, K), -np.inf)
+        labels = sample.priced(prices)[0]
+        # Of the groups with units, all rows.
+        for j, rows, excess in sample.movable(prices, labels, np.where(units > 0, sample.n_samples, 0)):
+            reduced = excess + prices[j]
+            wanted = int(np.ceil(_MORE * units[j] * len(rows) / self.group_sizes[j])) + _SPARE_ROWS
+            for k in range(K):
+                inside = reduced[labels[rows] == k]
+                if len(inside) <= wanted:
+                    reach[j, k] = np.inf
+                else:
+                    regret = inside - inside[:, [k]]
+                    reach[j, k] = np.partition(regret, wanted - 1, axis=0)[wanted - 1]
+        return reach
+
+    def written(self, labels: LazyLabels) -> Iterator[np.ndarray]:
+        """The labels chunk by chunk, those that moved included."""
+        yield from self.engine.run(labels_of, self.chunks, labels.by, each=labels.moved_in(self.chunks))
+        self.n_passes += 1
+
+
+def _too_few(
+    reach: np.ndarray, units: np.ndarray, groups: np.ndarray, old: np.ndarray, reduced: np.ndarray
+) -> np.ndarray:
+    """Which of the reaches have brought fewer rows than a group may need."""
+    regret = reduced - np.take_along_axis(reduced, old[:, None], axis=1)
+    short = np.zeros(reach.shape, bool)
+    for j in np.flatnonzero(units):
+        for k in range(reach.shape[1]):
+            found = (regret[(groups == j) & (old == k)] <= reach[j, k]).sum(axis=0)
+            short[j, k] = (found < units[j]) & np.isfinite(reach[j, k])
+            short[j, k, k] = False
+    return short

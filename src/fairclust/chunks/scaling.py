@@ -1,0 +1,74 @@
+"""Chunks whose rows are scaled as they are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fairclust.chunks.passes import total_of
+from fairclust.chunks.sources import Chunk, Values
+from fairclust.chunks.table import ChunkTable
+
+
+@dataclass(frozen=True)
+class ScaledChunk:
+    """A chunk whose features have mean 0 and variance 1 over all chunks; perhaps with rows of unit length."""
+
+    chunk: Chunk
+    mean: np.ndarray
+    scale: np.ndarray
+    unit_rows: bool
+
+    @property
+    def n_rows(self) -> int:
+        return self.chunk.n_rows
+
+    def read(self) -> tuple[np.ndarray, Values]:
+        X, values = self.chunk.read()
+        scaled = ((X - self.mean) / self.scale).astype(X.dtype)
+        if self.unit_rows:
+            length = np.sqrt(np.einsum("pf,pf->p", scaled, scaled))
+            scaled /= np.where(length > 0, length, 1)[:, None]
+        return scaled, values
+
+    def place(self, row: int) -> str:
+        return self.chunk.place(row)
+
+    def feature(self, column: int) -> str:
+        return self.chunk.feature(column)
+
+
+def standardized(table: ChunkTable, *, unit_rows: bool = False) -> ChunkTable:
+    """A table whose features have mean 0 and variance 1; takes two passes.
+
+    Parameters
+    ----------
+    table : ChunkTable
+        Of arrays or files.
+    unit_rows : bool, default=False
+        Then divide every row by its length.
+
+    Returns
+    -------
+    ChunkTable
+    """
+    found = total_of(table.engine.run(_sums, table.chunks))
+    if not found or not found[0]:
+        return table
+    n_rows, sums = found
+    mean = sums / n_rows
+    (squares,) = total_of(table.engine.run(_squares, table.chunks, mean))
+    # A constant stays as it is. The fit reports a NaN, with its row.
+    scale = np.where(squares > 0, np.sqrt(squares / n_rows), 1.0)
+    return replace(table, chunks=[ScaledChunk(chunk, mean, scale, unit_rows) for chunk in table.chunks])
+
+
+def _sums(chunk: Chunk) -> tuple[int, np.ndarray]:
+    X, _ = chunk.read()
+    return len(X), X.sum(axis=0, dtype=np.float64)
+
+
+def _squares(chunk: Chunk, mean: np.ndarray) -> tuple[np.ndarray]:
+    X, _ = chunk.read()
+    return (((X - mean) ** 2).sum(axis=0),)

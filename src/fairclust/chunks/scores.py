@@ -1,0 +1,60 @@
+"""What labels of many rows are worth, counted from the rows and the labels alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fairclust.chunks.passes import group_codes, total_of
+from fairclust.chunks.sources import Chunk
+from fairclust.chunks.table import ChunkTable
+from fairclust.kernels.assignment import cluster_moments
+from fairclust.metrics.counts import contingency
+
+
+def score_chunks(
+    table: ChunkTable, labels: Any, names: np.ndarray, n_clusters: int
+) -> tuple[np.ndarray, float]:
+    """The group-by-cluster table and the sum of squared distances to the cluster means; takes two passes.
+
+    Parameters
+    ----------
+    table : ChunkTable
+    labels : array of shape (n_samples,)
+    names : ndarray of shape (n_groups,)
+        The groups, sorted.
+    n_clusters : int
+
+    Returns
+    -------
+    counts : ndarray of int, shape (n_groups, n_clusters)
+    cost : float
+    """
+
+    def own() -> Iterator[tuple[np.ndarray]]:
+        first = 0
+        for chunk in table.chunks:
+            yield (np.asarray(labels[first : first + chunk.n_rows]),)
+            first += chunk.n_rows
+
+    counts, sums = total_of(table.engine.run(_counts_and_sums, table.chunks, names, n_clusters, each=own()))
+    means = sums / np.maximum(counts.sum(axis=0), 1)[:, None]
+    (cost,) = total_of(table.engine.run(_cost, table.chunks, means, each=own()))
+    return counts, cost
+
+
+def _counts_and_sums(chunk: Chunk, labels: np.ndarray, names: np.ndarray, n_clusters: int) -> tuple[Any, ...]:
+    X, values = chunk.read()
+    if not len(X):
+        return ()
+    labels = labels.astype(np.int32)
+    counts = contingency(labels, group_codes(values, names, chunk).astype(np.int32), n_clusters, len(names))
+    return counts, cluster_moments(np.array(X), labels, n_clusters)[1]
+
+
+def _cost(chunk: Chunk, labels: np.ndarray, means: np.ndarray) -> tuple[float]:
+    X, _ = chunk.read()
+    apart = X - means[labels]
+    return (float(np.einsum("pf,pf->", apart, apart)),)

@@ -1,0 +1,305 @@
+"""Where chunks of rows come from. A chunk is a short description by which any process can read its rows."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+CHUNK_ROWS = 1 << 20
+
+
+class ChunkError(ValueError):
+    """Rows that cannot be used as they are; the message names the file and the row or column."""
+
+
+class Values(NamedTuple):
+    """A sensitive column: the value of every row or, if there are names, its position among them."""
+
+    entries: np.ndarray
+    names: np.ndarray | None = None
+
+
+class Chunk(Protocol):
+    """Rows that lie together."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def read(self) -> tuple[np.ndarray, Values]:
+        """Features, shape (n_rows, n_features), float32 or float64, and the sensitive column."""
+        ...
+
+    def place(self, row: int) -> str:
+        """How messages name a row of the chunk."""
+        ...
+
+    def feature(self, column: int) -> str:
+        """How messages name a feature."""
+        ...
+
+
+@dataclass(frozen=True)
+class MappedArray:
+    """A contiguous array in a file."""
+
+    filename: str
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> MappedArray | None:
+        """The place of an array that is mapped from a file; None for others, and for those with gaps."""
+        root: Any = array
+        while isinstance(root, np.ndarray) and not isinstance(root.base, mmap.mmap):
+            root = root.base
+        if not isinstance(root, np.memmap) or root.filename is None or not array.flags.c_contiguous:
+            return None
+        # A part of a mapped array names the offset of the whole.
+        behind = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        return cls(str(root.filename), root.offset + behind, array.dtype.str, array.shape)
+
+    def open(self) -> np.ndarray:
+        """The array, mapped once in every process."""
+        return _mapped(self)
+
+
+@lru_cache(maxsize=16)
+def _mapped(place: MappedArray) -> np.ndarray:
+    return np.memmap(place.filename, place.dtype, "r", place.offset, place.shape)
+
+
+@dataclass(frozen=True)
+class ArrayChunk:
+    """Rows of two arrays.
+
+    Attributes
+    ----------
+    X, values : MappedArray or ndarray
+        The whole array where it lies in a file, these rows alone where it lies in memory.
+    first, last : int
+    name : str
+        For messages.
+    """
+
+    X: MappedArray | np.ndarray
+    values: MappedArray | np.ndarray
+    first: int
+    last: int
+    name: str
+
+    @property
+    def n_rows(self) -> int:
+        return self.last - self.first
+
+    def read(self) -> tuple[np.ndarray, Values]:
+        X, values = (
+            np.asarray(one.open()[self.first : self.last]) if isinstance(one, MappedArray) else one
+            for one in (self.X, self.values)
+        )
+        return as_float(X), Values(values)
+
+    def place(self, row: int) -> str:
+        return f"{self.name}, row {self.first + row}"
+
+    def feature(self, column: int) -> str:
+        return f"feature {column}"
+
+
+def as_float(X: np.ndarray) -> np.ndarray:
+    """Numbers as float32 or float64, whichever holds them."""
+    if X.dtype in (np.float32, np.float64):
+        return X
+    return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64)
+
+
+def array_chunks(X: Any, values: Any, chunk_rows: int) -> list[Chunk]:
+    """Chunks of a matrix and of the sensitive column beside it.
+
+    Raises
+    ------
+    ChunkError
+        Shapes or types that do not fit.
+    """
+    if values is None:
+        raise ChunkError(
+            "sensitive_features is missing: pass the group of every row, as an array or a .npy file"
+        )
+    X, values = (one if isinstance(one, np.ndarray) else np.asarray(one) for one in (X, values))
+    if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiub":
+        raise ChunkError(f"X must be a matrix of numbers, found shape {X.shape} of {X.dtype}")
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.shape != X.shape[:1]:
+        raise ChunkError(f"sensitive_features has shape {values.shape}, X has {len(X)} rows")
+    places = [MappedArray.of(one) for one in (X, values)]
+    name = "X" if places[0] is None else places[0].filename
+    chunks: list[Chunk] = []
+    for first in range(0, len(X), chunk_rows):
+        last = min(first + chunk_rows, len(X))
+        own = [
+            np.asarray(one[first:last]) if place is None else place
+            for one, place in zip((X, values), places, strict=True)
+        ]
+        chunks.append(ArrayChunk(own[0], own[1], first, last, name))
+    return chunks
+
+
+@dataclass(frozen=True)
+class ParquetChunk:
+    """Row groups of a Parquet file.
+
+    Attributes
+    ----------
+    path : str
+    groups : tuple of int
+    features : tuple of str
+    sensitive : str
+    first : int
+        Rows of the file before them.
+    n_rows : int
+    """
+
+    path: str
+    groups: tuple[int, ...]
+    features: tuple[str, ...]
+    sensitive: str
+    first: int
+    n_rows: int
+
+    def read(self) -> tuple[np.ndarray, Values]:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.path) as file:
+            # Chunks are read side by side: threads of their own would only be in each other's way.
+            table = file.read_row_groups(
+                list(self.groups), list(dict.fromkeys([*self.features, self.sensitive])), use_threads=False
+            ).unify_dictionaries()
+        kinds = [table.schema.field(name).type for name in self.features]
+        X = np.empty((len(table), len(kinds)), np.float32 if all(map(_is_small, kinds)) else np.float64)
+        for f, (name, kind) in enumerate(zip(self.features, kinds, strict=True)):
+            column = table.column(name)
+            # A missing number becomes NaN, which the survey reports with its row.
+            X[:, f] = (column.cast(pa.uint8()) if pa.types.is_boolean(kind) else column).to_numpy()
+        values = (
+            pa.concat_arrays(table.column(self.sensitive).chunks) if len(table) else pa.array([], pa.int8())
+        )
+        if values.null_count:
+            row = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
+            raise ChunkError(f"{self.place(row)}: column {self.sensitive!r} is missing")
+        if not pa.types.is_dictionary(values.type):
+            values = values.dictionary_encode()
+        return X, Values(values.indices.to_numpy(), np.asarray(values.dictionary.to_pylist()))
+
+    def place(self, row: int) -> str:
+        return f"{self.path}, row {self.first + row}"
+
+    def feature(self, column: int) -> str:
+        return f"column {self.features[column]!r}"
+
+
+def parquet_files(pattern: str | Path) -> list[Path]:
+    """The files of a path, sorted: itself, those of a folder, or those of a pattern such as ``big/*.parquet``."""
+    path = Path(pattern)
+    if path.is_file():
+        return [path]
+    found = sorted(path.rglob("*.parquet") if path.is_dir() else _matches(path))
+    if not found:
+        raise ChunkError(f"there is no Parquet file at {pattern}")
+    return found
+
+
+def _matches(pattern: Path) -> Iterator[Path]:
+    """The paths of a pattern, which may begin at the root."""
+    if pattern.is_absolute():
+        return Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
+    return Path().glob(str(pattern))
+
+
+def parquet_chunks(
+    pattern: str | Path, sensitive: str, features: Sequence[str] | None, chunk_rows: int
+) -> tuple[list[Chunk], tuple[str, ...]]:
+    """Chunks of whole row groups, of about `chunk_rows` rows or of one group that has more.
+
+    Returns
+    -------
+    chunks : list of Chunk
+    features : tuple of str
+
+    Raises
+    ------
+    ChunkError
+        A file cannot be read, lacks a column, has another one, or has it in another type than the first file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    chunks: list[Chunk] = []
+    names: tuple[str, ...] = tuple(features or ())
+    first_file, first_types = None, {}
+    for path in parquet_files(pattern):
+        try:
+            metadata = pq.read_metadata(path)
+            schema = metadata.schema.to_arrow_schema()
+        except (OSError, pa.ArrowException) as error:
+            raise ChunkError(f"{path} cannot be read as Parquet: {error}") from None
+        names = names or tuple(name for name in schema.names if name != sensitive)
+        for name in (*names, sensitive):
+            if name not in schema.names:
+                raise ChunkError(f"{path} has no column {name!r}; it has {', '.join(schema.names)}")
+        types = {name: schema.field(name).type for name in (*names, sensitive)}
+        if first_file is None:
+            first_file, first_types = path, types
+            _check_numbers(path, {name: types[name] for name in names})
+        for name, kind in types.items():
+            if kind != first_types[name]:
+                raise ChunkError(
+                    f"{path}: column {name!r} is of type {kind}, in {first_file} of type {first_types[name]}"
+                )
+        more = [name for name in schema.names if name not in types]
+        if features is None and more:
+            raise ChunkError(f"{path} has the column {more[0]!r}, which {first_file} has not")
+        chunks += _row_groups(path, metadata, names, sensitive, chunk_rows)
+    return chunks, names
+
+
+def _check_numbers(path: Path, types: dict[str, Any]) -> None:
+    import pyarrow as pa
+
+    for name, kind in types.items():
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+            raise ChunkError(
+                f"{path}: column {name!r} is of type {kind}, which is no number; name the columns to cluster by"
+            )
+
+
+def _is_small(kind: Any) -> bool:
+    """Whether single precision holds the numbers of a column."""
+    import pyarrow as pa
+
+    return kind in (pa.float16(), pa.float32(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.bool_())
+
+
+def _row_groups(
+    path: Path, metadata: Any, names: tuple[str, ...], sensitive: str, chunk_rows: int
+) -> list[Chunk]:
+    chunks: list[Chunk] = []
+    groups: list[int] = []
+    first = rows = 0
+    for g in range(metadata.num_row_groups):
+        own = metadata.row_group(g).num_rows
+        if groups and rows + own > chunk_rows:
+            chunks.append(ParquetChunk(str(path), tuple(groups), names, sensitive, first, rows))
+            first, rows, groups = first + rows, 0, []
+        groups.append(g)
+        rows += own
+    if groups:
+        chunks.append(ParquetChunk(str(path), tuple(groups), names, sensitive, first, rows))
+    return chunks

@@ -1,0 +1,175 @@
+"""`fairclust fit` of a table that does not fit in memory: Parquet files, read chunk by chunk in every pass."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from fairclust.base import Diverged
+from fairclust.chunks import ChunkTable, open_chunks
+from fairclust.chunks.scaling import standardized
+from fairclust.chunks.scores import score_chunks
+from fairclust.chunks.sources import parquet_files
+from fairclust.cli import CommandError
+from fairclust.cli.fit import parameters
+from fairclust.cli.methods import find_method
+from fairclust.cli.raw_table import describe_scale
+from fairclust.cli.results import aligned
+from fairclust.methods._in_chunks import InChunks
+from fairclust.metrics import balance, delta
+
+# Options of tables in memory, whose columns are looked at as a whole.
+_NOT_HERE = ("categories", "id", "save", "thousands")
+
+
+def is_asked_for(args: argparse.Namespace) -> bool:
+    """Whether the table is read in chunks: by a cluster, or because it is a folder or a pattern of files."""
+    return bool(
+        args.workers is not None
+        or args.scheduler
+        or args.checkpoint
+        or glob.has_magic(args.table)
+        or Path(args.table).is_dir()
+    )
+
+
+def run(args: argparse.Namespace) -> list[str]:
+    """Fit a method to Parquet files, and score its labels.
+
+    Raises
+    ------
+    CommandError
+        Files, columns, the method or an option that cannot be used in this way.
+    """
+    cls = find_method(args.method)
+    if not issubclass(cls, InChunks):
+        raise CommandError(f"--method: {cls.__name__} needs all rows in memory; price, vfc and kmeans do not")
+    given = [name for name in _NOT_HERE if getattr(args, name)]
+    if given:
+        raise CommandError(f"--{given[0]}: not with tables that are read in chunks")
+    if args.missing != "impute":
+        raise CommandError(
+            "--missing: not with tables that are read in chunks, whose missing cells are reported with their row"
+        )
+    if args.workers is not None and (args.scheduler or args.workers < 1):
+        raise CommandError(
+            "--workers: a number from 1 on, and not beside --scheduler, which has its own workers"
+        )
+    if len(args.sensitive) > 1:
+        raise CommandError(
+            "--sensitive: one column; join several into one before, where tables are read in chunks"
+        )
+    if args.out and args.out.suffix != ".npy":
+        raise CommandError("--out: labels of tables in chunks are written as .npy")
+    params = parameters(cls, args.n_clusters, args.seed, args.set)
+    try:
+        with _told_steps(), _open(args) as table:
+            begin = perf_counter()
+            scaled = table if args.scale == "none" else standardized(table, unit_rows=args.scale == "l2")
+            model = cls(**params).fit(scaled)
+            seconds = perf_counter() - begin
+            counts, cost = score_chunks(scaled, model.labels_, model.groups_, model.n_clusters)
+    except (ValueError, TypeError, Diverged) as error:
+        raise CommandError(f"{cls.__name__} cannot fit {args.table}: {error}") from None
+    result = _describe(model, counts, cost, seconds, scaled.features, args)
+    return [json.dumps(result, indent=2)] if args.json else _as_text(result)
+
+
+@contextmanager
+def _told_steps() -> Iterator[None]:
+    """Print the steps of the fit on standard error, and not what Dask logs."""
+    log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+def _open(args: argparse.Namespace) -> ChunkTable:
+    features = [part for name in args.features for part in name.split(",")]
+    excluded = [part for name in args.exclude for part in name.split(",")]
+    if excluded and not features:
+        import pyarrow.parquet as pq
+
+        names = pq.read_schema(parquet_files(args.table)[0]).names
+        features = [name for name in names if name not in (*args.sensitive, *excluded)]
+    return open_chunks(
+        args.table,
+        args.sensitive[0],
+        features=features or None,
+        labels=args.out,
+        checkpoint=args.checkpoint,
+        client=args.scheduler or args.workers,
+    )
+
+
+def _describe(
+    model: Any,
+    counts: np.ndarray,
+    cost: float,
+    seconds: float,
+    features: tuple[str, ...],
+    args: argparse.Namespace,
+) -> dict[str, Any]:
+    names = [str(name) for name in model.groups_]
+    certificate = {
+        name: float(getattr(model, f"{name}_"))
+        for name in ("cost", "lower_bound", "gap", "violation")
+        if hasattr(model, f"{name}_")
+    }
+    result = {
+        "method": type(model).__name__,
+        "rows": int(counts.sum()),
+        "features": list(features),
+        "scale": describe_scale(args.scale),
+        "groups": dict(zip(names, counts.sum(axis=1).tolist(), strict=True)),
+        "n_clusters": model.n_clusters,
+        "seconds": round(seconds, 2),
+        "passes": model.n_passes_,
+        "metrics": {"sse": cost, "balance": float(balance(counts)), "delta": float(delta(counts))},
+        "certificate": certificate or None,
+        "clusters": [
+            {"cluster": k, "size": int(own.sum()), "counts": dict(zip(names, own.tolist(), strict=True))}
+            for k, own in enumerate(counts.T)
+        ],
+    }
+    if args.out:
+        result["labels"] = str(args.out)
+    return result
+
+
+def _as_text(result: dict[str, Any]) -> list[str]:
+    metrics, certificate = result["metrics"], result["certificate"]
+    groups = list(result["groups"])
+    rows = [["cluster", "size", *groups]]
+    for own in [*result["clusters"], {"cluster": "all", "size": result["rows"], "counts": result["groups"]}]:
+        shares = [f"{100 * own['counts'][name] / max(own['size'], 1):.1f} %" for name in groups]
+        rows.append([str(own["cluster"]), f"{own['size']:,}", *shares])
+    lines = [
+        f"{result['method']}: {result['rows']:,} rows, {len(result['features'])} features, {len(groups)} groups, "
+        f"{result['n_clusters']} clusters, {result['seconds']:,.1f} s, {result['passes']} passes",
+        f"features: {', '.join(result['features'])} ({result['scale']})",
+        "",
+        f"sum of squared distances {metrics['sse']:,.6g}, balance {metrics['balance']:.4f}, Delta "
+        f"{metrics['delta']:.4f}",
+    ]
+    if certificate:
+        lines.append(
+            "certificate: with these centres, no assignment that is as fair is cheaper by more than "
+            f"{certificate['gap']:.2g} of the cost; the labels are off the bounds by "
+            f"{certificate['violation']:.3g} rows"
+        )
+    lines += ["", *aligned(rows)]
+    return [*lines, "", f"labels: {result['labels']}"] if "labels" in result else lines

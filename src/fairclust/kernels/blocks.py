@@ -1,0 +1,181 @@
+"""Points that come and go: a block of rows is packed into tiles, measured and summed up, and its room used again."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import DTypeLike
+
+from fairclust.kernels.assignment import Potentials, _squared_distances
+from fairclust.kernels.fast import FAST
+from fairclust.kernels.tiles import TILE, TileLayout
+
+BLOCK_ROWS = 1 << 16
+"""Rows packed at a time: their distances to ten centres stay in the processor's cache."""
+
+
+@njit(cache=True, nogil=True)
+def _pack_block(X, codes, n_groups, shift, order, group, start, count, packed):  # type: ignore[no-untyped-def]
+    """Sort rows by group into tiles; returns how many tiles there are."""
+    sizes = np.zeros(n_groups, np.int64)
+    for p in range(len(codes)):
+        sizes[codes[p]] += 1
+    first_tile = np.zeros(n_groups, np.int64)
+    begin = np.zeros(n_groups, np.int64)
+    n_tiles = 0
+    at = 0
+    for j in range(n_groups):
+        first_tile[j] = n_tiles
+        begin[j] = at
+        for done in range(0, sizes[j], TILE):
+            group[n_tiles] = j
+            start[n_tiles] = at + done
+            count[n_tiles] = min(TILE, sizes[j] - done)
+            n_tiles += 1
+        at += sizes[j]
+        sizes[j] = 0
+    for p in range(len(codes)):
+        j = codes[p]
+        s = sizes[j]
+        sizes[j] = s + 1
+        order[begin[j] + s] = p
+        tile = packed[first_tile[j] + s // TILE]
+        for f in range(X.shape[1]):
+            tile[f, s % TILE] = X[p, f] - shift[f]
+    return n_tiles
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _least_sum(row_min, count):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for t in range(len(count)):
+        for i in range(count[t]):
+            total += np.float64(row_min[t, i])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _close(a, prices, group, start, count, order, labels, reach, rows, groups, excess):  # type: ignore[no-untyped-def]
+    """Rows that change to some other cluster for at most `reach[group, label, other]`; returns how many."""
+    n_clusters = a.shape[1]
+    found = 0
+    for t in range(len(group)):
+        j = group[t]
+        for i in range(count[t]):
+            p = order[start[t] + i]
+            k = labels[p]
+            own = np.float64(a[t, k, i]) + prices[j, k]
+            for other in range(n_clusters):
+                if other != k and np.float64(a[t, other, i]) + prices[j, other] - own <= reach[j, k, other]:
+                    rows[found] = p
+                    groups[found] = j
+                    for c in range(n_clusters):
+                        excess[found, c] = a[t, c, i]
+                    found += 1
+                    break
+    return found
+
+
+class BlockRoom:
+    """Room for the tiles of at most `BLOCK_ROWS` rows, their distances included.
+
+    Parameters
+    ----------
+    n_groups, n_features, n_clusters : int
+    dtype : float32 or float64
+        Of the tiles.
+    row_dtype : float32 or float64
+        Of the rows.
+    """
+
+    def __init__(
+        self, n_groups: int, n_features: int, n_clusters: int, dtype: DTypeLike, row_dtype: DTypeLike
+    ) -> None:
+        # The last tile of every group may hold a single point.
+        n_tiles = BLOCK_ROWS // TILE + n_groups
+        self.n_groups = n_groups
+        self._X = np.empty((BLOCK_ROWS, n_features), row_dtype)
+        self._order = np.empty(BLOCK_ROWS, np.int64)
+        self._group, self._start, self._count = np.zeros((3, n_tiles), np.int64)
+        self._packed = np.zeros((n_tiles, n_features, TILE), dtype)
+        self._a = np.zeros((n_tiles, n_clusters, TILE), dtype)
+        self._row_min = np.zeros((n_tiles, TILE), dtype)
+
+    def measure(
+        self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray, centers: np.ndarray
+    ) -> tuple[np.ndarray, Potentials]:
+        """Squared distances of a block of rows to some centres.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            At most `BLOCK_ROWS`.
+        codes : ndarray of uint16, shape (n_rows,)
+        shift : ndarray of shape (n_features,)
+            Taken out of the rows.
+        centers : ndarray of shape (n_clusters, n_features)
+            With the shift taken out.
+
+        Returns
+        -------
+        X : ndarray of shape (n_rows, n_features)
+            A copy. It lasts until the next call, and so do the potentials.
+        potentials : Potentials
+        """
+        room = self._X[: len(X)]
+        room[:] = X
+        n_tiles = _pack_block(
+            room,
+            codes,
+            self.n_groups,
+            shift,
+            self._order,
+            self._group,
+            self._start,
+            self._count,
+            self._packed,
+        )
+        count, row_min, a = self._count[:n_tiles], self._row_min[:n_tiles], self._a[:n_tiles]
+        centers = centers.astype(a.dtype)
+        _squared_distances(0, n_tiles, self._packed[:n_tiles], centers, False, count, a, row_min)
+        layout = TileLayout(self._order[: len(X)], self._group[:n_tiles], self._start[:n_tiles], count)
+        return room, Potentials(layout, self.n_groups, a, row_min, float(_least_sum(row_min, count)))
+
+
+def close_rows(
+    points: Potentials, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The rows of a block that are level between two clusters, or nearly so.
+
+    Parameters
+    ----------
+    points : Potentials
+    prices : ndarray of shape (n_groups, n_clusters)
+    labels : ndarray of shape (n_rows,)
+        Those of `Potentials.priced`.
+    reach : ndarray of shape (n_groups, n_clusters, n_clusters)
+        What a row of a group pays at most to change from one cluster to another.
+
+    Returns
+    -------
+    rows, groups : ndarray of shape (n_found,)
+    excess : ndarray of shape (n_found, n_clusters)
+        As `Potentials.movable`.
+    """
+    layout = points.layout
+    rows, groups = np.empty((2, points.n_samples), np.int64)
+    excess = np.empty((points.n_samples, points.n_clusters))
+    n_found = _close(
+        points.a,
+        prices,
+        layout.group,
+        layout.start,
+        layout.count,
+        layout.order,
+        labels,
+        reach,
+        rows,
+        groups,
+        excess,
+    )
+    return rows[:n_found].copy(), groups[:n_found].copy(), excess[:n_found].copy()

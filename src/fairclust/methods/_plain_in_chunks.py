@@ -1,0 +1,39 @@
+"""Lloyd's algorithm for rows that do not fit in memory."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fairclust.chunks.checkpoint import Checkpoint
+from fairclust.chunks.points import ChunkedPoints
+from fairclust.chunks.survey import Survey
+from fairclust.methods._centers import CenterClusterer
+from fairclust.methods._in_chunks import InChunks, stages
+from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, mean_centers
+from fairclust.solvers.steps import plain_step
+
+
+class PlainInChunks(InChunks, CenterClusterer):
+    """Lloyd's algorithm."""
+
+    tol: float
+    inertia_: float
+    _model: Any
+
+    def _fit_chunks(self, points: ChunkedPoints, known: Survey, checkpoint: Checkpoint) -> None:
+        begun = checkpoint.load(points)
+        kind: Alternation[Any] = Alternation(plain_step, mean_centers, partial(judge_fall, tol=self.tol))
+        n_rows, *more = stages(known)
+        # Beside a start, this leaves what `predict` asks. It gets the centres of all rows in the end.
+        self._fit(known.X[:n_rows], known.codes[:n_rows])
+        prototypes = Prototypes(self.cluster_centers_.astype(np.float64))
+        if more and begun is None:
+            prototypes = alternate(kind, points.sample, prototypes, max_iter=self.max_iter).prototypes
+        run = self._alternate(kind, points, prototypes, checkpoint, begun)
+        self.labels_, self.inertia_ = run.last.labels, run.last.clustering
+        self.cluster_centers_ = run.prototypes.centers.astype(known.X.dtype)
+        self._model.cluster_centers_ = self.cluster_centers_
+        self.n_iter_, self.history_ = run.n_steps, run.history

@@ -1,0 +1,102 @@
+"""Group prices for rows that do not fit in memory."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fairclust.base import NotSupported
+from fairclust.chunks.checkpoint import Checkpoint
+from fairclust.chunks.points import ChunkedPoints
+from fairclust.chunks.survey import Survey
+from fairclust.chunks.table import comes_in_chunks
+from fairclust.kernels.points import TiledPoints
+from fairclust.methods._in_chunks import InChunks, stages
+from fairclust.methods._price import PriceClusterer
+from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, mean_centers
+from fairclust.solvers.criteria import exact_shares
+from fairclust.solvers.fair_assignment import solve
+from fairclust.solvers.sensitive import Sensitive, SensitiveColumn
+from fairclust.solvers.steps import price_step
+
+# Steps on the sample are cheap, and spare steps on all rows.
+_MORE_EXACT = 0.1
+
+
+class PricesInChunks(InChunks, PriceClusterer):
+    """`PriceClusterer` for k-means."""
+
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
+    ) -> PricesInChunks:
+        """Cluster the rows of `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), path, Dask collection or ChunkTable
+            Finite numbers. Files, Dask collections, and mapped arrays that are too large for the memory are read in
+            chunks, see `fairclust.open_chunks`.
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, mapping, or str
+            As in `fairclust.fair_assignment`; None if only sizes are bounded. For Parquet files and Dask data frames
+            the name of the column. Not used with a ChunkTable, which knows it.
+        sample_weight : array-like of shape (n_samples,), optional
+            Positive weights of rows in memory, as in `fairclust.fair_assignment`.
+
+        Returns
+        -------
+        self
+        """
+        if not comes_in_chunks(X, self.n_clusters):
+            PriceClusterer.fit(self, X, sensitive_features=sensitive_features, sample_weight=sample_weight)
+            return self
+        if sample_weight is not None:
+            raise NotSupported("sample_weight is for rows in memory: rows in chunks count one each")
+        if self.max_cost is not None or self.max_cost_increase is not None:
+            raise NotSupported("max_cost and max_cost_increase are for rows in memory: give a tolerance")
+        self._fit_rows(X, sensitive_features)
+        return self
+
+    def _fit_chunks(self, points: ChunkedPoints, known: Survey, checkpoint: Checkpoint) -> None:
+        names = SensitiveColumn("", known.names)
+        self._unit, self._sensitive = (
+            1.0,
+            Sensitive((names,), known.codes, np.arange(len(known.names))[:, None]),
+        )
+        criterion = self._criterion(known.sizes)
+        begun = checkpoint.load(points)
+        if begun is None:
+            prototypes, multipliers = self._start_on_sample(points.sample, known)
+        else:
+            prototypes, multipliers = begun.prototypes, None
+        step = partial(price_step, criterion=criterion, multipliers=multipliers)
+        kind = Alternation(step, mean_centers, partial(judge_fall, tol=self.tol))
+        run = self._alternate(kind, points, prototypes, checkpoint, begun)
+        points.measure(run.prototypes.centers)
+        found = solve(points, criterion, run.last.state)
+        self._finish(points, criterion, run, found)
+        self.n_rounded_ = len(self.labels_.moved)
+
+    def _start_on_sample(self, sample: TiledPoints, known: Survey) -> tuple[Prototypes, np.ndarray | None]:
+        """Centres and multipliers that suit a sample, within the bounds of its own shares."""
+        rng = check_random_state(self.random_state)
+        n_rows, *more = stages(known)
+        first = self._points(known.X[:n_rows], known.codes[:n_rows]) if more else sample
+        try:
+            criterion = self._criterion(sample.group_sizes)
+            run, found = self._best(first, self._criterion(first.group_sizes), self._starts(first, rng))
+        except NotSupported:
+            # Not every sample can keep the bounds that all rows can. Its own shares everywhere, it can.
+            sizes = first.group_sizes
+            run, _ = self._best(first, exact_shares(sizes / sizes.sum()), self._starts(first, rng))
+            return run.prototypes, None
+        if not more:
+            return run.prototypes, found.multipliers
+        step = partial(price_step, criterion=criterion, multipliers=found.multipliers)
+        judge = partial(judge_fall, tol=_MORE_EXACT * self.tol)
+        kind: Alternation[Any] = Alternation(step, mean_centers, judge)
+        run = alternate(kind, sample, run.prototypes, max_iter=self.max_iter)
+        return run.prototypes, run.last.state

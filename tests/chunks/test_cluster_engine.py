@@ -1,0 +1,145 @@
+"""Chunks read by the workers of a Dask cluster: the same bits, however many there are and whichever are lost."""
+
+# ruff: noqa: E402
+# Skipped without Dask, which the imports below need.
+import os
+import signal
+
+import numpy as np
+import pytest
+
+distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+
+from fairclust import ChunkError, KMeans, PriceFairKMeans, open_chunks
+from fairclust.chunks import cluster
+from toys import make_grouped_blobs
+
+N, K = 4000, 3
+SMALL = {"chunk_rows": 450, "sample_rows": 1500}
+QUIET = {"dashboard_address": None, "silence_logs": 50}
+PRICES = PriceFairKMeans(K, tolerance=0.1, n_init=1, tol=1e-3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    X, codes = make_grouped_blobs(n_samples=N, n_clusters=K, seed=5)
+    np.save(folder / "X.npy", X)
+    np.save(folder / "groups.npy", codes)
+    return folder / "X.npy", folder / "groups.npy"
+
+
+@pytest.fixture(scope="module")
+def alone(rows):
+    return fitted(rows)
+
+
+@pytest.fixture
+def client():
+    """Two workers in this process."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, **QUIET) as workers,
+        distributed.Client(workers) as client,
+    ):
+        yield client
+
+
+def fitted(rows, **options):
+    model = PRICES.__class__(**PRICES.get_params())
+    return model.fit(open_chunks(*rows, **SMALL, **options))
+
+
+def assert_same(one, other):
+    np.testing.assert_array_equal(np.asarray(one.labels_), np.asarray(other.labels_))
+    np.testing.assert_array_equal(one.cluster_centers_, other.cluster_centers_)
+    assert (one.cost_, one.gap_, one.violation_) == (other.cost_, other.gap_, other.violation_)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+def test_results_do_not_depend_on_the_number_of_workers(n_workers, rows, alone):
+    with (
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, processes=False, **QUIET
+        ) as workers,
+        distributed.Client(workers) as client,
+    ):
+        assert_same(fitted(rows, client=client), alone)
+
+
+def test_arrays_in_memory_and_a_cluster_by_its_address(rows, alone, client):
+    arrays = [np.load(path) for path in rows]
+    with open_chunks(*arrays, **SMALL, client=client.scheduler.address) as table:
+        assert_same(PRICES.__class__(**PRICES.get_params()).fit(table), alone)
+    assert client.status == "running"
+
+
+def test_dask_arrays_and_data_frames_have_labels_in_kind(rows, client):
+    from dask import array as da
+    from dask import dataframe as dd
+
+    X, codes = (np.load(path) for path in rows)
+    blocks = da.from_array(X, chunks=(700, 2))
+    model = KMeans(K, random_state=0).fit(blocks, sensitive_features=da.from_array(codes, chunks=500))
+    assert isinstance(model.labels_, da.Array) and model.labels_.chunks[0] == blocks.chunks[0]
+    labels = model.labels_.compute()
+    assert labels.dtype == np.uint8
+    apart = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
+    assert (labels == apart.argmin(axis=1)).mean() > 0.999
+    import pandas as pd
+
+    frame = pd.DataFrame(X, columns=["x", "y", "z"]).assign(sex=np.array(["f", "m"])[codes])
+    table = open_chunks(dd.from_pandas(frame, npartitions=3), "sex", sample_rows=1500)
+    fair = PriceFairKMeans(K, tolerance=0.1, n_init=2, random_state=0).fit(table)
+    assert fair.groups_.tolist() == ["f", "m"] and len(fair.labels_.compute()) == N
+    assert fair.violation_ == 0
+
+
+def test_collections_that_cannot_be_used(client):
+    from dask import array as da
+
+    X = da.zeros((10, 2), chunks=(5, 2))
+    for groups, message in (
+        (np.zeros(10), "sensitive_features a Dask array as well"),
+        (da.zeros(9, chunks=5), r"sensitive_features has shape \(9,\), X has 10 rows"),
+    ):
+        with pytest.raises(ChunkError, match=message):
+            open_chunks(X, groups, client=client)
+    X = da.where(da.arange(10, chunks=5)[:, None] == 7, np.nan, X)
+    with pytest.raises(ChunkError, match="block 1, row 2: feature 0 is nan"):
+        KMeans(2).fit(open_chunks(X, da.zeros(10, chunks=5), client=client))
+
+
+def test_workers_are_looked_at_first(rows, client, monkeypatch):
+    with pytest.raises(ChunkError, match="client=0: there must be at least one worker process"):
+        open_chunks(*rows, client=0)
+    monkeypatch.setattr(cluster, "_version", lambda: "0.0")
+    with pytest.raises(ChunkError, match=r"has fairclust 0\.0, but here it is"):
+        open_chunks(*rows, client=client)
+    monkeypatch.setattr(cluster, "_PATIENCE_SECONDS", 1)
+    with pytest.raises(ChunkError, match="there is no Dask scheduler at tcp:"):
+        open_chunks(*rows, client="tcp://127.0.0.1:1")
+
+
+@pytest.mark.slow
+def test_a_lost_worker_changes_nothing(rows, alone):
+    """One of two processes is killed in the middle of a pass."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as workers,
+        distributed.Client(workers) as client,
+        open_chunks(*rows, **SMALL, client=client) as table,
+    ):
+        run, done = table.engine.run, []
+
+        def run_and_kill(*args, **options):
+            for result in run(*args, **options):
+                done.append(result)
+                if len(done) == 25:
+                    pid = next(iter(client.run(os.getpid).values()))
+                    os.kill(pid, signal.SIGKILL)
+                yield result
+
+        table.engine.run = run_and_kill
+        model = PRICES.__class__(**PRICES.get_params()).fit(table)
+        assert len(done) > 25
+    assert_same(model, alone)
