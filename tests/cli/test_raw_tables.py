@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -64,8 +63,11 @@ def test_several_columns_are_bounded_each_and_each_is_reported(people, capsys):
 
 
 def test_combinations_are_bounded_where_that_is_asked_or_all_there_is(people, capsys):
-    crossed = fit(capsys, people, "gender", "ethnicity", "--crossed")[1]
-    other = fit(capsys, people, "gender", "ethnicity", "--method", "vfc")[1]
+    status, crossed, err = fit(capsys, people, "gender", "ethnicity", "--crossed")
+    assert status == 0, err
+    options = ("--n-clusters", 3, "--method", "vfc", "--sensitive", "gender", "ethnicity")
+    status, other, err = run(capsys, "fit", people, *options)
+    assert status == 0, err
     for text in (crossed, other):
         assert "the groups are the combinations of gender and ethnicity: 6 groups" in text
     each = fit(capsys, people, "gender", "ethnicity")[1]
@@ -241,13 +243,13 @@ def test_every_method_of_a_front_has_as_many_starts():
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
-    raw = SimpleNamespace(X=X, crossed=np.where(X[:, 0] + rng.normal(size=200) > 0, "f", "m"))
+    groups = np.where(X[:, 0] + rng.normal(size=200) > 0, "f", "m")
     params = {"n_clusters": 3, "lam": 20.0, "random_state": 4}
-    model, seconds, _ = fit_starts(Drawn, params, raw, 3)
+    model, seconds, _ = fit_starts(Drawn, params, X, groups, 3)
     assert [seed for seed, _ in given] == [4, 5, 6] and seconds > 0
     assert len({objective for _, objective in given}) > 1
     assert model.history_[-1]["objective"] == min(objective for _, objective in given)
-    model, _, _ = fit_starts(methods.PriceFairKMeans, {"n_clusters": 3, "random_state": 4}, raw, 3)
+    model, _, _ = fit_starts(methods.PriceFairKMeans, {"n_clusters": 3, "random_state": 4}, X, groups, 3)
     assert model.n_init == 3
 
 
@@ -264,7 +266,7 @@ def test_methods_shows_parameters(capsys):
         for parameter in getattr(methods, name)().get_params():
             assert f"  {parameter} = " in text, (name, parameter)
     _, text, _ = run(capsys, "methods", "price")
-    assert "  tolerance = 0.0  (float)" in text
+    assert "  tolerance = 0.0  (float or mapping of column to float)" in text
     assert "the share of group j in every cluster" in text
     status, _, err = run(capsys, "methods", "prize")
     assert status == 2 and "did you mean 'price'" in err
