@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORES ?= $(shell nproc 2>/dev/null || echo 2)
-# Tests wait for other processes now and then: three for two cores.
+# Tests sometimes wait for other processes, so three of them run at a time for every two cores.
 TESTS := $(shell echo $$(( ($(CORES) * 3 + 1) / 2 )))
 STAMP := $(VENV)/.installed
 SHELL := bash
@@ -35,14 +35,14 @@ test: $(STAMP)
 	  --no-loadscope-reorder
 
 test-slow: $(STAMP)
-	$(BIN)/python -m pytest -m slow --numprocesses $(CORES) --maxprocesses 8 --dist load
+	$(BIN)/python -m pytest -m slow --numprocesses $(CORES) --maxprocesses 8 --dist worksteal
 
 # SLURM's daemons on the loopback interface, out of Debian's packages (installed if missing), as root.
 test-slurm: $(STAMP)
 	tests/cluster/install_slurm.sh
 	$(BIN)/python -m pytest -m slurm
 
-# The wheel in an environment with nothing but what it depends on.
+# Build the wheel, install it into an environment with its dependencies alone, and use it there.
 test-wheel: $(STAMP)
 	rm -rf build/wheel build/empty
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
@@ -50,11 +50,11 @@ test-wheel: $(STAMP)
 	build/empty/bin/python -m pip install --quiet build/wheel/*.whl
 	cd build && empty/bin/python ../tests/package/use_wheel.py
 
-# The labels of every submission are scored again, on data that are prepared anew.
+# Score the labels of every submission again, on data that are prepared anew.
 check-submissions: $(STAMP)
 	$(BIN)/fairclust check-submissions
 
-# The site, in build/site; its examples are executed, and warnings are errors.
+# Build the site into build/site. Its examples are executed, and warnings are errors.
 docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 	@echo "Now open build/site/index.html in a browser."

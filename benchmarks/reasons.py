@@ -1,12 +1,12 @@
-"""The numbers behind a row of a paper's table: what many starts of one method end in, beside the reported values.
+"""The numbers behind a row of a paper's table: the results of many starts of one method beside the reported values.
 
     python benchmarks/reasons.py fmc 3 adult kmeans --mirror DIR [--starts 30] [--set lam=4] [--drop sex]
 
 The setting is the published one (a lambda of the CSV, or `settings` of the table), else every setting of the grid.
 For each setting and quantity it prints the reported value, the quantiles of the starts, and the share of the starts
-that end at most as high as reported. The objective and what else the estimator states stand below the metrics: the
-likelihood, Delta of the responsibilities, the smallest distance between two components. The first lines say what a
-single cluster costs, and how large all rows are: no clustering of theirs can cost more.
+that end at most as high as reported. Below the metrics it prints the objective and other attributes of the estimator:
+the likelihood, Delta of the responsibilities, the smallest distance between two components. The first lines state the
+cost of a single cluster and the sum of the squared lengths of all rows. No clustering can cost more than these.
 """
 
 from __future__ import annotations
@@ -80,7 +80,9 @@ def main() -> None:
             cell = {"params": params, "random_state": derive_random_state(asked.dataset, k, seed)}
             record, labels = fit_cell(X, data.groups, config.methods[asked.method].class_, k, cell)
             if labels is None:
-                raise SystemExit(f"seed {seed}: {record['status']}, {record['reason']}")
+                raise SystemExit(
+                    f"seed {seed} has status {record['status']}: {record['reason']}. Fix: change parameters by --set"
+                )
             names = [*(name for name in values if name in METRICS), "sse", "balance", "delta", "n_nonempty"]
             scores = score_labels(
                 X, labels, data.groups, n_clusters=k, n_groups=n_groups, truth=data.truth, metrics=set(names)

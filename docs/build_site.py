@@ -1,7 +1,7 @@
 """Hooks of MkDocs: pages from outside of `docs/`, examples that are executed, the reference of everything public.
 
-Pages link to files of the repository as they lie there, so that they can be read without the site. Here these links are
-led to the pages of the site.
+Pages link to the files of the repository, so that they can be read without the site. This module turns these links into
+links to the pages of the site.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ INSTEAD = {
 }
 EXECUTED = ("gallery/", "needs/")
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
-# A span of code, in which nothing is a link, or a link.
+# Matches links. It also matches spans of code, so that nothing inside of them is taken for a link.
 LINK = re.compile(r"`[^`]+`|(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 FENCE = re.compile(r"(^ *```.*?^ *```)", re.DOTALL | re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that do not lie in `docs/`, and execute the examples; MkDocs calls this once."""
     for uri, origin in OUTSIDE.items():
         files.append(File.generated(config, uri, content=(ROOT / origin).read_text(encoding="utf-8")))
     for uri, content in {"cite.md": cite_page(), **reference_pages()}.items():
@@ -64,6 +65,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Replace links to the repository by links of the site, outside of code; MkDocs calls this for every page."""
     uri = page.file.src_uri
     origin = OUTSIDE.get(uri, f"docs/{uri}")
     parts = FENCE.split(markdown)
@@ -72,7 +74,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _led(found: re.Match[str], origin: str, uri: str, files: Files) -> str:
-    """A link of the repository as a link of the site; the text alone where the site has no such page."""
+    """A link to a file of the repository as a link to its page; only the text if the site has no such page."""
     sign, text, link = found.groups()
     if link is None or "://" in link or link.startswith("#"):
         return found[0]
@@ -95,7 +97,8 @@ def executed(text: str, stem: str) -> tuple[str, dict[str, bytes]]:
     Parameters
     ----------
     text : str
-        Blocks of Python share their variables, and all blocks share a folder with the table `people.csv`.
+        The page in Markdown. Its blocks of Python share their variables, and all blocks share a folder with the table
+        `people.csv`.
     stem : str
         How names of pictures begin.
 
@@ -108,7 +111,8 @@ def executed(text: str, stem: str) -> tuple[str, dict[str, bytes]]:
     Raises
     ------
     RuntimeError
-        A block fails; the message holds the block and what it printed.
+        A block of shell commands fails; the message holds the block and what it printed. An exception in a block of
+        Python is passed on.
     """
     pictures: dict[str, bytes] = {}
     variables: dict[str, Any] = {"__name__": "example"}
@@ -146,7 +150,7 @@ def _run_python(code: str, variables: dict[str, Any]) -> str:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    # What others have drawn in this process is no part of the example.
+    # Close figures that other examples in this process have left open.
     pyplot.close("all")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -159,7 +163,7 @@ def _run_python(code: str, variables: dict[str, Any]) -> str:
 
 def _run_shell(code: str) -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    # Of standard error only what explains a failure: progress is for terminals.
+    # Standard error is shown only for a failure. Otherwise it holds progress, which is for terminals.
     done = subprocess.run(
         ["bash", "-e", "-c", code], capture_output=True, text=True, env={**os.environ, "PATH": path}
     )
@@ -199,7 +203,7 @@ def reference_pages() -> dict[str, str]:
 
 
 def _home(module: Any, name: str) -> str:
-    """Where a name is defined, for a reader of source code who knows nothing of lazy imports."""
+    """The dotted name under which something is defined: mkdocstrings reads source code and follows no lazy import."""
     member = getattr(module, name)
     if inspect.isclass(member) or inspect.isfunction(member):
         return f"{member.__module__}.{member.__qualname__}"

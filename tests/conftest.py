@@ -18,13 +18,14 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from toys import make_grouped_blobs
 
-# The same examples in every run, and no limit of time on a shared machine. More: pytest --hypothesis-profile=default.
+# Hypothesis draws the same examples in every run, without a time limit, because the machine may be shared. Run
+# `pytest --hypothesis-profile=default` for other examples.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
 
 
 def pytest_collection_modifyitems(items):
-    """Files that run Snakemake come first: they take minutes, and at the end one core would wait for them."""
+    """Start the files that run Snakemake first: they take minutes, and at the end the other cores would wait."""
     long = ("tests/workflow/", "tests/test_docs_commands.py", "tests/pipeline/test_fit_block.py")
     items.sort(key=lambda item: not item.nodeid.startswith(long))
 

@@ -45,7 +45,7 @@ def test_every_page_is_in_the_navigation_once(root, hooks):
         ("config/README.md", "configuration.md", "[a](../docs/prices.md)", "[a](prices.md)"),
         ("docs/needs/share.md", "needs/share.md", "[a](../../CONTRIBUTING.md)", "[a](../contributing.md)"),
         ("docs/prices.md", "prices.md", "![p](picture.png)", "![p](picture.png)"),
-        # A file that the site does not have, and what is no link.
+        # The site does not have the first file; the texts after it hold no link to a file.
         ("docs/prices.md", "prices.md", "[a](../src/x.py)", "a"),
         (
             "docs/prices.md",

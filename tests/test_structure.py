@@ -17,7 +17,7 @@ def test_imports_point_downward(root):
 
 
 def dependencies(root, extras=("pipeline",)):
-    """Those of the package and of some of its extras, which can name other extras."""
+    """The dependencies of the package and of some of its extras. An extra can name other extras."""
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     found = set(project["dependencies"])
     for extra in extras:

@@ -44,7 +44,7 @@ class {name}(FairClusterer):
 
 
 QUIET = {"overview": False, "fronts": [], "formats": ["png"], "html": False}
-"""A report of nothing, for runs that are about fits."""
+"""Switches the report off, for tests of fits."""
 
 
 # Importing Snakemake takes seconds, and so does its import server: the runs of a test process share both.
@@ -62,7 +62,7 @@ def _shared_server():
 
 
 def _snakemake(words, folder, env, output):
-    """The command `snakemake`, in a process that has it imported already."""
+    """Run the command `snakemake` in a process that has already imported it."""
     file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)

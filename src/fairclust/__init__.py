@@ -1,6 +1,6 @@
 """fairclust: fair clustering, compared honestly.
 
-Everything public is here, and is imported when it is first used, because compiled code takes its time.
+All public names are available here. Each is imported when it is first used, because loading compiled code is slow.
 """
 
 import importlib
@@ -8,7 +8,8 @@ from typing import Any
 
 __version__ = "0.2.0"
 
-# No import statement: packages below the methods may import this one for its version.
+# Not an import statement, because the check of import directions would count it: packages below the methods import
+# `__version__` from this module.
 methods = importlib.import_module(f"{__name__}.methods")
 
 _HOMES = {

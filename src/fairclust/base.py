@@ -207,7 +207,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         One record per outer step: objective, clustering term, fairness term, seconds.
     """
 
-    # Metadata routing passes the groups on without being told to.
+    # scikit-learn's metadata routing then passes the groups on without a call of `set_fit_request`.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     n_clusters: int

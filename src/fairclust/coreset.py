@@ -1,4 +1,4 @@
-"""Fair coresets: few weighted rows, group by group, that stand for all."""
+"""Fair coresets: few weighted rows of each group that stand for all of its rows."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ from fairclust.solvers.coreset import rows_of_groups, sensitivity_sample
 
 
 class FairCoreset(BaseEstimator):
-    """Replace rows by fewer ones with weights, such that every group's cost is nearly the same for any centres.
+    """Replace the rows by fewer weighted ones, such that every group's k-means cost is nearly the same for any centres.
 
-    Each group gets a coreset of its own. Together they are one whatever shares of the groups a clustering must keep,
-    since every row stands for rows of its own group alone. Each group gets as many rows as any other, because the
-    error of its cost depends on their number and not on its size.
+    Each group gets a coreset of its own, so every row stands for rows of its own group only. Together they are a
+    coreset for any bounds on the group shares. All groups get the same number of rows, and a group with fewer rows is
+    kept whole: the error of a group's cost depends on the number of its rows in the coreset, not on its size.
 
-    As a resampler it changes the number of rows, which scikit-learn's transformers must not: `fit_resample` has the
-    form of imbalanced-learn's.
+    A scikit-learn transformer may not change the number of rows, so this is a resampler: `fit_resample` works as in
+    imbalanced-learn.
 
     Parameters
     ----------
     n_rows : int, default=1000
-        Of the coreset, at most.
+        Largest number of rows of the coreset; at least one for each group.
     n_clusters : int, default=8
-        Clusters that are looked for afterwards.
+        Number of clusters that will be computed from the coreset.
     random_state : int, RandomState or None
 
     Attributes
     ----------
-    sample_indices_ : ndarray of int
-        The rows that were taken, sorted by group and then by number.
-    weights_ : ndarray of float
-        How many rows each stands for. Those of a group sum to its size.
+    sample_indices_ : ndarray of int, shape (n_taken,)
+        The rows that were taken, sorted by group and then by row number.
+    weights_ : ndarray of float, shape (n_taken,)
+        How many rows each taken row stands for. The weights of a group sum to its size.
     groups_ : ndarray of shape (n_groups,)
+        The distinct values of the sensitive column, sorted.
 
     References
     ----------
@@ -80,13 +81,21 @@ class FairCoreset(BaseEstimator):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            `X` is not finite, the groups are missing or not one for each row, or `n_rows` is less than the number of
+            groups.
         """
         self._validate_params()
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
         codes, self.groups_ = encode_groups(sensitive_features, len(X))
         rng = check_random_state(self.random_state)
         if self.n_rows < len(self.groups_):
-            raise ValueError(f"n_rows={self.n_rows} is less than one for each of {len(self.groups_)} groups")
+            raise ValueError(
+                f"n_rows={self.n_rows} is less than one for each of {len(self.groups_)} groups: raise it"
+            )
         taken, weights = [], []
         for j, n_rows in enumerate(rows_of_groups(np.bincount(codes), self.n_rows)):
             members = np.flatnonzero(codes == j)
@@ -99,13 +108,25 @@ class FairCoreset(BaseEstimator):
     def fit_resample(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`fit`, then the coreset.
+        """`fit`, then return the rows of the coreset.
+
+        Parameters
+        ----------
+        X, y, sensitive_features
+            As for `fit`.
 
         Returns
         -------
         X : ndarray of shape (n_taken, n_features)
         sensitive_features : ndarray of shape (n_taken,)
+            The group of each taken row.
         sample_weight : ndarray of shape (n_taken,)
+            `weights_`.
+
+        Raises
+        ------
+        ValueError
+            As for `fit`.
         """
         self.fit(X, sensitive_features=sensitive_features)
         rows = self.sample_indices_

@@ -15,7 +15,7 @@ __all__ = ["FairnessScorer", "cheapest_fair"]
 
 
 class FairnessScorer:
-    """A metric of the clusters that `predict` answers, signed so that larger is better.
+    """A scorer for scikit-learn's searches: a metric of the predicted labels, signed so that larger is better.
 
     Parameters
     ----------
@@ -26,12 +26,12 @@ class FairnessScorer:
     Raises
     ------
     ValueError
-        There is no such metric, or it needs a graph or true classes, or no value of it is better than another.
+        There is no metric of this name, or it needs a graph or true classes, or it has no better direction.
 
     Notes
     -----
-    scikit-learn's searches pass the groups on where metadata routing is on, as it is after
-    ``sklearn.set_config(enable_metadata_routing=True)``.
+    scikit-learn's searches pass the groups to `fit` and to scorers only with metadata routing, so call
+    ``sklearn.set_config(enable_metadata_routing=True)`` first.
 
     Examples
     --------
@@ -63,17 +63,24 @@ class FairnessScorer:
         estimator : FairClusterer or Pipeline
             Fitted, with `predict`.
         X : array-like of shape (n_samples, n_features)
-            What `estimator` takes. With the metric 'sse' of a pipeline, the cost is that in the space of its last step.
+            The input of `estimator`. For a pipeline, metrics of the features, such as 'sse', are computed from the
+            input of its last step.
         y : ignored
         sensitive_features : array-like of shape (n_samples,)
+            The group of every row.
 
         Returns
         -------
         float
             The metric, or minus the metric where lower is better.
+
+        Raises
+        ------
+        ValueError
+            The input does not fit the estimator, or the groups are missing or not one for each row.
         """
         labels = estimator.predict(X, sensitive_features=sensitive_features)
-        # A pipeline's steps before the last make the features that the clusters are compact in.
+        # A pipeline clusters the output of the steps before its last one, so distances are measured there.
         features = (
             estimator[:-1].transform(X) if hasattr(estimator, "steps") and len(estimator.steps) > 1 else X
         )
@@ -89,7 +96,7 @@ class FairnessScorer:
         return float(value if METRICS[self.metric].direction == "higher" else -value)
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """What scikit-learn's metadata routing asks for: the groups."""
+        """Tell scikit-learn's metadata routing that this scorer needs the groups."""
         request = MetadataRequest(owner=self)
         request.score.add_request(param="sensitive_features", alias=True)
         return request
@@ -103,14 +110,14 @@ def cheapest_fair(cost: str = "cost", **at_least: float) -> Callable[[Mapping[st
     cost : str, default='cost'
         Name of a scorer in the search's `scoring`.
     **at_least : float
-        Name of a scorer to the mean score that a setting must have, as in ``balance=0.4``. Metrics for which lower is
-        better have negative scores, as in ``delta=-0.05``.
+        The smallest mean score that a setting may have, by the name of a scorer, as in ``balance=0.4``. Metrics for
+        which lower is better have negative scores, as in ``delta=-0.05``.
 
     Returns
     -------
     callable
-        From `cv_results_` to the index of a setting. Where none is fair enough, it raises ValueError and says how far
-        the settings come.
+        It takes `cv_results_` and returns the index of the chosen setting. If no setting is fair enough, it raises
+        ValueError, with the largest score that a setting reaches.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Displays in the manner of scikit-learn: what fairness costs, and the groups of every cluster.
 
-A display holds what it shows and draws it with `plot`, as often as wanted. It needs matplotlib, which is imported when
-something is drawn: ``pip install 'fairclust[plot]'``.
+A display keeps its data, and its method `plot` draws them. This needs matplotlib, which is imported when something is
+drawn: ``pip install 'fairclust[plot]'``.
 """
 
 from __future__ import annotations
@@ -63,6 +63,12 @@ class FrontDisplay:
         estimators : iterable of FairClusterer
         X : array-like of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,)
+            The group of every row.
+
+        Returns
+        -------
+        FrontDisplay
+            With the class names as methods, and the parameters that are not defaults as settings.
         """
         fitted = [clone(estimator).fit(X, sensitive_features=sensitive_features) for estimator in estimators]
         clusterings = [(type(model).__name__, _setting(model), model.labels_) for model in fitted]
@@ -72,13 +78,24 @@ class FrontDisplay:
     def from_predictions(
         cls, X: Any, clusterings: Iterable[tuple[str, str, Any]], *, sensitive_features: Any
     ) -> FrontDisplay:
-        """Measure labels that are there.
+        """Measure given labels.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         clusterings : iterable of (method, setting, labels)
+            Two names, and an array of int of shape (n_samples,). Clusterings of one method get one line.
         sensitive_features : array-like of shape (n_samples,)
+            The group of every row.
+
+        Returns
+        -------
+        FrontDisplay
+
+        Raises
+        ------
+        ValueError
+            The shapes disagree, the labels are not non-negative integers, or a group is missing.
         """
         codes, names = encode_groups(sensitive_features, len(X))
         rows = []
@@ -96,7 +113,7 @@ class FrontDisplay:
         Parameters
         ----------
         x, y : str
-            Columns of `points`: metrics, or `n_clusters`.
+            Columns of `points`: names of metrics, or 'n_clusters'.
         ax : matplotlib Axes, optional
             Default: a new figure.
 
@@ -145,12 +162,23 @@ class ClusterSharesDisplay:
 
     @classmethod
     def from_predictions(cls, labels: Any, *, sensitive_features: Any) -> ClusterSharesDisplay:
-        """Count labels.
+        """Compute the shares from labels.
 
         Parameters
         ----------
         labels : array-like of int, shape (n_samples,)
+            The cluster of every row, from 0.
         sensitive_features : array-like of shape (n_samples,)
+            The group of every row.
+
+        Returns
+        -------
+        ClusterSharesDisplay
+
+        Raises
+        ------
+        ValueError
+            The lengths disagree, the labels are not non-negative integers, or a group is missing.
         """
         codes, names = encode_groups(sensitive_features, len(labels))
         table = contingency(np.asarray(labels), codes, n_groups=len(names))
@@ -161,14 +189,19 @@ class ClusterSharesDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, sensitive_features: Any) -> ClusterSharesDisplay:
-        """Count the labels that a fitted estimator predicts.
+        """Compute the shares from the labels that a fitted estimator predicts.
 
         Parameters
         ----------
         estimator : FairClusterer
-            Fitted.
+            Fitted, with `predict`.
         X : array-like of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,)
+            The group of every row.
+
+        Returns
+        -------
+        ClusterSharesDisplay
         """
         labels = estimator.predict(X, sensitive_features=sensitive_features)
         return cls.from_predictions(labels, sensitive_features=sensitive_features)
@@ -216,7 +249,7 @@ def axis_label(name: str) -> str:
 
 
 def _setting(model: Any) -> str:
-    """The parameters that are not the defaults, without those that every clustering has."""
+    """The parameters that differ from their defaults, without `n_clusters` and `random_state`, as text."""
     defaults = type(model)().get_params()
     changed: Mapping[str, Any] = {
         name: value

@@ -67,7 +67,7 @@ def test_fit_is_that_of_the_class(people, tmp_path, capsys):
         ({"--n-clusters": "100000"}, "more than n_samples"),
         ({"--features": "age,incme"}, "incme"),
         ({"--features": "name"}, "no column is left to cluster by (name: constant)"),
-        ({"--features": "age,sex"}, "say by --features"),
+        ({"--features": "age,sex"}, "leave it out of one of the two options"),
         ({"--exclude": "agge"}, "did you mean 'age'"),
         ({"--id": "nme"}, "did you mean 'name'"),
         ({"--delimiter": ";"}, "--delimiter"),
@@ -131,7 +131,7 @@ def test_tables_of_other_programs(people, tmp_path, capsys, separator, options):
     wanted = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3)
     found = run(capsys, "fit", other, "--sensitive", "sex", "--n-clusters", 3, *options)
     assert found[0] == wanted[0] == 0
-    # The first line has the seconds.
+    # The first line states the seconds, which differ.
     assert found[1].splitlines()[1:] == wanted[1].splitlines()[1:]
 
 

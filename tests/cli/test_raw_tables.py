@@ -56,7 +56,7 @@ def test_several_columns_are_bounded_each_and_each_is_reported(people, capsys):
         assert any(line.startswith(start) for line in lines), start
     assert any(line.startswith("the worst: ") for line in lines)
     assert "5 rows without a value in gender or ethnicity are left out" in text
-    # One option that is repeated, and one with commas, mean the same.
+    # A repeated option, and columns separated by commas, mean the same.
     again = fit(capsys, people, "gender", "--sensitive", "ethnicity")[1]
     assert without_seconds(again) == without_seconds(text)
     assert without_seconds(fit(capsys, people, "gender,ethnicity")[1]) == without_seconds(text)
@@ -146,7 +146,7 @@ def test_labels_have_identifiers_and_rows_of_the_file(people, tmp_path, capsys):
 )
 def test_missing(people, capsys, missing, rows, groups):
     status, text, _ = fit(capsys, people, "ethnicity", "--missing", missing, "--json", "--method", "vfc")
-    assert status == 2 and not text  # vfc has no n_init
+    assert status == 2 and not text  # fit() passes n_init, which vfc does not have
     options = ["--n-clusters", 3, "--missing", missing, "--json", "--method", "vfc"]
     found = json.loads(run(capsys, "fit", people, "--sensitive", "ethnicity", *options)[1])
     assert found["rows"] == rows
@@ -205,7 +205,7 @@ def test_front_draws_settings(people, tmp_path, capsys):
     points = pd.read_csv(f"{stem}.csv")
     assert set(points.method) == {"KMeans", "PriceFairKMeans", "VariationalFairKMeans"}
     price = points[points.method == "PriceFairKMeans"]
-    # A wider tolerance costs less and is less fair, but for what starts differ by.
+    # A wider tolerance costs less and is less fair, up to the difference between starts.
     assert price.sse.iloc[0] >= price.sse.iloc[-1]
     assert price.balance.iloc[0] >= price.balance.iloc[-1]
     assert tmp_path.joinpath("front.png").read_bytes().startswith(b"\x89PNG")

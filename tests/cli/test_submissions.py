@@ -65,7 +65,7 @@ def submit(capsys, *options):
 
 
 def state(folder=Path("submissions")):
-    """All that lies in the folder of submissions."""
+    """The content of every file in the folder of submissions."""
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -155,14 +155,14 @@ def bad_labels(labels):
         "a row twice": (
             labels,
             {"row": np.r_[1, rows[:-1]]},
-            "1 of 600 rows stand there more than once, the first is row 1",
+            "1 of 600 rows are there more than once, the first is row 1",
         ),
         "a foreign row": (labels, {"row": rows - 1}, "rows of the data set are 1 to 600"),
         "no number": (bad, {}, "the first is 'x' in data row 5"),
         "a fraction": (labels + 0.5, {}, "600 cells of the column 'cluster' are no whole numbers"),
         "an empty cell": (np.where(np.arange(ROWS) == 3, "", labels.astype(str)), {}, "'' in data row 4"),
         "infinity": (np.where(np.arange(ROWS) == 3, "inf", labels.astype(str)), {}, "'inf' in data row 4"),
-        "too many clusters": (wide, {}, "row 8 is in cluster 9, and 1 rows"),
+        "too many clusters": (wide, {}, "1 labels are others: the first is 9 in row 8"),
         "from one": (labels + 1, {}, "with K = 3, clusters are 0 to 2"),
         "negative": (labels - 1, {}, "clusters are 0 to 2"),
         "one cluster": (labels * 0, {}, "all rows are in one cluster"),
@@ -309,7 +309,7 @@ def test_a_submission_that_does_not_hold_is_found(clone, labels, capsys, fault):
     damage()
     status, _, err = run(capsys, "check-submissions")
     assert status == 2 and "Traceback" not in err
-    assert err.splitlines()[0].endswith("1 of 2 submissions do not hold:")
+    assert err.splitlines()[0].endswith("1 of 2 submissions are wrong:")
     assert str(FILE) in err and reason in err, err
 
 
@@ -320,7 +320,7 @@ def test_metrics_are_written_again_where_that_is_asked_for(clone, labels, capsys
     without_balance()
     assert run(capsys, "check-submissions", "--rescore")[0] == 0
     assert json.loads(FILE.read_text())["metrics"] == before
-    # That is no way to change what the labels are of.
+    # `--rescore` must not accept labels of other data.
     changed(data_hash="1" * 64)()
     assert run(capsys, "check-submissions", "--rescore")[0] == 2
 

@@ -82,7 +82,7 @@ def ks_of(planned, dataset, method):
 def test_config_is_short_and_every_data_set_states_its_rows(config):
     assert len((ROOT / "config/config.yaml").read_text().splitlines()) < 100
     unknown = {name for name, spec in config.datasets.items() if spec.rows is None}
-    assert unknown == {"athletes", "hmda_2022", "hmda_2022_race"}  # nobody here has read these files
+    assert unknown == {"athletes", "hmda_2022", "hmda_2022_race"}  # this project has not read these files
 
 
 def test_no_copies_of_data_sets_are_left(config):
@@ -275,12 +275,12 @@ def test_every_method_has_the_same_number_of_starts(config, blocks):
             # As in the published program; the embedding in which k-means starts is deterministic.
             assert starts <= {50, 30, 20, 2}, block.stem
         elif config.methods[block.method].input == "graph":
-            # One start on the census, and in the sweep over K beside those of Table 4.
+            # The census and the sweep over K have one start; Table 4 has more.
             assert starts <= {5, 3, 1}, block.stem
         elif block.dataset == "census_like_full" or block.method == "fmc_gd_diag":
             assert starts == {1}, block.stem
         elif block.dataset.startswith("census"):
-            # The stand-in, which gets no verdict.
+            # These are stand-ins for the census, whose rows get no verdict.
             assert starts == {2}, block.stem
         elif (block.dataset, block.method) in (("bank_3", "vfc_kmeans"), ("bank_3", "vfc_kmedians")):
             # The paper's own iteration takes up to a minute for each fit in the sweep over K.

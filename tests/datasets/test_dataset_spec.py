@@ -179,7 +179,7 @@ datasets:
 def test_shipped_catalogue(catalogue: Catalogue) -> None:
     used = {name for dataset in catalogue.datasets for name in catalogue.sources_of(dataset)}
     assert used == set(catalogue.sources)
-    # Nobody here has had these files, so the data card says 'not verified'.
+    # This project has not had these files, so their hash is unknown and the data card says 'not verified'.
     unknown = {name for name, spec in catalogue.sources.items() if spec.content_sha256 is None}
     elsewhere = {"acs_income", "adult_openml", "bank_openml", "athletes", "hmda_2022"}
     assert unknown == {"census1990_raw", *elsewhere}

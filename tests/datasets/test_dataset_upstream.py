@@ -59,7 +59,7 @@ COMPAS = (
     "3,c d,c,d,2013-01-27,Male,1982-01-22,34,mid,African-American,0,3,0,0,0,3,0,1\n"
     "4,e f,e,f,2013-04-14,Female,1991-05-14,24,young,Caucasian,0,4,0,1,4,4,4,1\n"
 )
-# File, number of features, sizes of the groups.
+# For each data set: the text of its file, the number of features, the sizes of the groups.
 FORMS: dict[str, tuple[str, int, list[int]]] = {
     "hmda_2022": (HMDA, 8, [1, 1, 2, 1]),
     "hmda_2022_race": (HMDA, 8, [1, 1, 1, 1, 1]),

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import _num_samples
 
 import fairclust.methods as methods
 from fairclust.base import FairClusterer, NotSupported
@@ -18,7 +19,7 @@ def with_groups(cls):
 
     def groups(X):
         # By the row itself where there are rows: the checks shuffle and split them.
-        n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
+        n_samples = _num_samples(X)
         try:
             rows = np.asarray(X, dtype=float)
         except (TypeError, ValueError):

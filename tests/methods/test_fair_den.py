@@ -32,7 +32,8 @@ def test_distances(min_points):
 
 
 def test_distances_by_hand():
-    # From 0 to 6 by steps of 3, to 10 by one more of 4. With three points each, 0 and 6 are 6 away from their third.
+    # The path from 0 to 6 has steps of 3, and the step to 10 is 4. With min_points=3 a point counts its third nearest,
+    # which for 0 and 6 is at distance 6.
     X = np.array([[0.0], [3.0], [6.0], [10.0]])
     assert_allclose(density_distances(X, 1)[0], [0, 3, 3, 4])
     assert_allclose(density_distances(X[:3], 3)[0], [0, 6, 6])
@@ -40,7 +41,7 @@ def test_distances_by_hand():
 
 
 def test_coordinates_are_those_of_the_published_null_space():
-    """Up to their sign, and to the similarity of the farthest points, which is not quite zero here."""
+    """They agree up to their sign, and up to the similarity of the farthest points, which is not quite zero here."""
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(40, 2)), np.arange(40) % 3
     model = FairDen(3, min_points=3, random_state=0).fit(X, sensitive_features=codes)
@@ -51,7 +52,7 @@ def test_coordinates_are_those_of_the_published_null_space():
     Q = np.linalg.inv(sqrtm(Z.T @ D @ Z).real)
     values, vectors = np.linalg.eigh(Q @ Z.T @ (D - S) @ Z @ Q)
     H = Z @ Q @ vectors[:, :3]
-    # The same space: a rotation of coordinates of the same eigenvalue changes no cluster.
+    # Compare the spaces that the coordinates span: a rotation within one eigenvalue changes no cluster.
     assert values[3] - values[2] > 1e-6
     inner = model.embedding_.T @ D @ H
     assert_allclose(np.linalg.svd(inner)[1], 1.0, atol=1e-6)

@@ -46,11 +46,11 @@ def test_sizes_that_leave_room_are_those_of_the_nearest():
 
 
 def test_size_bounds_by_hand():
-    # At least 4/5 of 10 and 5, at most 5/4 of them.
+    # The lower bounds are 4/5 of the sizes 10 and 5, and the upper bounds 5/4 of them.
     lower, upper = _size_bounds(np.array([[10, 5]]), 12, 0.8)
     assert_array_equal(lower, [8, 4])
     assert_array_equal(upper, [12, 6])
-    # The larger of two groups bounds from below, the smaller one from above.
+    # The larger of the two groups decides the lower bound, and the smaller one the upper bound.
     lower, upper = _size_bounds(np.array([[10, 5], [9, 6]]), 14, 0.8)
     assert_array_equal(lower, [8, 5])
     assert_array_equal(upper, [11, 6])
@@ -84,7 +84,7 @@ def test_keeps_the_balance_and_costs_more(grouped_blobs, n_groups):
         target = (1 - tolerance) * data_balance(labels, sensitive_features=codes)
         assert model.target_balance_ == pytest.approx(target)
         reached = balance(labels, sensitive_features=codes)
-        # Up to whole points, of which the smallest count has the fewest.
+        # Counts are whole points, so a small count can miss its target by up to a tenth.
         assert reached >= target * (1 if tolerance == 0.9 else 0.9)
         assert model.cost_ == pytest.approx(sse(X, labels))
         costs.append(model.cost_)

@@ -26,7 +26,7 @@ def slow_costs(X, codes, labels, centers):
 
 
 def slow_centers(X, codes, labels, n_clusters):
-    """The largest cost as a variable of its own, minimised over the centres themselves."""
+    """The centres from a general minimiser: the largest cost is a variable that bounds the cost of every group."""
     n_groups, shape = codes.max() + 1, (n_clusters, X.shape[1])
     means = np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
     begin = np.append(means.ravel(), slow_costs(X, codes, labels, means).max())
@@ -54,7 +54,7 @@ def test_centres_by_hand():
     found = fair_centers(moments, np.zeros((1, 1)))
     assert_allclose(found.centers, [[2.0]])
     assert_allclose(found.costs, [4.0, 4.0])
-    # Group b is spread so far that it pays more wherever the centre is: it alone counts.
+    # Group b is spread so far that it pays more than group a wherever the centre is, so it alone decides.
     X = np.array([[0.0], [-10.0], [12.0]])
     found = fair_centers(group_moments(X, codes, np.zeros(3, dtype=int), 2, 1), np.zeros((1, 1)))
     assert_allclose(found.centers, [[1.0]], atol=1e-9)

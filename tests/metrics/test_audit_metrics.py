@@ -1,4 +1,4 @@
-"""Who pays, individual fairness, proportionality, silhouettes, absence: by hand, and against slow twins."""
+"""Who pays, individual fairness, proportionality, silhouettes, absence: by hand, and against slow implementations."""
 
 from itertools import combinations
 from math import ceil, inf, isnan
@@ -45,7 +45,7 @@ def test_who_pays_by_hand():
     assert group_cost_ratio(X, LABELS, sensitive_features=GROUPS) == pytest.approx(27.25 / 3 / 1.625)
     elsewhere = group_costs(X, LABELS, sensitive_features=GROUPS, centers=[[2.0], [10.0]])
     assert_allclose(elsewhere, [(4 + 0 + 25) / 3, 4.5])
-    # In one cluster, of mean 6.4.
+    # The costs if all points are in one cluster, whose mean is 6.4.
     all_in_one = [(6.4**2 + 3.6**2 + 0.6**2) / 3, (4.4**2 + 6.6**2) / 2]
     changes = group_cost_changes(X, LABELS, [0] * 5, sensitive_features=GROUPS)
     assert_allclose(changes, costs / all_in_one - 1)
@@ -72,7 +72,8 @@ def test_individual_fairness_by_hand():
     assert_allclose(neighbourhood_radii(X, 2), [7, 3, 5, 6, 5])
     ratios = [3 / 7, 1.5 / 3, 1 / 5, 1.5 / 6, 4 / 5]
     assert individual_fairness(X, LABELS) == pytest.approx(max(ratios))
-    # A cluster asked for and lost shrinks the balls to ceil(5 / 3) = 2 points: 0, 2 are 2 apart, 10 and 7 are 3.
+    # With K = 3 the balls have ceil(5 / 3) = 2 points, though only two clusters are in use: 0 and 2 are 2 apart, 10 and
+    # 7 are 3 apart.
     assert individual_fairness(X, LABELS, n_clusters=3) == pytest.approx(3 / 2)
 
 
@@ -88,11 +89,12 @@ def test_individual_fairness_against_sorted_distances(seed):
 
 
 def test_proportionality_by_hand():
-    # Three of five points block. Around 2: 0 and 2 and 7 pay 3, 1, 4 for 2, 0, 5: the third pays .8 times.
-    # Around 10: 7, 10, 13 pay 4, 1.5, 1.5 for 3, 0, 3: .5. Around 7: 2, 10, 13 come no nearer either.
+    # A coalition has three of the five points. With a centre at 2, the points 0, 2, 7 would pay 2, 0, 5 instead of
+    # 3, 1, 4: the least ratio is 4/5. At 10, the points 7, 10, 13 would pay 3, 0, 3 instead of 4, 1.5, 1.5: 1.5/3.
+    # At 7, the points 2, 10, 13 come no nearer either.
     assert proportionality(X, LABELS) == pytest.approx(0.8)
-    # All in one cluster, of mean 6.4, but asked for two: around 10: 3.6 for 0, 6.6 for 3, .6 for 3. Around 2: 6.4
-    # for 2, 4.4 for 0, .6 for 5. Around 0: .6 / 7. Around 13: 3.6 / 3, 0.6 / 6. Around 7: 3.6 / 3.
+    # K = 2, but all points are in one cluster, whose mean is 6.4. A coalition again has three points, and its third
+    # best ratio counts. With a centre at 7 these are 0.6 / 0, 3.6 / 3 and 6.6 / 6, and other centres give less.
     assert proportionality(X, [0] * 5, n_clusters=2) == pytest.approx(6.6 / 6)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairclust import metrics as fm
 from fairclust.metrics import METRICS, Metric, score_labels
 
-# Of one cluster.
+# Metrics that are undefined for a single cluster.
 UNDEFINED = {"dunn_index", "silhouette_gap"}
 
 

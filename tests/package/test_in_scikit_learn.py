@@ -47,7 +47,7 @@ def test_distances_and_score(name, people):
     assert model.score(X, sample_weight=np.full(len(X), 2.0), sensitive_features=sex) == pytest.approx(
         -2 * cost
     )
-    # Rows that a method rounds to whole points differ from what it predicts.
+    # If a method has rounded fractional rows, their labels differ from what it predicts.
     if hasattr(model, "cost_") and not model.n_rounded_:
         assert cost == pytest.approx(model.cost_, rel=1e-5)
 

@@ -28,7 +28,7 @@ def test_imports_are_lazy_and_need_no_extra():
         "import fairclust.cli.fit, fairclust.cli.predict, fairclust.cli.front, fairclust.plot\n"
         f"print([name for name in {EXTRAS} if name in sys.modules])\n"
     )
-    # Where they find them, pandas imports pyarrow and numba imports yaml.
+    # pandas imports pyarrow and numba imports yaml if they are installed.
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(eval(done.stdout)) <= {"pyarrow", "yaml"}
 

@@ -1,4 +1,4 @@
-"""Use the package as it is installed, in an environment with nothing but its five dependencies.
+"""Use the package as it is installed, in an environment with nothing but its dependencies.
 
 `make test-wheel` builds the wheel, installs it into an empty environment and runs this there, outside of the source
 tree.
@@ -17,9 +17,9 @@ import pandas as pd
 
 import fairclust
 
-# Extras that these need are not here.
+# These methods need packages of extras, which are not installed here.
 NEED_EXTRAS = {"FairletClustering": "ot", "FairletTreeClustering": "ot", "VariationalFairNCut": "pynndescent"}
-# These take another kind of input, or all of a minute.
+# These methods take another kind of input, or a whole minute.
 OTHER_INPUT = {"FairSpectralClustering", "SpectralClustering", "FairAlignmentKMeans"}
 
 

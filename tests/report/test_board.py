@@ -1,4 +1,4 @@
-"""The board of runs and submissions: fronts and ranks against slow ones by hand."""
+"""The board of runs and submissions: its fronts and ranks against a slow implementation."""
 
 import math
 
@@ -32,7 +32,7 @@ def board_of(*points):
 
 
 def slow_ranks(cost, fairness, higher):
-    """Fronts taken off one after the other, each found by comparing all pairs."""
+    """Take off one front after the other; each is found by comparing all pairs."""
     sign = 1 if higher else -1
     left = {i for i in range(len(cost)) if math.isfinite(cost[i]) and math.isfinite(fairness[i])}
     cheapest = min((cost[i] for i in range(len(cost)) if math.isfinite(cost[i])), default=0)

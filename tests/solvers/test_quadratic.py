@@ -14,7 +14,7 @@ from fairclust.solvers.quadratic import (
 
 
 def curved(n_groups, n_clusters, seed):
-    """Blocks of a softmax's curvature, table and shares."""
+    """Random input: the blocks of the curvature of a softmax, the counts of groups in clusters, and group shares."""
     rng = np.random.default_rng(seed)
     s = rng.dirichlet(np.ones(n_clusters), (n_groups, 30))
     mass = s.sum(axis=1)

@@ -11,7 +11,8 @@ from pathlib import Path
 from fairclust import __version__
 from fairclust.cli import options
 
-# Modules and functions. Imported when called: a parser of options must not wait for compiled code.
+# The module and the function of each command. A module is imported only when its command runs, so that `--help` does
+# not wait for compiled code.
 _COMMANDS = {
     "fit": "fit:run",
     "predict": "predict:run",
@@ -29,7 +30,7 @@ _COMMANDS = {
     "check-submissions": "submit:check",
     "board": "submit:board",
 }
-# Packages that come with an extra of their own.
+# Packages that only an extra installs, and the name of the extra. All others come with `pipeline`.
 _EXTRAS = {"kmedoids": "fairlets", "matplotlib": "plot", "ot": "fairlets", "pynndescent": "graphs"}
 
 

@@ -11,7 +11,7 @@ from fairclust.cli import CommandError
 
 @dataclass(frozen=True)
 class Need:
-    """A need, the question that finds it, the method that meets it and the options to begin with."""
+    """A need of a user: its description, the method that meets it, the options to begin with, and the reason."""
 
     question: str
     method: str
@@ -92,14 +92,19 @@ def run(args: argparse.Namespace) -> list[str]:
     args : Namespace
         need, a list of keys of `NEEDS`.
 
+    Returns
+    -------
+    list of str
+        For each need its description, the method with the reason, and a command to begin with.
+
     Raises
     ------
     CommandError
-        There is no such need.
+        A need is not in `NEEDS`, or an answer is not one of the numbers that are offered.
     """
     unknown = [need for need in args.need if need not in NEEDS]
     if unknown:
-        raise CommandError(f"there is no need {unknown[0]!r}; there are {', '.join(NEEDS)}")
+        raise CommandError(f"there is no need {unknown[0]!r}. Fix: name one of {', '.join(NEEDS)}")
     if not args.need and not sys.stdin.isatty():
         return [f"{name:10}  {need.question}: {need.method}" for name, need in NEEDS.items()]
     lines = []
@@ -123,7 +128,7 @@ _QUESTIONS = (
 
 
 def _ask() -> list[str]:
-    """Three questions, each answered by a number."""
+    """Ask three questions, each answered by a number, and return the needs that were chosen."""
     chosen = []
     for question, needs in _QUESTIONS:
         print(question)
@@ -131,6 +136,8 @@ def _ask() -> list[str]:
             print(f"  {number}. {NEEDS[need].question if need else 'nothing of what follows'}")
         answer = input("number [1]: ").strip() or "1"
         if not answer.isdigit() or not 1 <= int(answer) <= len(needs):
-            raise CommandError(f"{answer!r} is not a number from 1 to {len(needs)}")
+            raise CommandError(
+                f"{answer!r} is not a number from 1 to {len(needs)}. Fix: run the command again and type one of them"
+            )
         chosen.append(needs[int(answer) - 1])
     return [need for need in chosen if need]

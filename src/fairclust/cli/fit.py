@@ -24,7 +24,7 @@ from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import as_text, describe
 from fairclust.tables import TableModel
 
-# With fewer rows in a cluster on average, its shares of the groups mean little.
+# If clusters have fewer rows than this on average, the shares of the groups in them mean little.
 _FEW_ROWS = 20
 
 
@@ -44,7 +44,8 @@ def run(args: argparse.Namespace) -> list[str]:
     Raises
     ------
     CommandError
-        The file, a column, the method or a parameter is not what it should be.
+        The table cannot be read or fitted, an output cannot be written, or an option names a column, method or
+        parameter that does not exist.
     """
     cls = find_method(args.method)
     params = parameters(cls, args.n_clusters, args.seed, args.set)
@@ -78,7 +79,28 @@ def run(args: argparse.Namespace) -> list[str]:
 
 
 def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) -> dict[str, Any]:
-    """Parameters of a method from ``NAME=VALUE``, checked against its signature."""
+    """Parameters of a method from ``NAME=VALUE``, checked against its signature.
+
+    Parameters
+    ----------
+    cls : type
+        The class of the method.
+    n_clusters : int
+    seed : int
+        Becomes ``random_state`` if the method has this parameter.
+    assignments : list of str
+        The values of ``--set``.
+
+    Returns
+    -------
+    dict
+        Arguments for ``cls``.
+
+    Raises
+    ------
+    CommandError
+        A text is not of the form ``NAME=VALUE``, or names a parameter that cannot be set here.
+    """
     known = set(inspect.signature(cls).parameters)
     params: dict[str, Any] = {"n_clusters": n_clusters}
     if "random_state" in known:
@@ -111,17 +133,44 @@ def _value(text: str) -> Any:
 def _check_outputs(args: argparse.Namespace, cls: type) -> None:
     for option, path in (("--out", args.out), ("--save", args.save)):
         if path and path.resolve() == Path(args.table).resolve():
-            raise CommandError(f"{option}: {path} is the table itself")
+            raise CommandError(f"{option}: {path} is the table itself. Fix: name another file")
         if path and not path.absolute().parent.is_dir():
-            raise CommandError(f"{option}: there is no folder {path.parent}")
+            raise CommandError(
+                f"{option}: there is no folder {path.parent}. Fix: create it, or name another file"
+            )
     if args.save and not hasattr(cls, "predict"):
         raise CommandError(
-            f"--save: {cls.__name__} cannot predict, so there is nothing to save; --out has labels"
+            f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
         )
 
 
 def fit(cls: type, params: dict[str, Any], X: np.ndarray, groups: Any) -> tuple[Any, float, list[str]]:
-    """The fitted method, seconds, and its warnings."""
+    """Fit a method to a table.
+
+    Parameters
+    ----------
+    cls : type
+        The class of the method.
+    params : dict
+        From `parameters`.
+    X : ndarray of shape (n_rows, n_features)
+    groups : array-like, or mapping of column to array-like
+        The sensitive column, or several.
+
+    Returns
+    -------
+    model : FairClusterer
+        Fitted.
+    seconds : float
+        Wall-clock time of the fit.
+    warned : list of str
+        The first line of each warning.
+
+    Raises
+    ------
+    CommandError
+        The method refuses the data or a parameter, or diverges.
+    """
     begin = perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -185,12 +234,12 @@ def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
 
 
 def labels_table(frame: pd.DataFrame, ids: list[str], labels: np.ndarray) -> pd.DataFrame:
-    """Row, counted from 1, identifiers and cluster."""
+    """A table with the number of each row, counted from 1, its columns `ids` and its cluster."""
     return pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids]).assign(cluster=labels)
 
 
 def write_labels(path: Path, frame: pd.DataFrame, ids: list[str], labels: np.ndarray) -> None:
-    """Write `labels_table` as CSV, under the final name only when complete."""
+    """Write `labels_table` as CSV. The file gets its final name only when it is complete."""
     temporary = path.with_name(f".{path.name}.tmp")
     labels_table(frame, ids, labels).to_csv(temporary, index=False)
     temporary.replace(path)

@@ -26,30 +26,39 @@ from fairclust.metrics.table import METRICS
 from fairclust.plot import MEASURED, FrontDisplay, axis_label
 
 _SHOWN = ("sse", "balance", "delta")
-# The silhouette of this many rows is that of all to two digits, and takes a second instead of minutes.
+# The silhouette is computed on a sample of this many rows. It agrees with that of all rows to two digits, and takes a
+# second instead of minutes.
 _SILHOUETTE_ROWS = 5000
-# Weights of methods that have no bound, as multiples of the number of rows times their mean squared length.
+# Weights to try for methods that have no bound, as multiples of the sum of the squared lengths of all rows.
 _WEIGHTS = {"lam": (0.02, 0.1, 0.2, 0.5, 2.0), "rho": (1, 5, 20, 100)}
 _TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Fit every setting, print a table of it, and write it as CSV, page and picture.
+    """Fit every setting and write the results as CSV, page and picture.
 
     Parameters
     ----------
     args : Namespace
         See `fairclust.cli.options`.
 
+    Returns
+    -------
+    list of str
+        Notes, a table of the results, and the names of the files.
+
     Raises
     ------
     CommandError
-        The file, a column or a method is not what it should be.
+        The table cannot be read, the folder of ``--out`` does not exist, an option names a column or method that does
+        not exist, or no setting could be fitted.
     """
     if not args.out.absolute().parent.is_dir():
-        raise CommandError(f"--out: there is no folder {args.out.parent}")
+        raise CommandError(
+            f"--out: there is no folder {args.out.parent}. Fix: create it, or name another place"
+        )
     if args.starts < 1:
-        raise CommandError(f"--starts: {args.starts} is no number of starts")
+        raise CommandError(f"--starts: {args.starts} is no number of starts. Fix: write 1 or more")
     numbers = cluster_numbers(args.n_clusters)
     over_k = len(numbers) > 1
     classes = [
@@ -80,21 +89,49 @@ def run(args: argparse.Namespace) -> list[str]:
 
 
 def cluster_numbers(text: str) -> list[int]:
-    """3 is [3], and 2:5 is [2, 3, 4, 5]."""
+    """Read numbers of clusters: ``3`` gives [3], and ``2:5`` gives [2, 3, 4, 5].
+
+    Raises
+    ------
+    CommandError
+        The text is neither a number from 1 on nor a range of them.
+    """
     first, colon, last = text.partition(":")
     try:
         numbers = list(range(int(first), int(last) + 1)) if colon else [int(first)]
     except ValueError:
         numbers = []
     if not numbers or numbers[0] < 1:
-        raise CommandError(f"--n-clusters: {text!r} is neither a number nor a range such as 2:10")
+        raise CommandError(
+            f"--n-clusters: {text!r} is neither a number nor a range. Fix: write 3 or 2:10, for example"
+        )
     return numbers
 
 
 def grid_settings(
     classes: list[type], numbers: list[int], raw: RawTable, seed: int, *, one: bool
 ) -> Iterator[tuple[type, str, dict[str, Any]]]:
-    """K-means, and each method with its defaults (`one`) or over a grid of the parameter that trades fairness."""
+    """For every K, the settings to fit: k-means, then each method over a grid of the parameter that sets its fairness.
+
+    Parameters
+    ----------
+    classes : list of type
+        The classes of the methods.
+    numbers : list of int
+        The values of K.
+    raw : RawTable
+    seed : int
+    one : bool
+        Yield each method once, with its defaults, instead of the grid.
+
+    Yields
+    ------
+    cls : type
+    setting : str
+        Such as ``tolerance=0.1``; empty for defaults.
+    params : dict
+        Arguments for ``cls``.
+    """
     for n_clusters in numbers:
         yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, [])
         for cls in classes:
@@ -150,7 +187,7 @@ def _write(points: pd.DataFrame, stem: Path, title: str, over_k: bool) -> list[s
         "x": "n_clusters" if over_k else "sse",
     }
     page = files("fairclust.cli").joinpath("front.html").read_text(encoding="utf-8")
-    # A column's name could close the script.
+    # The name of a column may hold `</script>`, which would end the script of the page.
     text = json.dumps(data).replace("</", "<\\/")
     Path(f"{stem}.html").write_text(page.replace("/* data */ null", text), encoding="utf-8")
     if importlib.util.find_spec("matplotlib") is None:

@@ -33,6 +33,15 @@ def run(args: argparse.Namespace) -> list[str]:
     ----------
     args : Namespace
         method, a name or None.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    CommandError
+        There is no such method.
     """
     return describe_parameters(find_method(args.method)) if args.method else list_methods()
 
@@ -54,7 +63,7 @@ def list_methods() -> list[str]:
 
 
 def find_method(name: str) -> type:
-    """The class that a short name, a module or a class is called by.
+    """The class of a method, found by its short name, the name of its module or its own name.
 
     Raises
     ------

@@ -1,4 +1,7 @@
-"""The options of the commands that take a table; apart, so that parsing them imports nothing slow."""
+"""The options of the commands that take a table or a submission.
+
+They have a module of their own, so that parsing them imports nothing slow.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 
 
 def add_fit(commands: argparse._SubParsersAction) -> None:
-    """`fairclust fit`."""
+    """Add `fairclust fit` and its options."""
     parser = commands.add_parser("fit", help="cluster the rows of a table, print metrics, write labels")
     _add_raw_table(parser)
     parser.add_argument("--method", default="price", help="see `fairclust methods` (default: %(default)s)")
@@ -33,7 +36,7 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
 
 
 def add_predict(commands: argparse._SubParsersAction) -> None:
-    """`fairclust predict`."""
+    """Add `fairclust predict` and its options."""
     parser = commands.add_parser("predict", help="the clusters of new rows, by a model that fit --save wrote")
     parser.add_argument(
         "model", type=Path, help="written by `fairclust fit --save`, by someone whom you trust"
@@ -43,7 +46,7 @@ def add_predict(commands: argparse._SubParsersAction) -> None:
 
 
 def add_front(commands: argparse._SubParsersAction) -> None:
-    """`fairclust front`."""
+    """Add `fairclust front` and its options."""
     parser = commands.add_parser(
         "front", help="what fairness costs, over settings of several methods or over K"
     )
@@ -77,7 +80,7 @@ def add_front(commands: argparse._SubParsersAction) -> None:
 
 
 def add_report(commands: argparse._SubParsersAction) -> None:
-    """`fairclust report`."""
+    """Add `fairclust report` and its options."""
     parser = commands.add_parser(
         "report",
         help="a page that compares methods on a table: fronts, ranks, groups of every cluster, times",
@@ -90,22 +93,27 @@ def add_report(commands: argparse._SubParsersAction) -> None:
         help="a number of clusters, or a range of them such as 2:10",
     )
     parser.add_argument(
-        "--methods", nargs="+", metavar="METHOD", help="beside k-means (default: price, vfc and bfkm)"
+        "--methods",
+        nargs="+",
+        metavar="METHOD",
+        help="methods to compare with k-means (default: price, vfc and bfkm)",
     )
-    parser.add_argument("--starts", type=int, default=3, help="of every setting (default: %(default)s)")
+    parser.add_argument(
+        "--starts", type=int, default=3, help="starts of every setting (default: %(default)s)"
+    )
     parser.add_argument(
         "--out", type=Path, default=Path("report.html"), metavar="FILE", help="default: %(default)s"
     )
 
 
 def add_methods(commands: argparse._SubParsersAction) -> None:
-    """`fairclust methods`."""
+    """Add `fairclust methods` and its options."""
     parser = commands.add_parser("methods", help="list the methods, or the parameters of one")
     parser.add_argument("method", nargs="?", help="show the parameters of this one")
 
 
 def add_advise(commands: argparse._SubParsersAction) -> None:
-    """`fairclust advise`."""
+    """Add `fairclust advise` and its options."""
     parser = commands.add_parser("advise", help="which method for which need")
     parser.add_argument("need", nargs="*", help="one or several of the needs that it lists")
 
@@ -163,12 +171,19 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
 
 
 def add_submissions(commands: argparse._SubParsersAction) -> list[argparse.ArgumentParser]:
-    """`fairclust submit`, `fairclust check-submissions` and `fairclust board`."""
+    """Add `fairclust submit`, `fairclust check-submissions` and `fairclust board` with their options.
+
+    Returns
+    -------
+    list of ArgumentParser
+        The three parsers, in this order.
+    """
     submit = commands.add_parser("submit", help="score labels of a data set, as a file for the board")
     submit.add_argument(
         "labels",
         type=Path,
-        help="CSV with the column cluster, from 0, and perhaps row, from 1; or a number in each line",
+        help="CSV with a column cluster, counted from 0, and perhaps a column row, counted from 1; or only the "
+        "number of a cluster in each line",
     )
     submit.add_argument("--dataset", required=True, help="a name in config/datasets, such as adult")
     submit.add_argument("--method", required=True, help="name of the method, for readers")
@@ -196,7 +211,10 @@ def add_submissions(commands: argparse._SubParsersAction) -> list[argparse.Argum
     board.add_argument("--out", type=Path, default=Path("docs/board"), help="default: %(default)s")
     for command in (submit, check, board):
         command.add_argument(
-            "--folder", type=Path, default=Path("submissions"), help="of submissions (default: %(default)s)"
+            "--folder",
+            type=Path,
+            default=Path("submissions"),
+            help="folder of submissions (default: %(default)s)",
         )
     for command in (submit, check):
         command.add_argument(

@@ -21,19 +21,21 @@ def run(args: argparse.Namespace) -> list[str]:
     Returns
     -------
     list of str
-        CSV without `--out`, else what was written.
+        The labels as CSV; with `--out`, a line that names the written file instead.
 
     Raises
     ------
     CommandError
-        The model or the table cannot be read, or the table has not the columns of the fit.
+        The model or the table cannot be read, or the table lacks a column of the fit.
     """
     try:
         model = load_model(args.model)
         frame = read_table(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
         keep = model.usable(frame)
         if not keep.any():
-            raise TableError(f"{args.table} has no row with a value in {' and '.join(model.sensitive)}")
+            raise TableError(
+                f"{args.table} has no row with a value in {' and '.join(model.sensitive)}. Fix: fill in these cells"
+            )
         labels = model.predict(frame[keep])
     except ValueError as error:
         raise CommandError(str(error)) from None

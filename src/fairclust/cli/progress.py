@@ -1,4 +1,4 @@
-"""Say how long a fit takes, on standard error, where it takes more than two seconds."""
+"""Print on standard error how long a fit takes, if it takes more than two seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 _FIRST, _EVERY = 2.0, 10.0
-# From this many entries of the table of distances on, a fit to a sample tells how long the whole will take.
+# If rows times clusters reach this number, a fit to one of `_SHARE` rows tells how long the whole fit will take.
 _LARGE = 4_000_000
 _SHARE = 20
 
@@ -26,6 +26,7 @@ def progress(
     Parameters
     ----------
     what : str
+        What goes on, such as 'fitting settings'.
     expected : float, optional
         Seconds that it will take.
     total : int, optional
@@ -61,7 +62,22 @@ def progress(
 
 
 def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: Any) -> float | None:
-    """About how long a fit takes, from one to a twentieth of the rows; None where that is no help."""
+    """Estimate how long a fit takes from a fit to a twentieth of the rows.
+
+    Parameters
+    ----------
+    cls : type
+        The class of the method.
+    params : dict
+        Its arguments.
+    X : ndarray of shape (n_rows, n_features)
+    groups : ndarray of str, shape (n_rows,), or dict of column to such
+
+    Returns
+    -------
+    float or None
+        Seconds; None if the data are too small for an estimate, or the sample cannot be fitted.
+    """
     n_clusters = params["n_clusters"]
     rows = len(X) // _SHARE
     if len(X) * n_clusters < _LARGE or rows < 3 * n_clusters:
@@ -75,6 +91,6 @@ def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: A
     try:
         cls(**params).fit(X[sample], sensitive_features=of_sample)
     except (ValueError, ArithmeticError):
-        # Groups can be too few in a sample.
+        # The sample can have too few rows of a group.
         return None
     return (perf_counter() - begin) * _SHARE

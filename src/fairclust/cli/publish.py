@@ -19,7 +19,7 @@ from fairclust.report.redaction import redact_config, redact_csv, redact_text
 
 # The numbers of the run in a README stand between these marks.
 _BEGIN, _END = "<!-- results: begin -->\n", "<!-- results: end -->"
-# A page names the data sets and methods that it shows of the overview, with slashes between them.
+# The first mark names the data sets and the methods whose rows of the overview a page shows, separated by slashes.
 _OVERVIEW = re.compile(r"(<!-- overview: begin; (.*?) \| (.*?) -->\n).*?(<!-- overview: end -->)", re.DOTALL)
 _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "starts")
 # A repository should stay small.
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> list[str]:
 
 
 def _copy_picture(path: Path, to: Path) -> None:
-    """Copy a PNG with a palette of few colours, which charts do not need more of, at a third of the size."""
+    """Copy a PNG with a palette of few colours: charts need no more, and the file has a third of the size."""
     from PIL import Image
 
     with Image.open(path) as picture:
@@ -115,11 +115,15 @@ def filled(text: str, folder: Path, titles: Mapping[str, str], name: str) -> str
     ----------
     text : str
     folder : Path
-        What `run` has written.
+        The folder that `run` has written.
     titles : mapping of str to str
         Paper to its short name.
     name : str
-        Of the page, for messages.
+        Name of the page, for messages.
+
+    Returns
+    -------
+    str
 
     Raises
     ------
@@ -162,9 +166,9 @@ def overview_block(overview: str, datasets: Sequence[str], methods: Sequence[str
     overview : str
         The text of `tables/overview.md`.
     datasets, methods : sequence of str
-        As the overview calls them. Of a data set with several K, the K with most of these methods is shown.
+        Names as in the overview. If a data set has several K, the K with most of these methods is shown.
     name : str
-        Of the page, for messages.
+        Name of the page, for messages.
 
     Returns
     -------
@@ -181,7 +185,9 @@ def overview_block(overview: str, datasets: Sequence[str], methods: Sequence[str
     found = [dict(zip(head, row, strict=True)) for row in rows]
     for column, asked in (("data set", datasets), ("method", methods)):
         if missing := set(asked) - {row[column] for row in found}:
-            raise CommandError(f"{name}: the overview has no {column} {sorted(missing)[0]!r}")
+            raise CommandError(
+                f"{name}: the overview has no {column} {sorted(missing)[0]!r}. Fix: correct the mark 'overview: begin'"
+            )
     lines = [f"| {' | '.join(_SHOWN)} |", f"| {' | '.join('---' for _ in _SHOWN)} |"]
     for dataset in datasets:
         shown = [row for row in found if row["data set"] == dataset and row["method"] in methods]

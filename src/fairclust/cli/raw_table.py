@@ -1,4 +1,4 @@
-"""The options by which commands take a raw table, and the table as the methods take it."""
+"""Read a raw table by the options of a command, as the matrix and the groups that the methods take."""
 
 from __future__ import annotations
 
@@ -36,17 +36,18 @@ class RawTable:
     frame : DataFrame
         The rows that are kept, all columns; the index counts the rows of the file from 0.
     X : ndarray of shape (n_rows, n_features)
-    groups : DataFrame
+    groups : DataFrame of shape (n_rows, n_sensitive)
         The sensitive columns as text.
     crossed : ndarray of str, shape (n_rows,)
         The combination of groups of every row.
     ranges : dict of str to SensitiveColumn
         Sensitive columns of numbers, of which the ranges are the groups.
     columns : list of Column
+        How each column is read.
     ids : list of str
         Columns to write beside the labels.
     preparation : Pipeline
-        Fitted.
+        Turns rows into features; fitted to `frame`.
     notes : list of str
         What was left out, and how the rest was read.
     """
@@ -72,10 +73,20 @@ def sensitive_for(cls: type, raw: RawTable) -> Any:
 def read(args: argparse.Namespace) -> RawTable:
     """Read, understand and prepare a table.
 
+    Parameters
+    ----------
+    args : Namespace
+        See `fairclust.cli.options`.
+
+    Returns
+    -------
+    RawTable
+
     Raises
     ------
     CommandError
-        The file or one of the columns is not what it should be; the message names the option that helps.
+        The file cannot be read, or a column does not exist or cannot be used as an option asks; the message names the
+        option that helps.
     """
     try:
         frame = read_table(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
@@ -90,7 +101,7 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace) -> RawTable:
     both = [name for name in features if name in (*sensitive, *ids, *listed["exclude"])]
     if both:
         raise CommandError(
-            f"--features: {both[0]!r} is named by another option too; say by --features the others"
+            f"--features: {both[0]!r} is named by another option too. Fix: leave it out of one of the two options"
         )
     # Numbers that are codes are names; of others ranges are the groups.
     codes = [name for name in sensitive if name in listed["categories"]]
@@ -108,12 +119,14 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace) -> RawTable:
     frame, groups = frame[keep], groups[keep]
     crossed = cross(groups).to_numpy(dtype=str)
     if len(set(crossed)) < 2:
-        only = f"only the group {str(crossed[0])!r}" if len(crossed) else "no row"
+        only = f"only the group {str(crossed[0])!r}" if len(crossed) else "no row without missing values"
         raise CommandError(f"{args.table} has {only}. Fix: name another column by --sensitive")
     preparation = make_preparation(columns, scale=args.scale, missing=args.missing, **own)
     X = preparation.fit_transform(frame)
     if not np.isfinite(X).all():
-        raise CommandError(f"{args.table} has infinite numbers among its features; correct or --exclude them")
+        raise CommandError(
+            f"{args.table} has infinite numbers among its features. Fix: correct them, or --exclude their columns"
+        )
     return RawTable(frame, np.ascontiguousarray(X), groups, crossed, ranges, columns, ids, preparation, notes)
 
 
@@ -121,7 +134,7 @@ _LISTS = ("sensitive", "features", "exclude", "id", "categories")
 
 
 def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Namespace) -> list[str]:
-    """The columns that an option names, apart from each other or separated by commas."""
+    """The columns that an option names, as separate arguments or separated by commas."""
     names = [part.strip() for name in given for part in ([name] if name in frame else name.split(","))]
     for name in names:
         if name not in frame:

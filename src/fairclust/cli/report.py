@@ -1,4 +1,4 @@
-"""`fairclust report`: the page of the pipeline's report for a table of one's own."""
+"""`fairclust report`: the page of the pipeline's report for the user's own table."""
 
 from __future__ import annotations
 
@@ -38,16 +38,20 @@ def run(args: argparse.Namespace) -> list[str]:
     Returns
     -------
     list of str
+        Notes, the number of fits, and the name of the page.
 
     Raises
     ------
     CommandError
-        The file, a column or a method is not what it should be, or nothing could be fitted.
+        The table cannot be read, the folder of ``--out`` does not exist, an option names a column or method that does
+        not exist, or no setting could be fitted.
     """
     if not args.out.absolute().parent.is_dir():
-        raise CommandError(f"--out: there is no folder {args.out.parent}")
+        raise CommandError(
+            f"--out: there is no folder {args.out.parent}. Fix: create it, or name another place"
+        )
     if args.starts < 1:
-        raise CommandError(f"--starts: {args.starts} is no number of starts")
+        raise CommandError(f"--starts: {args.starts} is no number of starts. Fix: write 1 or more")
     numbers = cluster_numbers(args.n_clusters)
     classes = [find_method(name) for name in args.methods or ("price", "vfc", "bfkm")]
     raw = raw_table.read(args)
@@ -92,7 +96,7 @@ def _names(classes: list[type]) -> Names:
 
 
 def _record(title: str, seed: int, cls: type, params: dict[str, Any], raw: RawTable) -> dict[str, Any]:
-    """A fit as the pipeline's scores have it. Every method makes one start for each seed."""
+    """Fit one setting and record it as the pipeline's scores do. Every method makes one start for each seed."""
     if "n_init" in inspect.signature(cls).parameters:
         params = params | {"n_init": 1}
     names, codes = np.unique(raw.crossed, return_inverse=True)

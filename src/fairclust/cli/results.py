@@ -20,7 +20,7 @@ _PRINTED_FEATURES = 20
 def describe(
     model: Any, plain: np.ndarray | None, raw: RawTable, *, scaled: str, notes: list[str], seconds: float
 ) -> dict[str, Any]:
-    """All that is known of a fit.
+    """Everything that the command reports about a fit.
 
     Parameters
     ----------
@@ -32,8 +32,9 @@ def describe(
     scaled : str
         How the features are scaled, in words.
     notes : list of str
+        Sentences about the table and the fit, for the user.
     seconds : float
-        Of the fit.
+        Wall-clock time of the fit.
 
     Returns
     -------
@@ -78,7 +79,7 @@ def _certificate(model: Any) -> dict[str, float | None] | None:
 
 
 def _partitions(raw: RawTable) -> dict[str, pd.Series]:
-    """The groups of each sensitive column and, of several, of their combinations."""
+    """The groups of each sensitive column, and of the combinations if there are several columns."""
     found = {name: raw.groups[name] for name in raw.groups.columns}
     if len(found) > 1:
         found[" & ".join(raw.groups.columns)] = pd.Series(raw.crossed, index=raw.groups.index)
@@ -86,7 +87,7 @@ def _partitions(raw: RawTable) -> dict[str, pd.Series]:
 
 
 def _tables(labels: np.ndarray, raw: RawTable, n_clusters: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Names of the groups and their table by cluster, for each of `_partitions`."""
+    """Names of the groups and their counts in each cluster, for each of `_partitions`."""
     found = {}
     for name, column in _partitions(raw).items():
         names, codes = np.unique(column.to_numpy(dtype=str), return_inverse=True)
@@ -107,7 +108,7 @@ def _by_column(labels: np.ndarray, raw: RawTable, n_clusters: int) -> dict[str, 
 
 
 def _largest_deviation(labels: np.ndarray, raw: RawTable, n_clusters: int) -> dict[str, Any]:
-    """The group and cluster in which a share is furthest from that in all rows."""
+    """The group and the cluster in which the share of the group differs most from its share in all rows."""
     worst: dict[str, Any] = {}
     for column, (names, table) in _tables(labels, raw, n_clusters).items():
         sizes = table.sum(axis=0)
@@ -156,7 +157,7 @@ def _clusters(table: np.ndarray, names: np.ndarray) -> list[dict[str, Any]]:
 
 
 def _number(value: Any) -> float | None:
-    """None for what JSON has no number for."""
+    """The value as a float; None for infinity and NaN, which JSON does not have."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -232,7 +233,7 @@ def _payer_lines(result: dict[str, Any]) -> list[str]:
 
 
 def _cluster_lines(result: dict[str, Any]) -> list[str]:
-    """Sizes and shares of the groups, cluster by cluster and in all; of many groups the largest."""
+    """Size and group shares of each cluster and of all rows. Of many groups only the largest are shown."""
     groups, n_rows = result["groups"], result["rows"]
     largest = sorted(sorted(groups, key=lambda name: -groups[name])[:_PRINTED_GROUPS])
     rest = len(groups) - len(largest)
@@ -260,7 +261,7 @@ def _count(number: int, what: str) -> str:
 
 
 def aligned(rows: list[list[str]], left: tuple[int, ...] = ()) -> list[str]:
-    """Lines of a table, its columns flush right but for those in `left`."""
+    """Lines of a table. Columns are aligned to the right, except those in `left`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> list[str]:
         path = place_of(submission, args.folder)
         if path.exists() and not args.replace:
             raise SubmissionError(
-                f"{path} exists already. Fix: tell the submissions apart by --setting, or write --replace"
+                f"{path} exists already. Fix: tell the two apart by --setting, or replace the earlier one by --replace"
             )
         write_submission(submission, path)
     except ValidationError as error:
@@ -108,10 +108,14 @@ def check(args: argparse.Namespace) -> list[str]:
     args : Namespace
         folder, mirror, rescore, configfile.
 
+    Returns
+    -------
+    list of str
+
     Raises
     ------
     CommandError
-        Some submission does not hold; a line says why for each.
+        At least one submission is wrong; the message has a line with the reason for each.
     """
     config = load(args.configfile)
     paths, problems = submission_files(args.folder), []
@@ -135,9 +139,7 @@ def check(args: argparse.Namespace) -> list[str]:
             except SubmissionError as error:
                 problems.append(str(error))
     if problems:
-        raise CommandError(
-            "\n".join([f"{len(problems)} of {len(paths)} submissions do not hold:", *problems])
-        )
+        raise CommandError("\n".join([f"{len(problems)} of {len(paths)} submissions are wrong:", *problems]))
     return [f"{len(paths)} submissions in {args.folder}: the labels of each give what it states"]
 
 
@@ -159,10 +161,15 @@ def board(args: argparse.Namespace) -> list[str]:
     args : Namespace
         run, folder, out, configfile.
 
+    Returns
+    -------
+    list of str
+        The numbers of rows, and the files.
+
     Raises
     ------
     CommandError
-        The run has no scores, or a submission cannot be read or is of other data.
+        The run has no scores, or a submission cannot be read or was scored on other data than the run.
     """
     config = load(args.configfile)
     names = Names(
@@ -172,7 +179,7 @@ def board(args: argparse.Namespace) -> list[str]:
     file = args.run / "scores" / "scores.parquet"
     if not file.is_file():
         raise CommandError(
-            f"--run: there is no {file}. Fix: let a run end, or name the folder of its results"
+            f"--run: there is no {file}. Fix: let a run end, or name the folder of its results by --run"
         )
     try:
         scores = load_scores(file)

@@ -17,7 +17,7 @@ def arff_head(lines: Iterable[str]) -> tuple[int, list[str]]:
     Parameters
     ----------
     lines : iterable of str
-        Those of the file, from its first one.
+        The lines of the file, starting with its first one.
 
     Returns
     -------

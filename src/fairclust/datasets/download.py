@@ -181,13 +181,13 @@ def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path, tra
 
 
 def _accept(file: Path, spec: SourceSpec, target: Path) -> bool:
-    """Compare the hashes of a file, and put its member at `target`; return whether it is the file of the source."""
+    """Check the hashes of a file and put its member at `target`; return whether `file` is what the source publishes."""
     if spec.member is None:
         _compare(file, spec.file or file.name, spec.content_sha256)
         return True
     if spec.content_sha256 is None and spec.sha256 != "unknown":
         _compare(file, spec.file or file.name, spec.sha256)
-    # A place may have the member alone, unpacked.
+    # A mirror may hold the unpacked member instead of the archive.
     alone = spec.content_sha256 is not None and sha256_of(file) == spec.content_sha256
     with _temporary(target) as temp:
         _write(_local(file) if alone else _member(file, spec.member, spec.max_bytes), temp, spec.max_bytes)

@@ -31,7 +31,7 @@ DATA_HOME = "FAIRCLUST_DATA"
 
 @cache
 def shipped_catalogue() -> Catalogue:
-    """All data sets that come with the package, as `config/datasets` describes them to the pipeline."""
+    """The data sets that come with the package, which are the entries of `config/datasets`."""
     found: dict[str, dict[str, Any]] = {"sources": {}, "datasets": {}}
     folder = resources.files("fairclust.datasets").joinpath("catalogue")
     for file in folder.iterdir():
@@ -58,7 +58,7 @@ def get_data_home(data_home: str | Path | None = None) -> Path:
     Returns
     -------
     Path
-        It need not exist yet.
+        The folder may not exist yet.
     """
     return Path(data_home or os.environ.get(DATA_HOME) or "~/fairclust_data").expanduser()
 
@@ -66,12 +66,12 @@ def get_data_home(data_home: str | Path | None = None) -> Path:
 def fetch_dataset(
     name: str, *, data_home: str | Path | None = None, mirror: str | Path | None = None, scale: str = "none"
 ) -> tuple[Any, pd.Series]:
-    """Load a data set of the catalogue; its file is downloaded if it is not there yet.
+    """Load a data set of the catalogue. Its files are downloaded if they are not there yet.
 
     Parameters
     ----------
     name : str
-        Such as 'adult', 'bank_2' or 'lastfm', see `list_datasets`.
+        A name from `list_datasets`, such as 'adult', 'bank_2' or 'lastfm'.
     data_home : path, optional
         The folder of downloads, see `get_data_home`.
     mirror : path or URL, optional
@@ -84,18 +84,18 @@ def fetch_dataset(
     Returns
     -------
     X : DataFrame of shape (n_samples, n_features)
-        Numbers, then columns of dtype category. Of a graph: the sparse matrix of its edges, of shape
-        (n_samples, n_samples). ``X.attrs`` of a data frame holds the title and, where there are files, their
-        licences and home pages.
+        Columns of numbers, then columns of dtype category. For a graph, X is the sparse matrix of its edges, of
+        shape (n_samples, n_samples). ``X.attrs`` of a data frame holds the title and, unless the data are
+        generated, the licences and home pages of the files.
     sensitive_features : Series of shape (n_samples,)
         The group of every row, of dtype category.
 
     Raises
     ------
     ValueError
-        There is no such data set or scale.
+        `name` is not in the catalogue, or `scale` is not one of the above.
     SourceUnavailable
-        The file could be fetched from nowhere; the message lists the addresses with their reasons.
+        No address gave the file. The message lists every address and why it failed.
     SourceCorrupt
         Files were found, but none with the right hash.
 
@@ -127,7 +127,7 @@ def fetch_dataset(
 
 
 def _frame(data: PreparedDataset) -> pd.DataFrame:
-    """The features as columns; codes of categories become the categories again."""
+    """The features as a data frame, in which codes of categories are replaced by the categories."""
     frame = pd.DataFrame(data.X, columns=list(data.feature_names))
     for column, values in data.card.get("categories", {}).items():
         if column in frame:
@@ -141,7 +141,7 @@ def _frame(data: PreparedDataset) -> pd.DataFrame:
 
 
 def list_datasets() -> list[str]:
-    """Names that `fetch_dataset` knows."""
+    """The sorted names of all data sets that `fetch_dataset` can load."""
     return sorted(shipped_catalogue().datasets)
 
 
@@ -157,7 +157,7 @@ def fetch_adult(
     Parameters
     ----------
     categories : bool, default=False
-        Whether the seven columns of categories come, too, after the five of numbers.
+        Whether to append the seven categorical columns to the five numeric ones.
     data_home, mirror, scale
         As in `fetch_dataset`.
 

@@ -204,7 +204,7 @@ def _read(
     groups, group_names = code_groups(
         name, sensitive, factor, read.kept, group_file.path.name, group_file.names[column]
     )
-    # Ordered categories are numbers from here on.
+    # From here on, ordered categories are numeric features: X holds their codes.
     levels = read.categories[: len(ordered)]
     values = {table.names[column]: list(found) for column, found in zip(ordered, levels, strict=bool(levels))}
     categories = read.categories[len(ordered) :]

@@ -21,10 +21,10 @@ from fairclust.kernels.fast import FAST, exp
 from fairclust.kernels.tiles import TILE, TileLayout, padded, run_over_tiles, sum_by_group
 
 
-# No sums in another order: distances are the same however many features a sweep takes.
+# Without the flag "reassoc" sums keep their order, so distances do not depend on how many features a sweep adds.
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def _squared_distances(lo, hi, points, centers, root, count, a, row_min):  # type: ignore[no-untyped-def]
-    """Several features per sweep over a tile: sweeps are bound by loads and stores of the sums."""
+    """Adds four features per sweep over a tile, because loading and storing the sums takes most of a sweep's time."""
     n_clusters, n_features = centers.shape
     zero = a.dtype.type(0)
     for t in range(lo, hi):
@@ -218,7 +218,7 @@ def _hard(lo, hi, a, scale, offset, group, start, count, order, labels, mass, po
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def _priced(lo, hi, a, prices, group, start, count, order, labels, mass, potential, least):  # type: ignore[no-untyped-def]
-    """`_hard` in double precision, whatever the tiles hold, and the sums of the least reduced costs."""
+    """`_hard` in double precision for any dtype of the tiles, with the sums of ``min_k (a[p, k] + prices[j, k])``."""
     n_clusters = a.shape[1]
     best = np.empty(TILE)
     arg = np.empty(TILE, np.int64)
@@ -322,12 +322,12 @@ class Potentials:
 
     @property
     def group_sizes(self) -> np.ndarray:
-        """Points of each group."""
+        """Number of points of each group."""
         return np.bincount(self.layout.group, self.layout.count, self.n_groups)
 
     @property
     def rounding(self) -> float:
-        """Of sums of softmax rows, relative to the sum: terms round either way."""
+        """Relative rounding error of sums of softmax rows. The errors of single terms partly cancel."""
         return 1e-14 if self.a.dtype == np.float64 else 1e-7
 
     def set_distances(self, points: np.ndarray, centers: np.ndarray, *, squared: bool = True) -> None:
@@ -384,20 +384,22 @@ class Potentials:
     def movable(
         self, prices: np.ndarray, labels: np.ndarray, units: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """The points among which the cheapest changes of labels are found.
+        """Yield, group by group, the points among which the cheapest changes of labels are found.
 
         Parameters
         ----------
         prices : ndarray of shape (n_groups, n_clusters)
         labels : ndarray of shape (n_samples,)
+            The current labels.
         units : ndarray of int, shape (n_groups,)
-            At most so many points of a group leave any cluster for any other.
+            The largest number of points of each group that move from any one cluster to any other.
 
         Yields
         ------
         group : int
-            One with units.
-        rows : ndarray
+            A group whose `units` are positive.
+        rows : ndarray of int, shape (n_rows,)
+            The points of the group, as positions in `labels`.
         excess : ndarray of shape (n_rows, n_clusters)
             ``a[p, k] - min_k a[p, k]`` of these rows.
         """

@@ -1,4 +1,4 @@
-"""Balls that grow around all points at once, until they hold enough of those not yet taken."""
+"""Greedy capture: balls grow around all points at once, and a ball that holds enough points becomes a centre."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _take_out(agent, gone, counted, counts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _grow(order, n_places, n_agents, size):  # type: ignore[no-untyped-def]
-    """Places that are opened, in turn; `order` has the pairs place * n_agents + agent by distance."""
+    """The places that become centres, in order. `order` lists the pairs ``place * n_agents + agent`` by distance."""
     gone = np.zeros(n_agents, np.bool_)
     is_open = np.zeros(n_places, np.bool_)
     counts = np.zeros(n_places, np.int64)
@@ -47,10 +47,11 @@ def _grow(order, n_places, n_agents, size):  # type: ignore[no-untyped-def]
 
 
 def capture(distances: np.ndarray, size: int) -> np.ndarray:
-    """Places whose balls are the first to hold `size` points, none of them taken by an earlier ball.
+    """Choose centres by greedy capture.
 
-    All balls grow at the same speed. A ball that holds enough points becomes a centre and takes them. It goes on
-    growing and takes every point that it reaches, until fewer than `size` are left.
+    Balls grow around all places at the same speed. When a ball holds `size` points that no centre has taken, its
+    place becomes a centre and takes them. The ball of a centre goes on growing and takes every point that it reaches.
+    The search ends when fewer than `size` points are left.
 
     Parameters
     ----------
@@ -62,6 +63,10 @@ def capture(distances: np.ndarray, size: int) -> np.ndarray:
     -------
     ndarray of int
         At most ``n_points // size`` places, in the order in which they became centres.
+
+    References
+    ----------
+    Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", ICML 2019, Algorithm 1.
     """
     order = np.argsort(distances, axis=None, kind="stable")
     n_places, n_points = distances.shape

@@ -1,4 +1,4 @@
-"""Arithmetic that vectorises: an exponential as a plain polynomial, and the freedom that compilers need."""
+"""Arithmetic that compilers can vectorise: flags that let them reorder sums, and an exponential as a polynomial."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def exp(x):  # type: ignore[no-untyped-def]
 def _exp_overload(x):  # type: ignore[no-untyped-def]
     """exp of numbers at most 0, as a plain polynomial after range reduction, so that loops vectorise.
 
-    The relative error is below 2e-7 in float32 and below 1e-15 in float64. Arguments are cut off at -80
-    (-700): such results still are normal numbers once a row is divided by its sum, and arithmetic on others
-    is slow.
+    The relative error is below 2e-7 in float32 and below 1e-15 in float64. Arguments below -80 (in float64:
+    -700) are replaced by that limit. The results are then normal numbers even after a row is divided by its
+    sum, which matters because arithmetic on subnormal numbers is slow.
     """
     if x == types.float32:
         real, integer, mantissa, bias, floor = (

@@ -527,7 +527,7 @@ class MixtureTiles:
         return self._sizes
 
     def room(self, n_clusters: int) -> np.ndarray:
-        """Where `table` leaves responsibilities for `moments`; empty, if there are too many to keep."""
+        """An array in which `table` stores responsibilities for `moments`; empty if they take too much memory."""
         shape = (self.layout.n_tiles, n_clusters, TILE)
         if np.prod(shape, dtype=float) * self.points.itemsize > _KEEP_BYTES:
             return self._nowhere(n_clusters)
@@ -593,7 +593,7 @@ class MixtureTiles:
             Inverse temperature.
         with_logsum : bool
         psi : ndarray, optional
-            From `room`: filled with the responsibilities.
+            An array from `room`, which is filled with the responsibilities.
 
         Returns
         -------
@@ -642,7 +642,7 @@ class MixtureTiles:
         sharpness : float
             As in `table`; the weights have no factor `sharpness`.
         psi : ndarray, optional
-            Filled by `table` for the same components and sharpness: used where it is not empty.
+            The array that `table` filled for the same components and sharpness. An empty one is not used.
 
         Returns
         -------
@@ -650,7 +650,7 @@ class MixtureTiles:
             About `components.means`.
         sums : ndarray of shape (n_groups, n_clusters)
         logsum : float
-            As `table`; empty and zero if `psi` is given.
+            As in `table`; empty and zero if `psi` is given.
         """
         n_clusters, n_features = components.means.shape
         n_tiles, dtype = self.layout.n_tiles, self.points.dtype

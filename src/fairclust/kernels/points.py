@@ -1,4 +1,4 @@
-"""Points in memory: packed in tiles, with their distances to the present centres beside them."""
+"""Points in memory: packed in tiles, with their distances to the current centres beside them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ class TiledPoints(Potentials):
     X : ndarray of shape (n_samples, n_features)
         Rows in the order in which they were given.
     shift : ndarray of shape (n_features,)
-        Taken out of the points and of the centres, so that data far from the origin keeps its digits.
+        Subtracted from the points and the centres, so that data far from the origin do not lose digits.
     packed : ndarray of shape (n_tiles, n_features, TILE)
+        The shifted points.
     squared : bool
-        Squared distances.
+        Whether the potentials are squared distances.
     """
 
     X: np.ndarray
@@ -55,7 +56,7 @@ class TiledPoints(Potentials):
         return cls(layout, n_groups, a, row_min, X=X, shift=shift, packed=packed, squared=squared)
 
     def measure(self, centers: np.ndarray) -> None:
-        """Take the distances to these centres, shape (n_clusters, n_features)."""
+        """Compute the distances to these centres, shape (n_clusters, n_features)."""
         self.set_distances(self.packed, centers - self.shift, squared=self.squared)
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

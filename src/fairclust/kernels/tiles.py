@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 TILE = 512
-# Loops run over whole vectors: the last tile of a group up to the next multiple of these.
+# Loops run over whole vectors: the number of points in a tile is rounded up to a multiple of this.
 _VECTOR = 64
 
 # Handing a pass to a second thread costs some 50 microseconds: not worth it below this many table entries.
@@ -76,7 +76,7 @@ def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
 
 @numba.njit(cache=True, nogil=True)
 def padded(count):  # type: ignore[no-untyped-def]
-    """How many points of a tile the loops run over: the padding behind them is never touched."""
+    """How many entries of a tile the loops run over: `count` points, rounded up to whole vectors."""
     return min(TILE, (count + _VECTOR - 1) // _VECTOR * _VECTOR)
 
 

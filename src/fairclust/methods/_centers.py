@@ -14,9 +14,9 @@ from fairclust.base import FairClusterer
 
 
 class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClusterer):
-    """Base of the methods that leave `cluster_centers_` behind and can assign new rows."""
+    """Base of the methods that set `cluster_centers_` and can assign new rows."""
 
-    # Metadata routing passes the groups on without being told to.
+    # scikit-learn's metadata routing then passes the groups on without a call of `set_predict_request`.
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
@@ -32,7 +32,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
         return self.fit(X, sensitive_features=sensitive_features).transform(X)
 
     def transform(self, X: Any) -> np.ndarray:
-        """Distances of each row to all centres; groups are not needed.
+        """Distances of each row to all centres. The groups are not needed.
 
         Parameters
         ----------
@@ -41,28 +41,29 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
         Returns
         -------
         ndarray of shape (n_samples, n_clusters)
-            Euclidean; a data frame after `set_output`.
+            Euclidean distances. After ``set_output(transform="pandas")`` it is a data frame.
         """
         return euclidean_distances(self._checked(X), self.cluster_centers_)
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:
-        """Minus the cost of what `predict` answers: the larger, the better.
+        """Minus the clustering cost of the predicted labels: larger is better.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : ignored
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts; all alike by default.
+            The weight of each row in the cost; 1 by default.
         sensitive_features : array-like of shape (n_samples,)
+            The group of every row, which `predict` needs.
 
         Returns
         -------
         float
-            Minus the sum of squared distances to the centres; of k-medians, of distances. It says nothing of
-            fairness, see `fairclust.FairnessScorer`.
+            Minus the sum of squared distances to the centres (k-medians: of distances). It does not measure
+            fairness; `fairclust.FairnessScorer` does.
         """
         rows = self._checked(X)
         labels = self.predict(X, sensitive_features=sensitive_features)

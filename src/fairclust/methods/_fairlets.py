@@ -20,7 +20,7 @@ from fairclust.solvers.lloyd import Lloyd
 
 
 class FairletClusterer(FairClusterer):
-    """Fairlets, then clusters of their centres; a method supplies `_decompose`."""
+    """Base of the fairlet methods: `_decompose` makes the fairlets, then `_fit` clusters their centres."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
@@ -51,7 +51,7 @@ class FairletClusterer(FairClusterer):
     def _decompose(
         self, X: np.ndarray, codes: np.ndarray, p: int, q: int, rng: np.random.RandomState
     ) -> np.ndarray:
-        """Number of every point's fairlet; every fairlet is (p, q)-balanced."""
+        """Fairlet of every point, numbered from 0, shape (n_samples,). Every fairlet is (p, q)-balanced."""
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
@@ -60,7 +60,7 @@ class FairletClusterer(FairClusterer):
         if len(sizes) > 2:
             raise NotSupported(f"fairlets are made for two groups, found {len(sizes)}")
         if len(sizes) == 1:
-            # Whatever the clusters, they mirror the one group.
+            # With one group every clustering is fair, so every point is a fairlet.
             self.balance_, self.fairlet_labels_ = (1, 1), np.arange(len(X))
         else:
             self.balance_ = resolve_balance(self.balance, sizes, one=self._one)

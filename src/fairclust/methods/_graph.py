@@ -1,4 +1,4 @@
-"""What methods on graphs share: points or an affinity in, a checked graph out; clusters of an embedding."""
+"""What the methods on graphs share: making a graph of points or of an affinity, and clustering an embedding."""
 
 from __future__ import annotations
 
@@ -55,6 +55,13 @@ class GraphClusterer(FairClusterer):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            A parameter, `X` or the groups are malformed, or there are more clusters than rows.
+        NotSupported
+            The method cannot treat this input, or it would need more memory than `max_memory_mb`.
         """
         if self.affinity != "precomputed":
             return super().fit(X, sensitive_features=sensitive_features)
@@ -88,7 +95,7 @@ class GraphClusterer(FairClusterer):
 
 
 class SpectralClusterer(GraphClusterer):
-    """Base of the spectral methods: the embedding of ``_embed(graph, codes)``, then k-means on its rows."""
+    """Base of the spectral methods: k-means on the rows of the embedding that ``_embed(graph, codes)`` returns."""
 
     n_init: int
     components: str

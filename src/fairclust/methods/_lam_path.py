@@ -1,4 +1,4 @@
-"""A whole grid of fairness weights from the same starting centres, and the smallest that is fair enough."""
+"""Fits for a grid of weights `lam` from the same starting centres, and the smallest `lam` that is fair enough."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class LamPath:
     lams : ndarray of shape (n_lams,)
         Ascending.
     estimators : list
-        Fitted, one for each `lam`.
+        The fitted estimators, one for each `lam`.
     fairness_errors : ndarray of shape (n_lams,)
-        ``sum_k KL(U || P_k)`` of the labels.
+        ``sum_k KL(U || P_k)`` of the labels of each fit.
     best : int or None
-        Position of the smallest `lam` whose fairness error is small enough; None if none is, or if no bound
-        was asked for.
+        Index of the smallest `lam` whose fairness error is within the bound. None if there is none, or if no
+        bound was given.
     """
 
     lams: np.ndarray
@@ -47,26 +47,36 @@ def lam_path(
     fairness_error: float | None = None,
     warm_start: bool = False,
 ) -> LamPath:
-    """Fit clones of `estimator` for every `lam`, as the paper chooses its trade-off.
+    """Fit a clone of `estimator` for every `lam`, as the paper does to choose its trade-off.
 
-    The rows are packed and the starting centres drawn once for all.
+    All fits share the packed rows and the starting centres.
 
     Parameters
     ----------
     estimator : VariationalFairKMeans or VariationalFairKMedians
-        Its `lam` is not looked at.
+        Its own `lam` is ignored.
     X : array-like of shape (n_samples, n_features)
     lams : sequence of float
         Sorted before use.
     sensitive_features : array-like of shape (n_samples,)
+        The group of every row.
     fairness_error : float, optional
-        Bound on the fairness error that `best` has to keep.
+        Largest fairness error that the fit `best` may have.
     warm_start : bool, default=False
-        Start each fit from the centres and prices of the one before; off in the paper.
+        Start each fit from the centres and prices of the one before. The paper does not.
 
     Returns
     -------
     LamPath
+
+    Raises
+    ------
+    ValueError
+        As for `fit` of the estimator.
+
+    References
+    ----------
+    Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021.
     """
     grid = np.sort(np.asarray(lams, dtype=float))
     start: Start | None = None
@@ -78,7 +88,7 @@ def lam_path(
         start = model._start(rows, codes) if start is None else start
         if warm_start and models:
             before = models[-1]
-            # A medoid keeps its row where its cluster runs empty.
+            # A cluster that runs empty keeps its medoid, and so needs the row of it.
             prototypes = Prototypes(before.cluster_centers_, getattr(before, "medoid_indices_", None))
             prices = None if model.match_reference else before.offset_
             start = start._replace(prototypes=prototypes, prices=prices)

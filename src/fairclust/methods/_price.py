@@ -43,17 +43,18 @@ from fairclust.solvers.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.steps import plain_step, price_step
 
 _PLAIN_STEPS = 300
-# Squared distances between centres of the same cluster, in units of the mean of a point's to its centre.
+# Two starts count as alike if `_apart` of their centres is at most this times the mean squared distance of a point to
+# its centre.
 _ALIKE = 1e-4
-# Runs that are worth going on with.
+# Number of best runs whose prices are solved to the lowest temperature, before one of them is chosen.
 _FINALISTS = 3
-# More of the points than these off the bounds.
+# Prices are far off if the bounds are violated by more than this share of the points.
 _FAR = 1e-4
 _SIZES = [None, *NON_NEGATIVE, "array-like"]
 
 
 class PriceClusterer(PrototypeClusterer):
-    """Alternation of assignments by group prices and centres; `PriceFairKMeans` documents the parameters."""
+    """Alternates assignments by group prices with new centres. `PriceFairKMeans` documents the parameters."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
@@ -242,9 +243,9 @@ class PriceClusterer(PrototypeClusterer):
         for run in runs:
             points.measure(run.prototypes.centers)
             found = solve(points, criterion, run.last.state)
-            # Not by a bound of the alternation: of prices that are far off it is low, and looks cheap.
+            # The lower bound alone would not do: for prices that are far off it is too low, and looks cheap.
             value = max(found.cost, lower_bound(points, criterion, found))
-            # Starts that end alike differ by rounding, which must not choose between them.
+            # Starts with the same result differ by rounding errors, which must not choose between them.
             if best is None or value < best[0] - self.tol * abs(best[0]):
                 best = value, run, found
         assert best is not None
@@ -286,7 +287,7 @@ class PriceClusterer(PrototypeClusterer):
     def _finish(
         self, points: TiledPoints, criterion: Criterion, run: Run, found: Prices, unit: float
     ) -> None:
-        """Round the best run's prices."""
+        """Round the prices of the best run to labels, and set the attributes of the fit."""
         points.measure(run.prototypes.centers)
         self.labels_, cost, counts, least = round_prices(points, criterion, found)
         bound = least - paid_limits(criterion, found)
@@ -348,7 +349,7 @@ def _judge(step: int, before: Step | None, now: Step, *, tol: float) -> str:
 
 
 def _rank(run: Run) -> tuple[bool, float]:
-    """Prices that are far off have a low bound, and look cheap."""
+    """Sort key of a run. Runs whose prices are far off come last: their lower bound is too low and looks cheap."""
     far = run.last.more.get("violation", 0.0) > max(1.0, _FAR * len(run.last.labels))
     return far, max(run.last.objective, run.last.clustering)
 

@@ -13,10 +13,11 @@ from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_cente
 
 
 class PrototypeClusterer(CenterClusterer):
-    """Base of the methods whose map is ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``.
+    """Base of the methods that assign a row x to the cluster ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``.
 
-    `fit` leaves `cluster_centers_`, `scale_` and `offset_`, of shape (n_groups, n_clusters), behind. `predict`
-    repeats the very arithmetic of the last assignment, so training rows get their `labels_` again.
+    `fit` sets `cluster_centers_`, `scale_` and `offset_`, of shape (n_groups, n_clusters). `predict` repeats the
+    arithmetic of the last assignment exactly, so training rows get their `labels_` again, except for rows that a
+    method moved when it rounded that assignment (`n_rounded_` of the price methods).
     """
 
     precision: str
@@ -38,7 +39,7 @@ class PrototypeClusterer(CenterClusterer):
         )
 
     def _update(self, points: TiledPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
-        """Best centres for hard labels; an empty cluster keeps its old one."""
+        """Best centres for hard labels. An empty cluster keeps its old centre."""
         return mean_centers(points, labels, old)
 
     def _keep(self, points: TiledPoints, prototypes: Prototypes) -> None:
@@ -46,7 +47,7 @@ class PrototypeClusterer(CenterClusterer):
         self.cluster_centers_ = prototypes.centers
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
-        """Assign rows to clusters, new ones as well.
+        """Assign rows, which may be new, to clusters.
 
         Parameters
         ----------
@@ -58,6 +59,12 @@ class PrototypeClusterer(CenterClusterer):
         Returns
         -------
         ndarray of shape (n_samples,)
+            The cluster of every row.
+
+        Raises
+        ------
+        ValueError
+            `X` has another number of features than in `fit`, or a group is missing or was not seen in `fit`.
         """
         X = self._checked(X)
         codes, offset = self._codes(sensitive_features, len(X))
@@ -71,7 +78,7 @@ class PrototypeClusterer(CenterClusterer):
 
 
 class MedoidClusterer(PrototypeClusterer):
-    """Rows of X, the medoids of the clusters, as centres, and Euclidean distances."""
+    """Base of the methods whose centres are the medoids of the clusters, with Euclidean distances."""
 
     _squared_distances = False
     exact_size: int

@@ -1,4 +1,4 @@
-"""What methods share whose centres are rows of X and whose points go to the nearest one."""
+"""What the methods share whose centres are rows of X and whose points go to their nearest centre."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fairclust.solvers.alternation import Prototypes
 
 
 class RowCenterClusterer(PrototypeClusterer):
-    """Base of these methods: `predict`, and what `fit` leaves behind."""
+    """Base of these methods: `_take` sets the attributes that `fit` and `predict` need."""
 
     precision = "double"
 
     def _take(self, X: np.ndarray, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Keep the centres, label the points; their distances to their centres, shape (n_samples,)."""
+        """Set the centres and labels, and return each point's distance to its centre, shape (n_samples,)."""
         points = self._points(X, codes)
         self._keep(points, Prototypes(X[rows].astype(np.float64)))
         points.measure(self.cluster_centers_)

@@ -33,7 +33,7 @@ from fairclust.solvers.alternation import Alternation, Prototypes, Step, alterna
 from fairclust.solvers.penalty import penalty_slope
 from fairclust.solvers.steps import bound_step, newton_step
 
-# Stopping rules: the published program's; where steps never rise, a tighter one costs little.
+# Tolerances: that of the published program, and ours. Ours is tighter, which costs little as the energy never rises.
 _REFERENCE_TOL, _TOL = 1e-4, 1e-5
 
 
@@ -47,7 +47,7 @@ class Start(NamedTuple):
 
 
 class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
-    """Alternation of fair assignments and centres; `VariationalFairKMeans` documents the parameters."""
+    """Alternates fair assignments with new centres. `VariationalFairKMeans` documents the parameters."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
@@ -114,7 +114,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         return Start(points, Prototypes(initial_centers(X, self.n_clusters, self.init, rng)), rng)
 
     def _fit_from(self, start: Start, codes: np.ndarray) -> None:
-        """Alternate, and begin again from fresh seeds where a cluster is empty."""
+        """Alternate assignments and centres, and restart from fresh seeds if a cluster runs empty."""
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)
         self._set_target(codes)
@@ -203,7 +203,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
     def _judge(self, step: int, before: Step | None, now: Step) -> str:
         if before is None:
             return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
-        # The energy holds this constant, which grows with lam and would end the iteration early.
+        # This constant is part of the energy and grows with lam. Relative to it every change would look small.
         shares = [self._target] if self._sensitive is None else [shares for _, shares in self._target]
         least_penalty = self.lam * self.n_clusters * float(sum(entr(of).sum() for of in shares))
         tol = _TOL if self.tol is None else self.tol

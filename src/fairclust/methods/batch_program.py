@@ -17,15 +17,16 @@ from fairclust.metrics import contingency
 from fairclust.solvers.batch_program import assign_batches
 from fairclust.solvers.lloyd import Lloyd
 
-# Lloyd steps of the k-means that makes the batches.
+# Largest number of steps of the k-means that makes the batches.
 _BATCH_STEPS = 10
 
 
 class BatchProgramKMeans(FairClusterer):
-    """K-means of small batches of near points, every cluster of which keeps a balance.
+    """K-means on small batches of near points, with a lower bound on the balance of every cluster.
 
-    Plain k-means makes many small batches. They are then clustered as wholes: a mixed-integer program assigns them
-    with the balance of every cluster bounded, and the centres move to the means.
+    Plain k-means cuts the data into many small batches, which are then assigned as wholes. In every step a
+    mixed-integer program assigns the batches such that every cluster keeps the balance, and the centres move to the
+    means of the clusters.
 
     Parameters
     ----------
@@ -33,29 +34,33 @@ class BatchProgramKMeans(FairClusterer):
     tolerance : float, default=0.1
         In [0, 1): every cluster has a balance of at least ``1 - tolerance`` times that of the data.
     n_batches : int or None, default=500
-        S-MPFC. None assigns every point on its own, which is MPFC, for a few thousand rows.
+        Number of batches (S-MPFC in the paper), raised to `n_clusters` if it is less. None makes every point a batch
+        of its own (MPFC), which is possible for a few thousand rows.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
-        Picks from the batches' means.
+        The first centres. "k-means++" picks them from the means of the batches.
     max_iter : int, default=100
+        Largest number of steps.
     tol : float, default=1e-3
-        Stops once the cost falls by no more than this, relatively, and keeps the step before.
+        The fit stops at the first step that lowers the cost by no more than this fraction, and keeps the result of the
+        step before.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     labels_, groups_, n_iter_, history_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of the clusters. There is no `predict`.
+        Means of the clusters. New rows cannot be assigned: there is no `predict`.
     cost_ : float
         Sum of squared distances to the means.
     target_balance_ : float
-        The balance that every cluster keeps.
+        The lower bound on the balance, which every cluster keeps.
     batches_ : ndarray of shape (n_samples,)
-        The batch of every row.
+        The batch of every row, numbered from 0.
 
     Notes
     -----
-    A batch counts with the number of its points; in the published program, every batch counts once.
+    In the cost a batch is weighted by the number of its points; in the published program all batches have the same
+    weight. `fit` raises RuntimeError if HiGHS finds no assignment that keeps the balance.
 
     References
     ----------
@@ -101,7 +106,7 @@ class BatchProgramKMeans(FairClusterer):
         sizes, sums = cluster_moments(X, self.batches_, n_batches)
         means = sums / sizes[:, None]
         counts = contingency(self.batches_, codes, n_batches).T
-        # What the points of the batches pay whatever their cluster.
+        # The part of the cost that no assignment changes: squared distances of the points to their batch's mean.
         within = float(((X - means[self.batches_]) ** 2).sum())
         centers = initial_centers(means, self.n_clusters, self.init, rng)
         best = np.inf
@@ -135,7 +140,7 @@ class BatchProgramKMeans(FairClusterer):
         self.n_iter_ = len(self.history_)
 
     def _make_batches(self, X: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
-        """Numbers of the batches, from 0, of every row."""
+        """The batch of every row, numbered from 0, shape (n_samples,)."""
         if self.n_batches is None or max(self.n_batches, self.n_clusters) >= len(X):
             return np.arange(len(X))
         n_batches = max(self.n_batches, self.n_clusters)

@@ -20,16 +20,16 @@ from fairclust.solvers.sensitive import overlapping_groups
 class BeraFairKMeans(FairClusterer):
     """K-means centres, to which the points are then assigned fairly at the least cost.
 
-    Every cluster holds between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)`` of group j, as a share of its
-    size, mu_j being the group's share of the data: exactly so in the linear program, up to a point or two in
-    the labels, which are rounded from it. FAC in the tables of balanced fair k-means. Groups may overlap:
-    `sensitive_features` then has a column of truth values for each.
+    In every cluster the share of group j lies between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, mu_j
+    being the group's share of the data. The linear program keeps these bounds exactly. The labels, which are rounded
+    from it, keep them up to a point or two. The tables of balanced fair k-means call this method FAC. Groups may
+    overlap: `sensitive_features` then has a column of truth values for each.
 
     Parameters
     ----------
     n_clusters : int, default=8
     tolerance : float, default=0.2
-        In [0, 1), the paper's delta. 0 asks for the shares of the data in every cluster.
+        In [0, 1), the paper's delta. With 0 every cluster must have the shares of the data.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init, max_iter : int, default=10, 300
         Starts and Lloyd steps of the k-means; one start where `init` is an array.

@@ -14,48 +14,51 @@ from fairclust.solvers.density import density_similarities
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.spectral import check_memory, spectral_embedding
 
-# Dense matrices of all pairs that are held at once.
+# Number of dense n x n matrices that are in memory at once.
 _MATRICES = 4
-# Clusters beyond those asked for, at most, while there are too many of noise.
+# While too many clusters are noise, k-means is run for one cluster more; this is the largest number of extra clusters.
 _MORE = 20
 
 
 class FairDen(FairClusterer):
-    """Clusters of any shape, joined by dense paths, from coordinates that have the same mean in every group.
+    """Fair spectral clustering of density-connected points, for clusters of any shape.
 
-    Two points are the nearer, the denser the path that joins them. On these similarities fair spectral clustering
-    finds coordinates, and k-means clusters them. Clusters of fewer than `min_points` points are noise: k-means is
-    then run for more clusters, until enough of them are none.
+    Two points are more similar, the denser the path that joins them. From these similarities fair spectral clustering
+    computes coordinates that have the same mean in every group, and k-means clusters the coordinates. A cluster of
+    fewer than `min_points` points is noise. k-means is then run again for one cluster more, at most 20 times, until
+    `n_clusters` clusters are not noise.
 
     Parameters
     ----------
     n_clusters : int, default=8
     min_points : int, default=5
-        Points, itself included, that a point's density looks at, and the size of the smallest cluster that is
-        no noise. Cut to the number of rows.
+        The density at a point is measured by the distance to its `min_points`-th nearest point, itself included; here
+        `min_points` is cut to the number of rows. It is also the size of the smallest cluster that is not noise.
     n_init : int, default=10
-        Starts of k-means.
+        Number of starts of each k-means.
     max_memory_mb : float, default=8000
-        Four dense n x n matrices beyond it are refused (`NotSupported`).
+        Limit, in MB, on the memory of four dense n x n matrices. For more rows `fit` raises `NotSupported`.
     random_state : int, RandomState or None
-        Of k-means.
+        The seed of k-means.
 
     Attributes
     ----------
     labels_, groups_, n_iter_, history_
-        Noise has the label of the cluster that it is most similar to.
+        A noise point has the label of the cluster whose points it is most similar to on average.
     noise_ : ndarray of bool, shape (n_samples,)
-        Points in clusters that were too small, or one more than asked for.
+        Points outside of the `n_clusters` largest clusters of the last k-means.
     embedding_ : ndarray of shape (n_samples, n_components)
+        The coordinates that k-means clusters.
 
     Notes
     -----
-    The coordinates are fair exactly, the clusters only as far as k-means keeps that.
+    The means of the coordinates are equal in all groups, but k-means does not bound the group shares of its clusters.
 
     References
     ----------
     Krieger, Beer, Matthews, Thiesson, Assent, "FairDen: fair density-based clustering", ICLR 2025. Their program
-    solves for the same coordinates in the null space of the constraints, in time that grows with the cube of the rows.
+    computes the same coordinates in the null space of the constraints, in time that grows with the cube of the number
+    of rows.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -112,7 +115,7 @@ class FairDen(FairClusterer):
         ]
 
     def _clusters(self, rng: np.random.RandomState) -> tuple[Lloyd, np.ndarray]:
-        """K-means for as many clusters as it takes, and its clusters that count, by their numbers."""
+        """K-means with enough clusters that are not noise, and the sorted numbers of the clusters to keep."""
         n_distinct = len(np.unique(self.embedding_.round(12), axis=0))
         n_wanted = n_tried = min(self.n_clusters, n_distinct)
         while True:
@@ -120,6 +123,6 @@ class FairDen(FairClusterer):
             sizes = np.bincount(model.labels_, minlength=n_tried)
             large = np.flatnonzero(sizes >= self.min_points)
             if len(large) >= n_wanted or n_tried == min(n_distinct, n_wanted + _MORE):
-                # Where there are not enough of them, the largest of the others.
+                # If there are not enough clusters of `min_points` points, the largest smaller ones are kept as well.
                 return model, np.sort(np.argsort(-sizes, kind="stable")[:n_wanted])
             n_tried += 1

@@ -1,4 +1,4 @@
-"""Fair k-center (Harb and Lam, NeurIPS 2020): bounded group shares with the least radius."""
+"""Fair k-center (Harb and Lam, NeurIPS 2020): the smallest radius with bounded group shares."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from fairclust.solvers.k_center import farthest_first, least_radius_assignment
 
 
 class FairKCenter(FairClusterer):
-    """K-center in which every cluster keeps bounds on its group shares, with the least radius for its centres.
+    """K-center in which every cluster keeps bounds on its group shares, with the smallest radius for given centres.
 
-    The centres are those of `KCenter`. The radius is the smallest one within which fractions of points can be
-    assigned so that every cluster holds between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)`` of group j,
-    mu_j being the group's share of the data; then whole points are.
+    The centres are computed as in `KCenter`. In every cluster the share of group j must lie between
+    ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, mu_j being the group's share of the data. A linear program
+    finds the smallest radius within which fractions of points can be assigned within these bounds, and its solution is
+    rounded to whole points.
 
     Parameters
     ----------
@@ -30,26 +31,27 @@ class FairKCenter(FairClusterer):
     tolerance : float, default=0.2
         In [0, 1), as in `BeraFairKMeans`.
     n_init : int, default=1
-        Starts from a row drawn at random, of which the one with the smallest radius is kept.
+        Number of starts, each from a row drawn at random. The one with the smallest radius is kept.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     labels_, groups_, n_iter_, history_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Rows of X. New points have no fair cluster: there is no `predict`.
+        Rows of X. New rows cannot be assigned fairly: there is no `predict`.
     center_indices_ : ndarray of shape (n_clusters,)
+        The rows that are centres.
     radius_ : float
-        The largest distance of a row to its centre. At most four times the smallest that any centres and any
-        assignment within the bounds have.
+        The largest distance of a row to its centre. It is at most four times the smallest radius of any centres
+        with any assignment within the bounds.
     plain_radius_ : float
-        That of the nearest centres.
+        The radius if every row goes to the nearest of the same centres.
     violation_ : float
-        The most points that a group has above, or lacks below, its bounds in any cluster; below 2.
+        The largest number of points by which any group exceeds or misses its bounds in any cluster; below 2.
 
     Notes
     -----
-    A cluster may be left without points where the bounds ask for it.
+    A cluster may be left without points if the bounds require it.
 
     References
     ----------

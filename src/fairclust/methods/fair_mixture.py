@@ -76,12 +76,12 @@ class FairMixture(ColumnsClusterer):
         Categorical columns, by index, or by name for data frames: integer codes from 0 on. Columns of a data
         frame that are categories, strings or objects are categorical anyway and their values are remembered.
     objective : {"smooth", "paper"}, default="smooth"
-        "paper": as above. "smooth": the absolute value and the maximum smoothed, and a barrier that keeps
-        every component alive.
+        "paper": as above. "smooth": the same with a smoothed absolute value and maximum, and with a
+        barrier that keeps every component from losing all its points.
     match_reference : bool, default=False
-        Take the objective of the authors' published program instead; for two groups its `lam` is
-        ``n_clusters * P(0) * P(1)`` times as much in terms of the paper. It is optimised as there: a new Adam
-        each round, steps never shortened, the last iterate kept.
+        Use the objective of the authors' published program instead, and optimise it as the program does: a
+        new Adam optimiser in each round, no shortened steps, and the last iterate as the result. For two
+        groups, `lam` then has the effect of ``n_clusters * P(0) * P(1) * lam`` in the paper's objective.
     batch_size : int or float, optional
         Rows, or share of the rows, of a mini-batch (Algorithm 3): the likelihood is learned batch by batch,
         Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read.
@@ -153,7 +153,7 @@ class FairMixture(ColumnsClusterer):
     Park, Kim, Lee, Kim, "Fair model-based clustering".
     """
 
-    # Metadata routing passes the groups on without being told to.
+    # scikit-learn's metadata routing then passes the groups on without a call of `set_predict_request`.
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
@@ -470,14 +470,14 @@ class FairMixture(ColumnsClusterer):
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:
-        """Mean log density of the rows; groups are not needed.
+        """Mean log density of the rows. The groups are not needed.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y, sensitive_features : ignored
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts; all alike by default.
+            The weight of each row in the mean; 1 by default.
 
         Returns
         -------

@@ -17,35 +17,37 @@ from fairclust.solvers.k_center import farthest_first
 
 
 class GreedyCapture(RowCenterClusterer):
-    """Centres out of the rows for proportional fairness: n/k points that are near each other get one of their own.
+    """Proportionally fair clustering: n/k rows that are near each other get a centre of their own.
 
-    Balls around all rows grow at the same speed. The first one that holds ``ceil(n/k)`` rows becomes a centre and takes
-    them, and so on with the rest. A centre's ball grows on and takes what it reaches. Every row then goes to the
-    nearest centre.
+    Balls around all rows grow at the same speed. When a ball holds ``ceil(n/k)`` rows that no centre has taken, its row
+    becomes a centre and takes them. The ball of a centre goes on growing and takes every row that it reaches. In the
+    end every row is assigned to the nearest centre.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        k. Where fewer balls fill, the rest of the centres are rows far from all others, which harms nobody.
+        k. If fewer balls become centres, the other centres are rows far from these, chosen by farthest-first
+        traversal. More centres make no row worse off.
     max_rows : int, default=2_000
         With more rows, the balls grow in a random sample of this size. Time and memory grow with its square.
     random_state : int, RandomState or None
-        Of the sample.
+        The seed of the sample.
 
     Attributes
     ----------
     labels_, groups_, cluster_centers_, n_iter_, history_
-        The groups are not looked at. The objective of the history is the mean distance, the fairness term the
-        number of centres that came from balls.
+        The groups do not change the clustering. The objective in the history is the mean distance of a row to its
+        centre, and the fairness term is `n_captured_`.
     center_indices_ : ndarray of shape (n_clusters,)
         The rows that are centres, those of balls first.
     n_captured_ : int
-        Centres that came from balls.
+        Number of centres that came from balls.
 
     Notes
     -----
-    For at most `max_rows` rows no ``ceil(n/k)`` of them would all come nearer to another row by more than a factor of
-    1 + sqrt(2): see `fairclust.metrics.proportionality`, with ``centers``.
+    With at most `max_rows` rows the centres are (1 + sqrt(2))-proportional: no row is nearer, by more than this factor,
+    to each of some ``ceil(n/k)`` rows than their own centres are. `fairclust.metrics.proportionality`, called with
+    these centres, measures the factor.
 
     References
     ----------
@@ -67,7 +69,7 @@ class GreedyCapture(RowCenterClusterer):
         begin = perf_counter()
         rows = np.arange(len(X))
         if len(X) > self.max_rows:
-            # Not fewer than there are centres.
+            # The sample must have a row for every centre.
             size = max(self.max_rows, self.n_clusters)
             rows = np.sort(check_random_state(self.random_state).permutation(len(X))[:size])
         found = capture(cdist(X[rows], X[rows]), ceil(len(rows) / self.n_clusters))

@@ -18,45 +18,48 @@ _METRICS = {"k-means": "sqeuclidean", "k-medians": "euclidean"}
 
 
 class IndividuallyFairClustering(RowCenterClusterer):
-    """Centres out of the rows, such that every row has one about as near as its own n/k nearest rows.
+    """K-means or k-medians in which every row has a centre about as near as its n/k nearest rows.
 
-    A row's radius is that of the smallest ball around it with ``ceil(n/k)`` rows. Some balls, of `alpha` times the
-    radius, are chosen such that a centre in each is near enough to every row. From such centres, swaps lower the
-    cost and keep a centre in each of these balls.
+    The radius of a row is that of the smallest ball around it with ``ceil(n/k)`` rows. Some rows get a critical ball,
+    of `alpha` times their radius, such that a centre in every critical ball is near enough to all rows. A local search
+    starts with a centre in each of them. It swaps centres for other rows to lower the cost, and always keeps a
+    centre in each critical ball.
 
     Parameters
     ----------
     n_clusters : int, default=8
         k.
     objective : "k-means" or "k-medians", default="k-means"
-        Squared distances, or distances, to centres that are rows.
+        The cost: the sum of squared distances, or of distances, to centres that are rows.
     alpha : float, default=1.0
         At least 1. No row is farther from its centre than ``3 alpha`` times its radius.
     n_candidates : int, default=1_000
-        Rows that are tried as centres in each pass, drawn at random where there are more.
+        Number of rows that are tried as centres in each pass, drawn at random.
     max_iter : int, default=20
-        Passes.
+        Largest number of passes.
     tol : float, default=1e-4
-        A swap must lower the cost by more than this, relatively.
+        A swap must lower the cost by more than this fraction.
     max_rows : int, default=5_000
-        With more rows the radii are taken from a random sample of this size, and what is promised holds for these
-        radii.
+        With more rows the radii are estimated from a random sample of this size, and the bound ``3 alpha`` holds for
+        the estimated radii.
     random_state : int, RandomState or None
+        The seed of the sample, the first centres and the candidates.
 
     Attributes
     ----------
     labels_, groups_, cluster_centers_, n_iter_, history_
-        The groups are not looked at.
+        The groups do not change the clustering. The fairness term in the history is `ratio_`.
     center_indices_ : ndarray of shape (n_clusters,)
         The rows that are centres.
     cost_ : float
         Sum of the (squared) distances.
     radii_ : ndarray of shape (n_samples,)
+        The radius of each row, as a Euclidean distance.
     ratio_ : float
-        The largest ratio of a distance to a radius, see `fairclust.metrics.individual_fairness`; at most
-        ``3 alpha``.
+        The largest ratio of a row's distance to its centre and its radius, at most ``3 alpha``; see
+        `fairclust.metrics.individual_fairness`.
     n_balls_ : int
-        Balls that must hold a centre.
+        Number of critical balls.
 
     References
     ----------
@@ -128,7 +131,7 @@ class IndividuallyFairClustering(RowCenterClusterer):
 
 
 def _filled(X: np.ndarray, rows: np.ndarray, n_clusters: int, rng: np.random.RandomState) -> np.ndarray:
-    """More rows, drawn with the squared distance to those before, as k-means++ does."""
+    """Add rows until there are `n_clusters`, drawn with the squared distance to those before, as in k-means++."""
     found = list(rows)
     nearest = np.min([((X - X[p]) ** 2).sum(axis=1) for p in found], axis=0)
     while len(found) < n_clusters:

@@ -14,20 +14,20 @@ from fairclust.solvers.k_center import farthest_first
 
 
 class KCenter(RowCenterClusterer):
-    """Centres out of the rows with a small radius, the largest distance of a row to its centre.
+    """Rows as centres with a small radius, which is the largest distance of a row to its centre.
 
     Parameters
     ----------
     n_clusters : int, default=8
     n_init : int, default=10
-        Starts from a row drawn at random, of which the one with the smallest radius is kept.
+        Number of starts, each from a row drawn at random. The one with the smallest radius is kept.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     labels_, groups_, cluster_centers_, n_iter_, history_
     radius_ : float
-        At most twice the smallest one that any centres have.
+        The radius, at most twice the smallest radius of any centres.
     center_indices_ : ndarray of shape (n_clusters,)
         The rows that are centres.
 

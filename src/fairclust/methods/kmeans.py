@@ -100,4 +100,5 @@ class KMeans(CenterClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._model.predict(self._checked(X))
+        rows = self._checked(X)
+        return self._model.predict(rows)

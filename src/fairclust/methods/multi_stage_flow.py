@@ -1,4 +1,4 @@
-"""MS-FlowFC (Mantuano, Kammermann, Baumann 2026): fair k-means by a sequence of flows, a group at a time."""
+"""MS-FlowFC (Mantuano, Kammermann, Baumann 2026): fair k-means by a sequence of flows, one for each group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairclust.kernels.assignment import cluster_moments
 from fairclust.metrics import contingency
 from fairclust.solvers.bounded_sizes import assign_within_sizes
 
-# New picks for clusters that no point of the largest group is nearest to.
+# How many times the centres of clusters without a point of the largest group are drawn anew.
 _TRIES = 10
 
 
@@ -28,11 +28,12 @@ class _Run(NamedTuple):
 
 
 class MultiStageFlowKMeans(FairClusterer):
-    """K-means in which every cluster keeps a balance, the groups being assigned one after the other.
+    """K-means with a lower bound on the balance of every cluster, in which one group after the other is assigned.
 
-    In every step the largest group goes to its nearest centres. Then each of the others, by size, is assigned by a
-    flow of minimal cost, with as many points in every cluster as the balance with the groups before it allows.
-    Centres are the means of all points. For any number of groups.
+    In every step the points of the largest group go to their nearest centres. The other groups follow from the largest
+    to the smallest. A flow of minimal cost assigns each, with bounds on the number of its points in every cluster that
+    keep the balance with the groups assigned before. The centres then move to the means of the clusters. There can be
+    any number of groups.
 
     Parameters
     ----------
@@ -41,29 +42,32 @@ class MultiStageFlowKMeans(FairClusterer):
         In [0, 1): every cluster has a balance of at least ``1 - tolerance`` times that of the data, up to whole
         points.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
-        Picks from the largest group.
+        The first centres. "k-means++" picks them from the rows of the largest group.
     n_init : int, default=1
-        Starts, of which the cheapest is kept; one where `init` is an array.
+        Number of starts, of which the cheapest is kept. If `init` is an array there is one start.
     max_iter : int, default=100
+        Largest number of steps of a start.
     tol : float, default=1e-3
-        A start ends once the cost falls by no more than this, relatively, and keeps the step before.
+        A start ends at the first step that lowers the cost by no more than this fraction, and keeps the result of the
+        step before.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     labels_, groups_, n_iter_, history_
-        The fairness term of the history is what the balance lacks of `target_balance_`.
+        The fairness term in the history is how far the balance is below `target_balance_`, or 0.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of the clusters. New points have no cluster: there is no `predict`.
+        Means of the clusters. New rows cannot be assigned: there is no `predict`.
     cost_ : float
         Sum of squared distances to the means.
     target_balance_ : float
-        The balance asked for. Where whole points cannot keep it, clusters come as near as one or two points.
+        The lower bound on the balance. If whole points cannot keep it, a cluster misses it by one or two points.
 
     Notes
     -----
-    The largest group moves freely, so the bound shapes the others alone. A balance, the ratio of the smallest to the
-    largest group, leaves the groups between them nearly free.
+    The points of the largest group always go to their nearest centres, and only the other groups are moved to keep the
+    balance. The balance of a cluster compares its smallest with its largest group, so with three or more groups the
+    shares of the groups between them are hardly bounded.
 
     References
     ----------
@@ -150,7 +154,7 @@ class MultiStageFlowKMeans(FairClusterer):
         centers: np.ndarray,
         rng: np.random.RandomState,
     ) -> np.ndarray:
-        """Labels at given centres, but for those without a point of the largest group, which are picked anew."""
+        """Labels for given centres. A centre that is nearest to no point of the largest group is drawn anew."""
         centers = centers.copy()
         labels = np.empty(len(X), np.int32)
         table = np.zeros((len(members), self.n_clusters), np.int64)
@@ -170,20 +174,25 @@ class MultiStageFlowKMeans(FairClusterer):
 
 
 def _size_bounds(table: np.ndarray, n_points: int, balance: float) -> tuple[np.ndarray, np.ndarray]:
-    """How many points of the next group every cluster may hold, relaxed where all together must have room.
+    """Bounds on the points of the next group in every cluster, relaxed where its points would not fit otherwise.
 
     Parameters
     ----------
     table : ndarray of shape (n_assigned, n_clusters)
         Counts of the groups that are assigned.
     n_points : int
-        Of the next group.
+        Size of the next group.
     balance : float
+        Lower bound on the balance of every cluster.
+
+    Returns
+    -------
+    lower, upper : ndarray of int, shape (n_clusters,)
     """
     most, least = table.max(axis=0), table.min(axis=0)
     lower = np.ceil(balance * most - 1e-9).astype(np.int64)
     while lower.sum() > n_points:
-        # Where the balance stays highest with a point less.
+        # Lower the bound of the cluster whose balance stays highest with one point less.
         after = np.where(lower > 0, (lower - 1) / np.maximum(most, 1), -1.0)
         lower[after.argmax()] -= 1
     upper = np.maximum(np.floor(least / balance + 1e-9).astype(np.int64), lower)

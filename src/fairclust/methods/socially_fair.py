@@ -1,4 +1,4 @@
-"""Socially fair k-means (Ghadiri et al., FAccT 2021): the group that pays most pays as little as possible."""
+"""Socially fair k-means (Ghadiri et al., FAccT 2021): the largest mean cost of a group is as small as possible."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from fairclust.solvers.social import FairCenters, fair_centers, group_moments
 
 
 class SociallyFairKMeans(PrototypeClusterer):
-    """K-means whose objective is the mean squared distance of the group for which it is largest.
+    """K-means that minimises the largest cost of a group, its rows' mean squared distance to their centres.
 
-    Fair-Lloyd: every point goes to its nearest centre, then the centres move to where the group that pays most pays
-    least, for these clusters. Both steps lower that group's cost.
+    This is the paper's Fair-Lloyd. Every row goes to its nearest centre. Then the centres move to where the largest
+    cost of a group is smallest for these clusters. Neither step raises the largest cost.
 
     Parameters
     ----------
     n_clusters : int, default=8
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init : int, default=10
-        Starts, of which the one with the lowest cost is kept; one where `init` is an array.
+        Number of starts, of which the one with the smallest largest cost of a group is kept. If `init` is an array
+        there is one start.
     max_iter : int, default=200
-        Steps of each start.
+        Largest number of steps of a start.
     tol : float, default=1e-5
-        A start ends once the cost falls by no more than this, relatively.
+        A start ends once a step lowers the largest cost by no more than this fraction.
     precision : "single" or "double", default="single"
         Arithmetic of the distances.
     random_state : int, RandomState or None
@@ -38,22 +39,23 @@ class SociallyFairKMeans(PrototypeClusterer):
     Attributes
     ----------
     labels_, groups_, n_iter_, history_
-        The objective of the history is the largest group's mean, the clustering term the mean over all points,
-        the fairness term the difference between the groups that pay most and least.
+        The objective in the history is the largest cost of a group, the clustering term is the mean squared distance
+        of all rows, and the fairness term is the difference between the largest and the smallest cost of a group.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        They are not the means of the clusters: they lie towards the members of groups that pay much.
+        They are not the means of the clusters, but lie closer to the rows of groups with a large cost.
     group_costs_ : ndarray of shape (n_groups,)
-        Mean squared distance of each group to its centres, in the order of `groups_`.
+        The cost of each group, in the order of `groups_`.
     weights_ : ndarray of shape (n_groups,)
-        How much each group counts in the centres; 0 for one that pays less than others however it is.
+        The weight of each group in the centres; they sum to one. A group whose cost is below the largest one even
+        without any weight has the weight 0.
     gap_ : float
-        How much less, relatively, the worst-off group could pay with other centres for the last step's clusters,
-        at most.
+        Relative duality gap of the centres computed for the last step's clusters: no other centres lower the largest
+        cost of a group there by a larger fraction than this.
 
     Notes
     -----
-    Nothing is promised on shares of groups in clusters. The largest cost is a local optimum, as in k-means.
-    For more than two groups the centres come from the convex dual, see `fairclust.solvers.social`.
+    The shares of the groups in the clusters are not bounded. The result is a local optimum, as in k-means. For more
+    than two groups the centres come from the convex dual, see `fairclust.solvers.social`.
 
     References
     ----------
@@ -102,11 +104,16 @@ class SociallyFairKMeans(PrototypeClusterer):
         sensitive_features : array-like of shape (n_samples,)
             The group of every row.
         sample_weight : array-like of shape (n_samples,), optional
-            How many rows each stands for, as those of `fairclust.FairCoreset`; positive.
+            How many rows each row stands for, as from `fairclust.FairCoreset`; positive.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            A parameter, `X`, the groups or the weights are malformed, or there are more clusters than rows.
         """
         X, codes = self._check_input(X, sensitive_features)
         if sample_weight is not None:

@@ -19,11 +19,11 @@ class VariationalFairKMeans(VariationalClusterer):
         the data (on standardised, L2-normalised data a fifth of the number of rows is a good first try).
         0 is plain Lloyd.
     match_reference : bool, default=False
-        Find each assignment by the paper's bound optimisation, replayed step by step as in the authors'
-        program. The default solves for the group prices that it converges to by Newton's method, in a tenth
-        of the passes, and measures the energy on the hard labels: it never rises.
+        Compute each assignment by the paper's bound optimisation, step by step as in the authors' program. The
+        default computes the group prices to which it converges by Newton's method, in a tenth of the passes over
+        the points. It measures the energy of the hard labels, which never rises.
     warm_start : bool, default=True
-        Start each assignment from the prices of the one before; not with `match_reference`.
+        Start each assignment from the prices of the one before. Not used with `match_reference`.
     lipschitz : float, default=2.0
         With `match_reference`, L of the bound. As in the published program, and unlike equations 9 and 13,
         both the clustering and the fairness potentials are divided by it.
@@ -33,11 +33,11 @@ class VariationalFairKMeans(VariationalClusterer):
     max_iter : int, default=100
         Outer steps.
     tol : float, optional
-        Stops once the energy changes by less than `tol` from the second step on, relative to the energy less
-        its least possible fairness term ``lam * K * H(U)``; 1e-5 by default. With `match_reference`, from the
-        third step on and relative to the energy; 1e-4 by default, as published.
+        From the second step on, the fit stops once the energy changes by less than the fraction `tol` of the
+        energy without its least possible fairness term ``lam * K * H(U)``; 1e-5 by default. With
+        `match_reference` it is a fraction of the energy, from the third step on; 1e-4 by default, as published.
     bound_max_iter, bound_tol : int, float, default=10000, 1e-5
-        With `match_reference`, the same for the inner loop.
+        Largest number of steps, and tolerance, of the inner loop of `match_reference`.
     max_restarts : int, default=3
         Restarts from fresh k-means++ seeds where the first step (with `match_reference`: any step) empties a
         cluster. After the last, the fit goes on with fewer clusters (with `match_reference`: it stops).
@@ -52,16 +52,17 @@ class VariationalFairKMeans(VariationalClusterer):
     ----------
     labels_, cluster_centers_, n_iter_, history_, groups_
         `cluster_centers_` are the centres of the last assignment, those that `predict` measures from.
-        The energies in `history_` are those of the labels, with `match_reference` those of the soft
-        assignments; `inner_iter` counts passes over the points. A restart begins a new history, but not with
-        `match_reference`.
+        The energies in `history_` are those of the labels, or with `match_reference` those of the soft
+        assignments. `inner_iter` counts passes over the points. A restart begins a new history; with
+        `match_reference` it continues the old one.
     scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)
-        The assignment map, see `predict`; `scale_` is 1 and `offset_` are the prices, but not with `match_reference`.
+        A row x goes to the cluster ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``. Without
+        `match_reference`, `scale_` is 1 and `offset_` holds the prices.
     target_ : ndarray of shape (n_groups,), or dict of column to ndarray of shape (n_values,)
     n_inner_iter_, n_restarts_ : int
     n_energy_rises_ : int
-        With `match_reference` the inner loop starts cold in every outer step and centres come from hard labels, so that
-        the energy may rise between outer steps: counted here.
+        Number of outer steps after which the energy was higher. This can happen with `match_reference` only, whose
+        inner loop starts cold in every outer step and whose centres come from hard labels.
     converged_ : bool
 
     References

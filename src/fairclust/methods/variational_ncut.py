@@ -95,10 +95,11 @@ class VariationalFairNCut(GraphClusterer):
         step only if it lowers the energy and empties no cluster; if not, it tries again with a multiple of D
         added to W, which leaves the minimiser as it is and makes the linearisation an upper bound.
     max_iter, tol : int, float, default=100, 1e-4
-        Outer steps. The fit stops once the energy falls by less than `tol` relatively, its constant
-        ``lam * K * H(U)`` left out; with `match_reference` once it changes by less, from the third step on.
+        Largest number of outer steps, and tolerance. The fit stops once the energy, without its constant
+        ``lam * K * H(U)``, falls by less than the fraction `tol`; with `match_reference` once it changes by less,
+        from the third step on.
     bound_max_iter, bound_tol : int, float, default=10000, 1e-5
-        With `match_reference`, the same for the inner loop.
+        Largest number of steps, and tolerance, of the inner loop of `match_reference`.
     precision : "single" or "double", default="single"
         Arithmetic of the potentials and softmax rows; sums are double always.
     random_state : int, RandomState or None
@@ -116,17 +117,16 @@ class VariationalFairNCut(GraphClusterer):
         Final energy of every start tried.
     target_ : ndarray of shape (n_groups,)
     n_energy_rises_ : int
-        Outer steps after which the energy was higher; 0 without `match_reference`.
+        Number of outer steps after which the energy was higher; 0 without `match_reference`.
     converged_ : bool
     graph_info_ : dict
         How the nearest-neighbour graph was built; empty for a precomputed one.
 
     Notes
     -----
-    The published program scores its outer steps by the soft assignments; here both solvers are scored by the
-    hard labels, which are what is reported and what the next step starts from. Where a step of
-    `match_reference` empties a cluster the program restarts twice from k-means; here the labels of the step
-    before are kept.
+    The published program measures the energy of the soft assignments. Here both solvers measure that of the hard
+    labels, which are the result, and from which the next step starts. If a step empties a cluster, the program
+    restarts from k-means, at most twice; here `match_reference` keeps the labels of the step before.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The audit card of a clustering: in what it is fair, in what it is not, and who pays."""
+"""The audit card of a clustering: its metrics of fairness and the cost of each group, beside a plain clustering."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from fairclust.metrics.table import METRICS, score_labels
 
 __all__ = ["Audit", "audit"]
 
-# Shares of groups, then all other notions.
+# Metrics of the group shares. The card lists them before the metrics that have `audit` set.
 _SHARES = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "smallest_cluster")
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What `audit` finds; as a string, a card for readers.
+    """The result of `audit`. ``str`` of it is a card with a line for each metric and each group.
 
     Attributes
     ----------
     scores, plain : dict of str to float
-        Metrics by name, of the clustering and of the plain one; the second is empty without plain labels.
+        The value of each metric, by name, for the clustering and for the plain one. `plain` is empty without plain
+        labels.
     groups : list of str
-        The groups, in the order of the costs.
+        The names of the groups, in the order of `costs`.
     costs : ndarray of shape (n_groups,)
         Mean squared distance of each group to the cluster means.
     changes : ndarray of shape (n_groups,)
-        By how much, relatively, that is more than in the plain clustering; ``nan`` without plain labels.
+        Relative change of each cost against the plain clustering, such as 0.1 for ten per cent more; ``nan`` without
+        plain labels.
     """
 
     scores: dict[str, float]
@@ -74,7 +76,7 @@ def audit(
     plain_labels: ArrayLike | None = None,
     n_clusters: int | None = None,
 ) -> Audit:
-    """Measure a clustering by every notion of fairness, beside a plain one.
+    """Measure a clustering by several notions of fairness, and compare it with a plain clustering.
 
     Parameters
     ----------
@@ -83,11 +85,11 @@ def audit(
     labels : array-like of int, shape (n_samples,)
         Cluster of each point, from 0.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
     plain_labels : array-like of int, shape (n_samples,), optional
         A clustering that ignores the groups, such as that of `KMeans`.
     n_clusters : int, optional
-        Default: the largest label plus one, of both clusterings.
+        Default: one more than the largest label of both clusterings.
 
     Returns
     -------
@@ -96,7 +98,7 @@ def audit(
     Raises
     ------
     ValueError
-        If the shapes disagree, the labels are no non-negative integers, a group is missing, or ``X`` is not
+        If the shapes disagree, the labels are not non-negative integers, a group is missing, or ``X`` is not
         finite.
     """
     codes = group_codes(sensitive_features)

@@ -1,4 +1,4 @@
-"""What metrics of points share: checks, blocks of rows, cluster means, distances to them, and samples of rows."""
+"""What the metrics that read the points share: checks, blocks and samples of rows, cluster means, distances to them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = [
     "squared_distances_to_own",
 ]
 
-# Rows per block: temporaries stay in the cache and do not grow with the data.
+# Rows per block, so that temporary arrays stay in the cache and do not grow with the data.
 _CHUNK_ROWS = 16_384
-# Entries of a block of distances between pairs of rows.
+# Largest number of distances between rows that are computed at once.
 _PAIRS = 2**22
-# Every metric of a clustering looks at the same sample, in every run.
+# A fixed seed, so that all metrics look at the same sample of rows in every run.
 _SEED = 0
 
 
@@ -35,7 +35,7 @@ def points_and_labels(
     Raises
     ------
     ValueError
-        If the shapes disagree, or the labels are no non-negative integers.
+        If the shapes disagree, or the labels are not non-negative integers.
     """
     points = np.asarray(X)
     sizes = cluster_sizes(labels)
@@ -51,7 +51,7 @@ def finite_points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, 
     Raises
     ------
     ValueError
-        If the shapes disagree, there is no point, the labels are no non-negative integers, or ``X`` is not finite.
+        If the shapes disagree, there is no point, the labels are not non-negative integers, or ``X`` is not finite.
     """
     points, codes, _ = points_and_labels(X, labels)
     if codes.size == 0:
@@ -116,7 +116,7 @@ def sampled_rows(n_samples: int, max_rows: int | None) -> NDArray[np.int64]:
 def checked_centers(
     X: NDArray, labels: NDArray[np.integer], centers: ArrayLike | None
 ) -> NDArray[np.float64]:
-    """The given centres, or the means of the clusters.
+    """The given centres as floats, or the means of the clusters if none are given.
 
     Raises
     ------

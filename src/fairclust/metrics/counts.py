@@ -50,7 +50,7 @@ def contingency(
 
 
 def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
-    """Number the groups of points, those of several columns by their combinations.
+    """Number the groups of the points. Of several columns, each combination of values is a group.
 
     Parameters
     ----------
@@ -60,14 +60,14 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
     Returns
     -------
     ndarray of int64, shape (n_samples,)
-        Codes 0 .. n_groups - 1 in the order of the sorted values; every one of them occurs.
+        Codes 0 .. n_groups - 1 in the order of the sorted values. Every code occurs.
 
     Raises
     ------
     ValueError
         There are missing values.
     """
-    # Imported here: whoever has codes already does not wait for pandas.
+    # Imported here, so that callers who already have codes do not wait for pandas.
     import pandas as pd
 
     columns = np.asarray(sensitive_features)

@@ -1,7 +1,8 @@
 """Group fairness of a clustering, from the group-by-cluster table alone.
 
 Every function takes labels and `sensitive_features`, or the table n_jk of `fairclust.metrics.counts`, shape
-(n_groups, n_clusters). From labels, the clusters are 0 to the largest label: one without a point is empty.
+(n_groups, n_clusters). With labels, the clusters are 0 to the largest label, and
+one without a point is empty.
 Notation: n_k the size of cluster k, N_j that of group j, N their sum, P_kj = n_jk / n_k the share of group j
 in cluster k, mu_j = N_j / N its share in the data.
 
@@ -44,9 +45,9 @@ def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
 
     Returns
     -------
@@ -56,7 +57,8 @@ def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -
     Raises
     ------
     ValueError
-        If the table is no table of counts, or there is no point.
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+        is no point.
 
     References
     ----------
@@ -72,9 +74,9 @@ def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
 
     Returns
     -------
@@ -84,7 +86,8 @@ def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     Raises
     ------
     ValueError
-        If the table is no table of counts, or there is no point.
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+        is no point.
 
     References
     ----------
@@ -100,9 +103,9 @@ def data_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
 
     Returns
     -------
@@ -112,7 +115,8 @@ def data_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     Raises
     ------
     ValueError
-        If the table is no table of counts, or there is no point.
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+        is no point.
     """
     group_sizes = _table(labels, sensitive_features).sum(axis=1)
     return float(group_sizes.min() / group_sizes.max())
@@ -126,9 +130,9 @@ def fairness_error(
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
     target : array-like of shape (n_groups,), optional
         Proportions U wanted in every cluster, non-negative, summing to one. Default: the groups' shares mu_j
         in the data.
@@ -190,10 +194,10 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk, or of sums
-        of responsibilities.
+        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk, or of sums of
+        responsibilities.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
 
     Returns
     -------
@@ -203,7 +207,8 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
     Raises
     ------
     ValueError
-        If the table is no table of counts, or there is no point.
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+        is no point.
 
     Notes
     -----
@@ -224,10 +229,10 @@ def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk, or of sums
-        of responsibilities.
+        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk, or of sums of
+        responsibilities.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
 
     Returns
     -------
@@ -237,7 +242,8 @@ def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     Raises
     ------
     ValueError
-        If the table is no table of counts, or there is no point.
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+        is no point.
 
     References
     ----------
@@ -254,10 +260,10 @@ def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk, or of sums
-        of responsibilities.
+        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk, or of sums of
+        responsibilities.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
 
     Returns
     -------
@@ -268,7 +274,8 @@ def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     Raises
     ------
     ValueError
-        If the table is no table of counts, or there is no point.
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+        is no point.
 
     Notes
     -----
@@ -288,9 +295,9 @@ def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
 
     Returns
     -------
@@ -300,7 +307,8 @@ def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     Raises
     ------
     ValueError
-        If the table is no table of counts, or there is no point.
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+        is no point.
 
     Notes
     -----
@@ -320,9 +328,9 @@ def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
 
     Returns
     -------
@@ -332,7 +340,8 @@ def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     Raises
     ------
     ValueError
-        If the table is no table of counts, or there is no point.
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+        is no point.
 
     References
     ----------
@@ -357,9 +366,9 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
 
     Returns
     -------
@@ -369,7 +378,8 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
     Raises
     ------
     ValueError
-        If the table is no table of counts, or there is no point.
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+        is no point.
 
     Notes
     -----
@@ -418,7 +428,7 @@ def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = N
 def _table(
     labels: ArrayLike, sensitive_features: ArrayLike | None, keep_absent: bool = False
 ) -> NDArray[np.float64]:
-    """The table as float64, counted if there are groups, without the rows of groups that have no point."""
+    """The group-by-cluster table as float64, counted from labels if groups are given, without groups of no point."""
     if sensitive_features is None:
         counts = np.asarray(labels, dtype=np.float64)
         if counts.ndim != 2:

@@ -1,4 +1,4 @@
-"""Individual fairness: whether every point has a centre as near as its own neighbourhood promises."""
+"""Individual fairness: whether every point has a centre within the radius of its n/k nearest points."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def neighbourhood_radii(
     n_clusters : int
         k; the balls hold ``ceil(n_samples / n_clusters)`` points.
     queries : array-like of shape (n_queries, n_features), optional
-        The points whose radius is asked for. Default: all of `X`.
+        The points whose radii are computed. Default: all of `X`.
 
     Returns
     -------
     ndarray of shape (n_queries,)
-        Euclidean.
+        Euclidean distances.
 
     References
     ----------
@@ -61,7 +61,7 @@ def individual_fairness(
     centers: ArrayLike | None = None,
     max_rows: int | None = 5_000,
 ) -> float:
-    """Largest ratio of a point's distance to its cluster's mean to the radius in which it has n/k neighbours.
+    """Largest ratio of a point's distance to its centre and its radius, that of `neighbourhood_radii`.
 
     Parameters
     ----------
@@ -74,19 +74,20 @@ def individual_fairness(
     centers : array-like of shape (n_clusters, n_features), optional
         Default: the means of the clusters.
     max_rows : int or None, default 5,000
-        With more rows, both the points and their neighbours are a random sample of this size, always the same
-        one; the means are those of all rows. None for no limit: the work grows with the square of the rows.
+        With more rows, the ratios and radii are computed within a random sample of this size, always the same one;
+        the means of the clusters are those of all rows. None for no limit; the time grows with the square of the
+        number of rows.
 
     Returns
     -------
     float
-        In [0, inf], lower is fairer: 1 is what Jung et al. ask for, and every data set has centres within 2.
-        ``inf`` if a point has n/k copies but no centre there.
+        In [0, inf], lower is fairer. Jung et al. ask for at most 1, and show that every data set has centres with at
+        most 2. ``inf`` if n/k points coincide but their centre lies elsewhere.
 
     Raises
     ------
     ValueError
-        If the shapes disagree, the labels are no non-negative integers, or ``X`` is not finite.
+        If the shapes disagree, the labels are not non-negative integers, or ``X`` is not finite.
 
     References
     ----------
@@ -113,13 +114,13 @@ def individual_fairness_95(
     Returns
     -------
     float
-        In [0, inf], lower is fairer; at most `individual_fairness`. One of the points' ratios, not a value
-        between two of them.
+        In [0, inf], lower is fairer; at most `individual_fairness`. It is the ratio of one of the points: the
+        quantile is not interpolated.
 
     Raises
     ------
     ValueError
-        As `individual_fairness`.
+        As for `individual_fairness`.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Proportional fairness: whether enough points would all be better off with a centre of their own."""
+"""Proportional fairness: whether some n/k points would all be nearer to another centre than to their own."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def proportionality(
     max_rows: int | None = 20_000,
     max_candidates: int | None = 1_000,
 ) -> float:
-    """Largest factor rho by which n/k points would all come nearer to a centre if one of the points were one.
+    """Largest factor by which some n/k points would all be nearer to a new centre than to their own centres.
 
-    A coalition of ``ceil(n/k)`` points blocks a clustering if there is a place y with ``rho d(i, y) < d(i, c(i))``
-    for all its points i, c(i) being the centre of the cluster of i. This is the rho from which on none does.
+    A coalition of ``ceil(n/k)`` points blocks a clustering if there is a point y with ``rho d(i, y) < d(i, c(i))``
+    for all points i of the coalition, c(i) being the centre of the cluster of i. The value is the smallest rho for
+    which no coalition blocks the clustering.
 
     Parameters
     ----------
@@ -44,25 +45,27 @@ def proportionality(
     centers : array-like of shape (n_clusters, n_features), optional
         Default: the means of the clusters.
     max_rows, max_candidates : int or None, default 20,000 and 1,000
-        With more rows, the points who may form a coalition, and the places y, are random samples of these sizes,
-        always the same ones. Fewer places can only lower the value. None for no limit.
+        With more rows, coalitions are formed of a random sample of `max_rows` points, and y is one of a random sample
+        of `max_candidates` points. The samples are always the same. Fewer points y can only lower the value. None for
+        no limit.
 
     Returns
     -------
     float
-        In [0, inf], lower is fairer. At most 1: no coalition gains. Every data set has centres, out of its points,
-        with at most 1 + sqrt(2). ``inf`` if n/k copies of a point have their centre elsewhere.
+        In [0, inf], lower is fairer. If it is at most 1, no coalition gains by another centre. In every data set
+        some points are centres with at most 1 + sqrt(2). ``inf`` if n/k points coincide but their centres lie
+        elsewhere.
 
     Raises
     ------
     ValueError
-        If the shapes disagree, the labels are no non-negative integers, or ``X`` is not finite.
+        If the shapes disagree, the labels are not non-negative integers, or ``X`` is not finite.
 
     References
     ----------
     Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", 2019; Micha and Shah, "Proportionally fair
-    clustering revisited", 2020. Their points go to their nearest centre, these to the one that their label
-    says.
+    clustering revisited", 2020. There every point has its nearest centre; here it has the centre of its
+    label.
     """
     points, codes = finite_points_and_labels(X, labels)
     k = int(codes.max()) + 1 if n_clusters is None else n_clusters

@@ -43,7 +43,7 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the shapes disagree or the labels are no non-negative integers.
+        If the shapes disagree or the labels are not non-negative integers.
 
     References
     ----------
@@ -92,7 +92,7 @@ def kmedians_cost(
     Raises
     ------
     ValueError
-        If the shapes disagree, the labels are no non-negative integers, or ``X`` is not finite.
+        If the shapes disagree, the labels are not non-negative integers, or ``X`` is not finite.
 
     References
     ----------
@@ -148,7 +148,7 @@ def kmedians_bounds(
     Raises
     ------
     ValueError
-        If the shapes disagree, the labels are no non-negative integers, or ``X`` is not finite.
+        If the shapes disagree, the labels are not non-negative integers, or ``X`` is not finite.
     """
     points, codes, sizes = points_and_labels(X, labels)
     found = medoids(points, codes, sizes.size, max_evaluations=max_evaluations)
@@ -295,7 +295,7 @@ def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        If the shapes disagree, there is no point, or the labels are no non-negative integers.
+        If the shapes disagree, there is no point, or the labels are not non-negative integers.
 
     References
     ----------

@@ -24,10 +24,11 @@ def silhouette_gap(
     labels : array-like of int, shape (n_samples,)
         Cluster of each point, from 0.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
     max_rows : int or None, default 5,000
-        With more rows the silhouettes are those within a random sample of this size, always the same one. A group
-        without a row in it does not count. None for no limit: the work grows with the square of the rows.
+        With more rows the silhouettes are computed within a random sample of this size, always the same one. A group
+        without a row in the sample is left out. None for no limit; the time grows with the square of the number of
+        rows.
 
     Returns
     -------
@@ -37,7 +38,7 @@ def silhouette_gap(
     Raises
     ------
     ValueError
-        If the shapes disagree, the labels are no non-negative integers, a group is missing, or ``X`` is not
+        If the shapes disagree, the labels are not non-negative integers, a group is missing, or ``X`` is not
         finite.
 
     References

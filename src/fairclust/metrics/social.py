@@ -1,4 +1,4 @@
-"""Social fairness: what the points of each group pay, as the mean squared distance to their cluster's centre."""
+"""Social fairness: the cost of each group, which is the mean squared distance of its points to their centres."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def group_costs(
     labels : array-like of int, shape (n_samples,)
         Cluster of each point, from 0.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
     centers : array-like of shape (n_clusters, n_features), optional
         Default: the means of the clusters. Socially fair methods place their centres elsewhere.
 
@@ -35,7 +35,7 @@ def group_costs(
     Raises
     ------
     ValueError
-        If the shapes disagree, the labels are no non-negative integers, a group is missing, or ``X`` is not
+        If the shapes disagree, the labels are not non-negative integers, a group is missing, or ``X`` is not
         finite.
 
     References
@@ -53,7 +53,7 @@ def group_costs(
 
 
 def worst_group_cost(X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
-    """Mean squared distance to the cluster means of the group that pays most.
+    """The largest cost of a group: of its points' mean squared distance to the cluster means.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def worst_group_cost(X: ArrayLike, labels: ArrayLike, *, sensitive_features: Arr
     Raises
     ------
     ValueError
-        As `group_costs`.
+        As for `group_costs`.
 
     References
     ----------
@@ -78,7 +78,7 @@ def worst_group_cost(X: ArrayLike, labels: ArrayLike, *, sensitive_features: Arr
 
 
 def group_cost_ratio(X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
-    """How many times the mean cost of the cheapest group the most expensive one pays.
+    """Ratio of the largest to the smallest cost of a group, with the cluster means as centres.
 
     Parameters
     ----------
@@ -88,12 +88,12 @@ def group_cost_ratio(X: ArrayLike, labels: ArrayLike, *, sensitive_features: Arr
     Returns
     -------
     float
-        In [1, inf], lower is fairer. 1 if no group pays anything, ``inf`` if only some do.
+        In [1, inf], lower is fairer. 1 if all costs are 0, ``inf`` if only some are.
 
     Raises
     ------
     ValueError
-        As `group_costs`.
+        As for `group_costs`.
 
     References
     ----------
@@ -108,7 +108,7 @@ def group_cost_ratio(X: ArrayLike, labels: ArrayLike, *, sensitive_features: Arr
 def group_cost_changes(
     X: ArrayLike, labels: ArrayLike, plain_labels: ArrayLike, *, sensitive_features: ArrayLike
 ) -> NDArray[np.float64]:
-    """What each group pays for fairness: its mean cost over the one in a plain clustering, less one.
+    """Relative change of each group's cost against a plain clustering: ``cost / plain cost - 1``.
 
     Parameters
     ----------
@@ -120,12 +120,16 @@ def group_cost_changes(
     Returns
     -------
     ndarray of shape (n_groups,)
-        In [-1, inf], lower is better: 0.1 is a cost ten per cent higher. 0 for a group that pays nothing in both.
+        In [-1, inf], lower is better; 0.1 means a cost ten per cent higher. 0 for a group whose cost is 0 in both.
 
     Raises
     ------
     ValueError
-        As `group_costs`.
+        As for `group_costs`.
+
+    References
+    ----------
+    Ghadiri et al. 2021 for the cost of a group.
     """
     now = group_costs(X, labels, sensitive_features=sensitive_features)
     plain = group_costs(X, plain_labels, sensitive_features=sensitive_features)

@@ -42,9 +42,9 @@ class Metric:
     decimals : int
         Digits to print after the point.
     takes : tuple of str
-        Keyword arguments of ``function``, out of those that `score_labels` has.
+        Names of the keyword arguments that `score_labels` passes to ``function``.
     audit : bool
-        Computed only where a configuration, table or figure names it.
+        Whether `audit` reports it. A run computes it only if a configuration, table or figure names it.
     """
 
     name: str

@@ -29,7 +29,7 @@ from fairclust.pipeline.script import _THREAD_VARIABLES, Job, die_with, run
 from fairclust.temporary import is_alive
 
 ADDRESS = "FAIRCLUST_IMPORT_SERVER"
-"""The variable that says where the server listens; a run with it set starts no server of its own."""
+"""The environment variable with the address of the server. A run that finds it set starts no server of its own."""
 
 _SIZE = struct.Struct("<Q")
 # What nearly every job needs.

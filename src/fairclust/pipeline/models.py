@@ -94,7 +94,7 @@ Seeds = (
 Names = Annotated[list[str], AfterValidator(_check_unique)]
 Clusters = Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1), AfterValidator(_check_unique)]
 Plain = Annotated[Any, AfterValidator(_check_unquoted), AfterValidator(_check_plain)]
-# May be the number of a table, which is text.
+# An option may be a number in quotes, because the number of a paper's table is text.
 Option = Annotated[Any, AfterValidator(_check_plain)]
 Axis = Annotated[list[Plain], Field(min_length=1), AfterValidator(_check_unique)]
 

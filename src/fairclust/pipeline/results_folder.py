@@ -58,12 +58,19 @@ def tidy(results: Path) -> list[str]:
 
 
 def remove_damaged_metadata(folder: Path) -> list[str]:
-    """Remove Snakemake's records of outputs that cannot be read: they would stop it. The outputs count as up to date.
+    """Remove Snakemake's records that cannot be read, because Snakemake would stop at them.
+
+    Snakemake takes an output without a record as up to date.
+
+    Parameters
+    ----------
+    folder : Path
+        Where Snakemake keeps a record of each output.
 
     Returns
     -------
     list of str
-        A line for each.
+        A line for each record that was removed.
     """
     lines = []
     for path in folder.rglob("*"):

@@ -59,7 +59,7 @@ class RunEvents:
         """Before Snakemake looks at the results: what is damaged is to be made again."""
         results = Path(self._inputs.results)
         if results.is_dir() and not os.access(results, os.W_OK):
-            # A run with something to do ends soon, and Snakemake says less.
+            # A run that has anything to write will fail soon, and Snakemake's own message says less.
             print(_not_writable(results), file=sys.stderr, flush=True)
         elif results.is_dir():
             self._lock = lock(results)
@@ -153,6 +153,11 @@ def no_report_yet(arguments: Sequence[str], results: Path) -> str:
     arguments : sequence of str
         The command line of the run, program first.
     results : Path
+        The folder of results.
+
+    Returns
+    -------
+    str
     """
     asked = any(word == "--report" or word.startswith("--report=") for word in arguments[1:])
     if not asked or (results / "provenance.json").is_file():

@@ -95,7 +95,7 @@ def labels_of(pack: str | Path, key: str) -> np.ndarray | None:
     Raises
     ------
     DamagedFile
-        They do not verify. The file is set aside first, so that the next run fits the cell again.
+        The labels do not match their digest. The file is set aside first, so that the next run fits the cell again.
     """
     entry = salvage(Path(pack)).get(key)
     try:

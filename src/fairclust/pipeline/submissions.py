@@ -89,12 +89,12 @@ class Submission(Strict):
     labels: Annotated[str, Field(description="Cluster of each row: integers, zlib, Base64.")]
 
     def decoded(self, n_rows: int) -> np.ndarray:
-        """The labels.
+        """Unpack the labels.
 
         Parameters
         ----------
         n_rows : int
-            How many there must be.
+            Rows of the data set.
 
         Returns
         -------
@@ -103,16 +103,18 @@ class Submission(Strict):
         Raises
         ------
         SubmissionError
-            They cannot be unpacked, are not as many, or name a cluster that there is not.
+            The labels cannot be unpacked, are not as many as the rows, or are not in 0 .. n_clusters - 1.
         """
         kind = _label_type(self.n_clusters)
         unpacker = zlib.decompressobj()
         try:
             packed = base64.b64decode(self.labels, validate=True)
-            # One byte more than there may be: a small file can unpack to gigabytes.
+            # At most one byte more than expected is unpacked: a small file could unpack to gigabytes.
             content = unpacker.decompress(packed, n_rows * kind.itemsize + 1)
         except (binascii.Error, ValueError, zlib.error) as error:
-            raise SubmissionError(f"the labels cannot be unpacked: {error}") from None
+            raise SubmissionError(
+                f"the labels cannot be unpacked: {error}. Fix: write the file with `fairclust submit`"
+            ) from None
         expected = n_rows * kind.itemsize
         if len(content) != expected or not unpacker.eof:
             found = (
@@ -122,7 +124,10 @@ class Submission(Strict):
                 if content[expected:]
                 else "fewer"
             )
-            raise SubmissionError(f"the data set has {n_rows:,} rows, and the submission has {found} labels")
+            raise SubmissionError(
+                f"the data set has {n_rows:,} rows, and the submission has {found} labels. Fix: write the file with "
+                "`fairclust submit`"
+            )
         labels = np.frombuffer(content, kind).astype(np.int64)
         _check_range(labels, self.n_clusters)
         return labels
@@ -140,16 +145,19 @@ def encode_labels(labels: np.ndarray, n_clusters: int) -> str:
 
 def _check_range(labels: np.ndarray, n_clusters: int) -> None:
     if not 2 <= n_clusters <= len(labels):
-        raise SubmissionError(f"K must be from 2 to the number of rows, {len(labels):,}; found {n_clusters}")
+        raise SubmissionError(
+            f"K must be from 2 to the number of rows, {len(labels):,}; found {n_clusters}. Fix: state another K with "
+            "--n-clusters"
+        )
     bad = np.flatnonzero((labels < 0) | (labels >= n_clusters))
     if len(bad):
         raise SubmissionError(
-            f"row {bad[0] + 1} is in cluster {labels[bad[0]]}, and {len(bad):,} rows are in clusters that there are "
-            f"not: with K = {n_clusters}, clusters are 0 to {n_clusters - 1}. Fix: number them from 0, or state "
-            "another K with --n-clusters"
+            f"with K = {n_clusters}, clusters are 0 to {n_clusters - 1}, but {len(bad):,} labels are others: the first "
+            f"is {labels[bad[0]]} in row {bad[0] + 1}. Fix: number the clusters from 0, or state another K with "
+            "--n-clusters"
         )
     if labels.min() == labels.max():
-        raise SubmissionError("all rows are in one cluster: that is no clustering")
+        raise SubmissionError("all rows are in one cluster. Fix: submit labels of at least two clusters")
 
 
 def read_labels(path: Path, n_rows: int, n_clusters: int) -> np.ndarray:
@@ -173,8 +181,8 @@ def read_labels(path: Path, n_rows: int, n_clusters: int) -> np.ndarray:
     Raises
     ------
     SubmissionError
-        The file cannot be read; a label is no whole number; rows are missing, stand there twice or are too many; a
-        cluster is out of range.
+        The file cannot be read; a label is no whole number; rows are missing, repeated or too many; a cluster is out
+        of range.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -191,7 +199,9 @@ def read_labels(path: Path, n_rows: int, n_clusters: int) -> np.ndarray:
                 keep_default_na=False,
             )
     except (OSError, ValueError, pd.errors.ParserWarning) as error:
-        raise SubmissionError(f"{path} cannot be read: {error}") from None
+        raise SubmissionError(
+            f"{path} cannot be read: {error}. Fix: write a CSV in UTF-8 with the column 'cluster'"
+        ) from None
     if "cluster" not in frame:
         raise SubmissionError(
             f"{path} has no column 'cluster', only {', '.join(map(repr, frame.columns[:5]))}. Fix: write a CSV with "
@@ -201,7 +211,9 @@ def read_labels(path: Path, n_rows: int, n_clusters: int) -> np.ndarray:
     if "row" in frame:
         labels = labels[_in_order(path, _whole_numbers(path, frame["row"]), n_rows)]
     elif len(labels) != n_rows:
-        raise SubmissionError(f"{path} has {len(labels):,} labels; the data set has {n_rows:,} rows")
+        raise SubmissionError(
+            f"{path} has {len(labels):,} labels; the data set has {n_rows:,} rows. Fix: write one label for each row"
+        )
     try:
         _check_range(labels, n_clusters)
     except SubmissionError as error:
@@ -216,24 +228,24 @@ def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
     if len(bad):
         raise SubmissionError(
             f"{path}: {len(bad):,} cells of the column '{cells.name}' are no whole numbers, the first is "
-            f"{cells.iloc[bad[0]]!r} in data row {bad[0] + 1}"
+            f"{cells.iloc[bad[0]]!r} in data row {bad[0] + 1}. Fix: write whole numbers"
         )
     return values.astype(np.int64)
 
 
 def _in_order(path: Path, rows: np.ndarray, n_rows: int) -> np.ndarray:
-    """Where in the file each row of the data set stands."""
+    """The position in the file of each row of the data set."""
     outside = rows[(rows < 1) | (rows > n_rows)]
     if len(outside):
         raise SubmissionError(
-            f"{path} has a row {outside[0]}; rows of the data set are 1 to {n_rows:,}, counted from 1"
+            f"{path} has a row {outside[0]}; rows of the data set are 1 to {n_rows:,}. Fix: count rows from 1"
         )
     counts = np.bincount(rows, minlength=n_rows + 1)[1:]
-    for wrong, words in ((counts > 1, "stand there more than once"), (counts == 0, "are missing")):
+    for wrong, words in ((counts > 1, "are there more than once"), (counts == 0, "are missing")):
         if wrong.any():
             first = int(np.flatnonzero(wrong)[0]) + 1
             raise SubmissionError(
-                f"{path}: {wrong.sum():,} of {n_rows:,} rows {words}, the first is row {first}"
+                f"{path}: {wrong.sum():,} of {n_rows:,} rows {words}, the first is row {first}. Fix: write each once"
             )
     return np.argsort(rows)
 
@@ -258,7 +270,7 @@ def load_data(config: Config, dataset: str, mirrors: Sequence[str] = ()) -> Prep
     SubmissionError
         There is no such data set.
     DatasetError
-        Its file cannot be had, has another hash than the catalogue states, or cannot be read.
+        Its file cannot be obtained, has another hash than the catalogue states, or cannot be read.
     """
     if dataset not in config.datasets:
         raise SubmissionError(
@@ -267,14 +279,14 @@ def load_data(config: Config, dataset: str, mirrors: Sequence[str] = ()) -> Prep
     sources, results = config.sources_of(dataset), Path(config.results)
     paths = {}
     for name, spec in sources.items():
-        # What a run has downloaded lies there as in a mirror, and its hash is checked like that of a mirror.
+        # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
         places: list[str | Path] = [*mirrors, *config.mirrors, results / "data" / "raw" / name]
         paths[name] = fetch_source(name, spec, results / "submissions", places)
     return prepare_dataset(dataset, config.datasets[dataset], paths, sources)
 
 
 def score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[str, float]:
-    """Compute what a submission is compared by, from its labels alone.
+    """Compute the metrics by which submissions are compared, from the labels alone.
 
     Parameters
     ----------
@@ -285,8 +297,8 @@ def score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[st
     Returns
     -------
     dict of str to float
-        The cost, the metrics of `NOTIONS`, and all that the sizes of groups in clusters decide. What does not apply
-        is left out.
+        The cost, the metrics of `NOTIONS`, and every metric that needs only the counts of the groups in the clusters.
+        Metrics that are undefined for the data or the labels are left out.
     """
     given = {"table"} | ({"X"} if data.X.shape[1] else set()) | ({"W"} if data.W is not None else set())
     shown = (*COSTS, *NOTIONS.values())
@@ -304,14 +316,14 @@ def score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[st
 
 
 def place_of(submission: Submission, folder: Path) -> Path:
-    """The one file that a data set, a K, a method and a setting belong in, so that nothing is there twice."""
+    """The path of a submission: one file for each data set, K, method and setting, so that nothing is there twice."""
     parts = (submission.method, f"k{submission.n_clusters}", submission.setting)
     return folder / submission.dataset / f"{'-'.join(filter(None, map(_plain_name, parts)))}.json"
 
 
 def _plain_name(text: str) -> str:
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-    # Names in other scripts would all be empty.
+    # A name without Latin letters and digits would be empty, so a part of its hash stands in.
     return plain[:60] or (hashlib.sha256(text.encode()).hexdigest()[:8] if text else "")
 
 
@@ -348,13 +360,17 @@ def read_submission(path: Path) -> Submission:
     """
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise SubmissionError(f"{path} is larger than {MOST_BYTES / 1e6:.1f} MB")
+            raise SubmissionError(
+                f"{path} is larger than {MOST_BYTES / 1e6:.1f} MB. Fix: write the file with `fairclust submit`"
+            )
         return Submission.model_validate_json(path.read_bytes())
     except OSError as error:
         raise SubmissionError(f"{path} cannot be read: {error}") from None
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, e['loc'])) or 'the file'}: {e['msg']}" for e in error.errors()]
-        raise SubmissionError(f"{path} is no submission: {'; '.join(lines)}") from None
+        raise SubmissionError(
+            f"{path} is no submission: {'; '.join(lines)}. Fix: write the file with `fairclust submit`"
+        ) from None
 
 
 def score_again(path: Path, submission: Submission, folder: Path, data: PreparedDataset) -> dict[str, float]:
@@ -378,15 +394,19 @@ def score_again(path: Path, submission: Submission, folder: Path, data: Prepared
     Raises
     ------
     SubmissionError
-        It stands in another place than its own; it was scored on other data; its labels do not fit.
+        `path` is not the submission's `place_of`; the submission was scored on other data; its labels do not fit the
+        data set.
     """
     place = place_of(submission, folder)
     if path.resolve() != place.resolve():
-        raise SubmissionError(f"{path}: a submission of this method and setting belongs into {place}")
+        raise SubmissionError(
+            f"{path}: a submission of this method and setting belongs into {place}. Fix: move the file there"
+        )
     if submission.data_hash != data.card["data_hash"]:
         raise SubmissionError(
             f"{path}: it was scored on other data than '{submission.dataset}' of the catalogue: the hash of the data "
-            f"is {submission.data_hash}, expected {data.card['data_hash']}"
+            f"is {submission.data_hash}, expected {data.card['data_hash']}. Fix: cluster the data of the catalogue, "
+            "and write the file again with `fairclust submit --replace`"
         )
     try:
         return score(data, submission.decoded(len(data.groups)), submission.n_clusters)
@@ -400,18 +420,19 @@ def check_metrics(path: Path, stated: Mapping[str, float], again: Mapping[str, f
     Raises
     ------
     SubmissionError
-        One differs, is missing, or is none that submissions have.
+        A metric differs or is missing, or submissions of this data set have no metric of this name.
     """
+    fix = "Fix: run `fairclust check-submissions --rescore`"
     for name in sorted(stated.keys() | again.keys()):
         if name not in again:
-            raise SubmissionError(f"{path}: metrics.{name}: submissions of this data set have no such metric")
-        if name not in stated:
             raise SubmissionError(
-                f"{path}: metrics.{name} is missing. Fix: run `fairclust check-submissions --rescore`"
+                f"{path}: metrics.{name}: submissions of this data set have no such metric. {fix}"
             )
+        if name not in stated:
+            raise SubmissionError(f"{path}: metrics.{name} is missing. {fix}")
         if not math.isclose(again[name], stated[name], rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
             raise SubmissionError(
-                f"{path}: metrics.{name} is {stated[name]:g}, and the labels give {again[name]:g}"
+                f"{path}: metrics.{name} is {stated[name]:g}, and the labels give {again[name]:g}. {fix}"
             )
 
 

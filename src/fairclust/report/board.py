@@ -1,7 +1,7 @@
 """The board: clusterings of a run and of submissions side by side, by what they cost and what they are fair in.
 
 It differs from the leaderboard of a run, which gives every method the same starts. A submission is a single
-clustering, so points are compared with points: those on the front first, and ranks only after them.
+clustering, so single clusterings are compared: the board shows those on the front first, and then the ranks of methods.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from fairclust.report.selection import varied
 
 VERIFIED, FROM_LABELS = "verified", "scored from labels"
 MOST_COST = 2.0
-"""A clustering that costs more than this many times the cheapest one gets no rank: random labels are fair, too."""
+"""A clustering that costs more than this many times the cheapest one gets no rank. Random labels are fair as well, and
+would rank high without this limit."""
 # Points that differ by rounding alone are equal.
 _DIGITS = 9
 _MOTIVE = (
@@ -92,7 +93,7 @@ def submitted_points(submissions: Iterable[Submission]) -> pd.DataFrame:
 
 
 def make_board(points: pd.DataFrame) -> pd.DataFrame:
-    """Rank clusterings on every data set with a K.
+    """Rank the clusterings of each data set and K.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def make_board(points: pd.DataFrame) -> pd.DataFrame:
             ranks[rows] = _ranks(board.cost[rows].to_numpy(float), found[notion][rows].to_numpy(), metric)
         found[f"{notion}_front"] = (ranks == 1).fillna(False).astype(bool)
         found[f"{notion}_rank"] = ranks
-    # The same types whatever rows there are.
+    # Set the types, so that they do not depend on the rows.
     types = dict.fromkeys(["paper", "hardware", "submitted", "data_hash"], "string") | {"seconds": float}
     return found.join(board[_LAST].astype(types))
 
@@ -138,12 +139,13 @@ def _check_data(points: pd.DataFrame) -> None:
         if len(wrong):
             raise SubmissionError(
                 f"the submission of {wrong.method.iloc[0]!r} on {name!r} was scored on other data than those of the "
-                "run. Fix: `fairclust check-submissions` says which of both is not of the catalogue"
+                "run. Fix: run `fairclust check-submissions`. If it refuses the submission, submit labels of the data "
+                "in the catalogue; if not, repeat the run with the data of the catalogue"
             )
 
 
 def _ranks(cost: np.ndarray, fairness: np.ndarray, metric: str) -> Any:
-    """Which front each point is on, from 1; missing for points that do not count."""
+    """Which front each point is on, counted from 1; missing for points that get no rank."""
     higher = METRICS[metric].direction == "higher"
     found = pd.array([pd.NA] * len(cost), dtype="Int64")
     with np.errstate(invalid="ignore"):
@@ -302,7 +304,7 @@ def read_origin(run: Path, scores: pd.DataFrame) -> dict[str, Any]:
         found = {name: stated[name] for name in ("git_commit", "cpu_count", "platform")}
     except (OSError, ValueError, KeyError) as error:
         raise SubmissionError(
-            f"{run} holds no readable provenance.json ({error}): let the run end first"
+            f"{run} holds no readable provenance.json ({error}). Fix: let the run end first"
         ) from None
     finished = scores.finished.max()
     known = "unknown date" if pd.isna(finished) else f"{datetime.fromtimestamp(finished, UTC):%Y-%m-%d}"

@@ -162,7 +162,8 @@ def _places(claim: ClaimSpec, check: Check, material: Material) -> Iterable[Plac
         if claim.check == "same_order" and not claim.n_clusters:
             yield Place(dataset, None, at)
             continue
-        # A method may be run with more values of K than those that it is compared with: only where most ran counts.
+        # Some methods may have run with more values of K than others. A claim without its own values of K is checked at
+        # those with which the largest number of its methods ran.
         ran = mine[mine.dataset == dataset].groupby("n_clusters").method.nunique()
         for k in claim.n_clusters or [int(k) for k in ran.index[ran == ran.max()]] or (None,):
             yield Place(dataset, k, cells_at(cells, dataset, k))

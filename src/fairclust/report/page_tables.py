@@ -61,7 +61,7 @@ def instance_title(names: Names, dataset: Any, k: Any) -> str:
 
 
 def glossary(audited: Iterable[str] = ()) -> Table:
-    """What each metric is, in the words of its own documentation; of the audit, those that the page shows."""
+    """What each metric is, in the words of its docstring. Metrics of the audit are listed only if in `audited`."""
     body = []
     for metric in METRICS.values():
         if metric.audit and metric.name not in audited:
@@ -269,7 +269,7 @@ def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
 
 
 def audited_metrics(points: pd.DataFrame) -> list[str]:
-    """Metrics of the audit that some fit was scored by."""
+    """Names of the metrics of the audit that at least one fit has a value of."""
     return [
         name
         for name, metric in METRICS.items()
@@ -278,7 +278,7 @@ def audited_metrics(points: pd.DataFrame) -> list[str]:
 
 
 def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
-    """For each data set and K, what each method is fair in at its fairest setting, and which is fairest in what.
+    """For each data set and K, the fairness of every method at its setting with the highest balance.
 
     Parameters
     ----------
@@ -289,7 +289,8 @@ def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        table and sentences; empty if no fit was scored by a metric of the audit.
+        table, with a row for each method; sentences, which name the best and the worst methods in each metric. The list
+        is empty if no fit has a value of a metric of the audit.
     """
     asked, found = audited_metrics(points), []
     if not asked:

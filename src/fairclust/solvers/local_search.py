@@ -114,8 +114,9 @@ def swap_search(
 def _after_swap(distances: np.ndarray, to_batch: np.ndarray) -> np.ndarray:
     """Cost with each candidate instead of each centre, shape (n_candidates, n_clusters).
 
-    With a candidate besides all centres a point pays the lesser of its first distance and that to the candidate;
-    without its own centre, the lesser of the second one and that.
+    If the centre of a point is swapped for the candidate, the point pays the smaller of its distances to the second
+    nearest centre and to the candidate. If another centre is swapped, it pays the smaller of its distances to its own
+    centre and to the candidate.
     """
     n_samples, n_clusters = distances.shape
     own = distances.argmin(axis=1)

@@ -56,7 +56,8 @@ def plot_front(material: Material) -> Sheet:
     """
     ys = material.spec.y
     instances = list(material.instances())
-    # A sweep over K of one or two methods is no comparison beside the values of K where all are run.
+    # A data set and K that only one or two methods ran, as in a sweep over K, compares too little: it is drawn only if
+    # there is nothing else.
     instances = [one for one in instances if one[2].method.nunique() > 2] or instances
     n_columns = min(4, len(ys)) if len(ys) > 1 else min(3, len(instances))
     sheet = Sheet(material.spec.title, n_columns, (3.7, 2.9))
@@ -204,7 +205,8 @@ def _draw_band_of_settings(material: Material, axes: Axes, ok: pd.DataFrame, y: 
 def _short_names(cells: pd.DataFrame) -> dict[str, str]:
     """Settings by their lambda, and by what else differs between them."""
     found = {text: json.loads(text) for text in cells.params.unique()}
-    # A key that one setting alone has, such as one that records more of the fit, tells nothing apart.
+    # Only parameters that every setting has can tell the settings apart. Others, such as `record_labels`, change only
+    # what a fit records.
     keys = sorted(set.intersection(*map(set, found.values())) - {"lam"})
     varied = [key for key in keys if len({str(params.get(key)) for params in found.values()}) > 1]
     lams = cells.groupby("params").lam.first()

@@ -77,7 +77,10 @@ def _draw_on(axes: Axes, cells: pd.DataFrame, metric: str, number: int) -> None:
 
 
 def plot_cost_by_k(material: Material) -> Sheet:
-    """Each of `y` against K, a line for every lambda of the whole sweep, a panel for each data set and method."""
+    """Each of `y` against K, with a panel for each data set and method.
+
+    A panel has a line for every lambda that ran with the largest number of values of K.
+    """
     panels = [
         (dataset, method, y, cells[cells.method == method])
         for dataset, cells in material.of_datasets()
