@@ -507,9 +507,9 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         several = isinstance(sensitive_features, Mapping) or np.ndim(sensitive_features) == 2
         if several and (n_columns := len(getattr(sensitive_features, "T", sensitive_features))) > 1:
             raise NotSupported(
-                f"{type(self).__name__} takes one sensitive column, found {n_columns}; join several columns into "
-                "one first, for instance data['sex'] + '-' + data['race'], or take a method that knows several, such "
-                "as PriceFairKMeans"
+                f"sensitive_features must be one column: {type(self).__name__} takes one sensitive column, found "
+                f"{n_columns}; join several columns into one first, for instance data['sex'] + '-' + data['race'], or "
+                "take a method that knows several, such as PriceFairKMeans"
             )
         return sensitive_features
 

@@ -325,7 +325,8 @@ def round_prices(
     small = criterion.combined and solved.multipliers.size <= _FEW_ROWS
     if small and points.n_samples < _FEW * counts.size:
         nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit, weights)
-        if criterion.excess(nearby[1]).max() <= _MET:
+        # Equalities cannot be met by whole points: near is good enough.
+        if criterion.excess(nearby[1]).max() <= (1.0 if criterion.exact.any() else _MET):
             return nearby[0], cost + nearby[2], nearby[1], least
     if isinstance(points, Weighted):
         added = move_whole(points, criterion, solved.prices, labels, counts)
