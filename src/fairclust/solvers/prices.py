@@ -32,8 +32,8 @@ _DAMPING = 1e-6
 _SHORTEN = 1e4
 # Steps vanish long before, and the damping should not overflow.
 _MOST_DAMPING = 1e30
-# Of rows of several columns, or of many groups: the first damping of a warm start, and its factors after a bad step
-# and a good one. They overshoot from the last prices more often than those of few groups do.
+# Of rows of several columns, or of many groups, whose warm starts overshoot more often: the first damping of these, and
+# its factors after a bad step and a good one.
 _MANY_DAMPING = 1e-2, 10, 3
 # With multipliers that miss B'y = 0 by more, in units, the dual function is no lower bound.
 _UNBALANCED = 1e-8
