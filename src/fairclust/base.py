@@ -462,7 +462,9 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         framed = self._frame.into(X)
         order = self._row_order(X, framed, codes)
         if order is not None:
-            framed, codes = framed[order], codes[order]
+            # The frame is a sum over rows, too.
+            self._frame = self._framing(X[order])
+            framed, codes = self._frame.into(X[order]), codes[order]
             weights = None if weights is None else weights[order]
         self._fit(framed, codes, *(() if weights is None else (weights,)))
         if order is not None:
