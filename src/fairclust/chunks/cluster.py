@@ -66,11 +66,12 @@ class Cluster:
         return bool(self._own)
 
     def _check_workers(self) -> None:
+        scheduler: Any = self.client.scheduler
         try:
             self.client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
         except TimeoutError:
             raise ChunkError(
-                f"no worker has joined the scheduler {self.client.scheduler.address} within {_PATIENCE_SECONDS} s: "
+                f"no worker has joined the scheduler {scheduler.address} within {_PATIENCE_SECONDS} s: "
                 "start some by `dask worker`"
             ) from None
         here = import_module("fairclust").__version__
