@@ -80,7 +80,7 @@ def most_broken(labels, columns, asked, tolerance, weights, n_clusters):
         table = np.array([np.bincount(labels, weights * (cells == value), n_clusters) for value in values])
         if balance is not None:
             off.append((balance * table.max(axis=0) - table).max())
-        elif own is not None:
+        elif own is not None and own < 1:
             mu = table.sum(axis=1, keepdims=True) / total
             off += [((1 - own) * mu * sizes - table).max(), (table - mu / (1 - own) * sizes).max()]
     mean, whole = total / n_clusters, (weights == 1).all()
