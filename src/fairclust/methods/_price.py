@@ -263,6 +263,12 @@ class PriceClusterer(PrototypeClusterer):
         budget = check_budget(asked, self.max_cost, self.max_cost_increase, cost * unit) / unit
         starts = [run.prototypes for run in sorted(plain, key=_rank)]
 
+        def attempt(criterion: Criterion, found: Prices, kept: Any) -> Attempt:
+            least = lower_bound(points, criterion, found)
+            # What is above the budget needs no labels.
+            paid = np.inf if least > budget else round_prices(points, criterion, found)[1]
+            return Attempt(paid, least, kept)
+
         def clustering(tolerance: float | None) -> Attempt:
             nonlocal starts
             criterion = criterion_of(tolerance=tolerance)
@@ -271,14 +277,12 @@ class PriceClusterer(PrototypeClusterer):
             starts = [run.prototypes for run in runs]
             run, found = self._cheapest(points, criterion, runs)
             points.measure(run.prototypes.centers)
-            _, paid, _, least = round_prices(points, criterion, found)
-            return Attempt(paid, least - paid_limits(criterion, found), run)
+            return attempt(criterion, found, run)
 
         def assignment(tolerance: float | None) -> Attempt:
             criterion = criterion_of(tolerance=tolerance)
             found = solve(points, criterion)
-            _, paid, _, least = round_prices(points, criterion, found)
-            return Attempt(paid, least - paid_limits(criterion, found), (criterion, found))
+            return attempt(criterion, found, (criterion, found))
 
         run = fairest_within(clustering, budget).found
         points.measure(run.prototypes.centers)

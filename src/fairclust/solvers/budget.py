@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fairclust.base import NotSupported
 from fairclust.solvers.bounds import Asked
 
@@ -13,7 +15,10 @@ _STEPS = 14
 
 
 class Attempt(NamedTuple):
-    """What an assignment at some tolerance costs, what every other one costs at least, and the assignment."""
+    """What an assignment at some tolerance costs, what every other one costs at least, and the assignment.
+
+    The cost is infinite where the lower bound alone is above the budget.
+    """
 
     cost: float
     lower_bound: float
@@ -88,9 +93,9 @@ def fairest_within(attempt: Callable[[float | None], Attempt], budget: float) ->
         return Fairest(0.0, 0.0, strict.found)
     best = attempt(None)
     if best.cost > budget:
+        found = f"{best.cost:.6g}" if best.cost < np.inf else f"at least {best.lower_bound:.6g}"
         raise NotSupported(
-            f"a cost of {budget:.6g} cannot be met: without bounds on the shares it is {best.cost:.6g}, and at least "
-            f"{best.lower_bound:.6g}"
+            f"a cost of {budget:.6g} cannot be met: without bounds on the shares it is {found}"
         )
     low, high, refused = 0.0, 1.0, 0.0
     for _ in range(_STEPS):

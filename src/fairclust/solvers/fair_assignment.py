@@ -178,18 +178,26 @@ def fair_assignment(
     potentials = _potentials(costs, sensitive, weights)
     asked = Asked(tolerance, min_balance, max_gap, target, size_min, size_max, crossed, mean_tolerance)
 
-    def assign(asked: Asked) -> FairAssignment:
+    def solved(asked: Asked) -> tuple[Criterion, Prices]:
         mean = None if weights is None else unit
         criterion = bounds_criterion(asked, sensitive, potentials.group_sizes, costs.shape[1], unit=mean)
-        return _assign(costs, potentials, criterion, sensitive, weights, unit)
+        return criterion, solve(potentials, criterion)
 
-    def attempt(tolerance: float | None) -> Attempt:
-        found = assign(asked._replace(tolerance=tolerance))
-        return Attempt(found.cost, found.lower_bound, found)
+    def assigned(criterion: Criterion, found: Prices) -> FairAssignment:
+        return _assign(costs, potentials, criterion, found, sensitive, weights, unit)
 
     if max_cost is None and max_cost_increase is None:
-        return assign(asked)
+        return assigned(*solved(asked))
     budget = check_budget(asked, max_cost, max_cost_increase, potentials.row_min_sum * unit)
+
+    def attempt(tolerance: float | None) -> Attempt:
+        criterion, found = solved(asked._replace(tolerance=tolerance))
+        least = lower_bound(potentials, criterion, found) * unit
+        if least > budget:
+            return Attempt(np.inf, least, None)
+        made = assigned(criterion, found)
+        return Attempt(made.cost, made.lower_bound, made)
+
     fairest = fairest_within(attempt, budget)
     return replace(fairest.found, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
 
@@ -232,11 +240,11 @@ def _assign(
     costs: np.ndarray,
     potentials: Potentials,
     criterion: Criterion,
+    solved: Prices,
     sensitive: Sensitive,
     weights: np.ndarray | None,
     unit: float,
 ) -> FairAssignment:
-    solved = solve(potentials, criterion)
     labels, _, counts, _ = round_prices(potentials, criterion, solved)
     # In double precision, whatever the tiles hold.
     cost = least = 0.0
