@@ -423,6 +423,8 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
 
     n_clusters: int
     labels_: np.ndarray
+    takes_columns: ClassVar[bool] = False
+    """Whether `fit` takes several sensitive columns, and not their combinations alone."""
     # Costs grow with this power of the unit of the data; 0 for methods whose objective has no unit.
     _power = 0
     # "csr" where rows of a sparse matrix need not be made dense.

@@ -14,7 +14,6 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairclust.cli import CommandError
-from fairclust.methods._columns import ColumnsClusterer
 from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.tables import (
     Column,
@@ -67,7 +66,7 @@ class RawTable:
 def sensitive_for(cls: type, raw: RawTable, *, crossed: bool = False) -> Any:
     """The groups as a method takes them: several columns where each counts on its own, else combinations."""
     crosses = "crossed" in inspect.signature(cls).parameters
-    if len(raw.groups.columns) > 1 and (crosses or (issubclass(cls, ColumnsClusterer) and not crossed)):
+    if len(raw.groups.columns) > 1 and getattr(cls, "takes_columns", False) and (crosses or not crossed):
         return {name: raw.groups[name].to_numpy(dtype=str) for name in raw.groups}
     return raw.crossed
 

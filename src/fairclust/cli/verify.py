@@ -155,6 +155,7 @@ def _scores(
         n_groups=len(data.group_names),
         W=W,
         truth=data.truth,
+        columns=data.columns,
         metrics=metrics,
         dunn_max_rows=len(data.groups),
     )

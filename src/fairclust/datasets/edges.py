@@ -43,7 +43,7 @@ def read_graph(
     DatasetError
         A node is listed twice, or an edge ends at a node that is not listed.
     """
-    edges, sensitive = spec.edges, spec.sensitive
+    edges, sensitive = spec.edges, next(iter(spec.sensitive_columns), None)
     assert edges is not None and sensitive is not None  # DatasetSpec
     nodes = TableFile(files[1], sensitive.reader or spec.reader.model_copy(update={"names": ()}), name)
     named, column = nodes.position(edges.node), nodes.position(sensitive.column)

@@ -87,8 +87,8 @@ def fetch_dataset(
         Columns of numbers, then columns of dtype category. For a graph, X is the sparse matrix of its edges, of
         shape (n_samples, n_samples). ``X.attrs`` of a data frame holds the title and, unless the data are
         generated, the licences and home pages of the files.
-    sensitive_features : Series of shape (n_samples,)
-        The group of every row, of dtype category.
+    sensitive_features : Series of shape (n_samples,), or DataFrame of shape (n_samples, n_columns)
+        The group of every row, of dtype category; of several sensitive columns each.
 
     Raises
     ------
@@ -118,12 +118,25 @@ def fetch_dataset(
     home = get_data_home(data_home)
     paths = {own: fetch_source(own, source, home, mirrors) for own, source in sources.items()}
     data = prepare_dataset(name, spec, paths, sources)
-    column = spec.sensitive.column if spec.sensitive is not None else None
-    groups = pd.Series(
+    return (_frame(data) if data.W is None else data.W), _groups(data, spec)
+
+
+def _groups(data: PreparedDataset, spec: DatasetSpec) -> pd.Series | pd.DataFrame:
+    """The sensitive column, or several."""
+    if data.columns:
+        return pd.DataFrame(
+            {
+                name: pd.Categorical.from_codes(codes, values)
+                for (name, codes), values in zip(
+                    data.columns.items(), data.card["sensitive"].values(), strict=True
+                )
+            }
+        )
+    column = next((column.column for column in spec.sensitive_columns), None)
+    return pd.Series(
         pd.Categorical.from_codes(data.groups, list(data.group_names)),
         name=column if isinstance(column, str) else "group",
     )
-    return (_frame(data) if data.W is None else data.W), groups
 
 
 def _frame(data: PreparedDataset) -> pd.DataFrame:

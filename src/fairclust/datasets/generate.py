@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,9 @@ class Generated(NamedTuple):
         True clusters, codes from 0.
     categories : sequence of sequence of str
         For the last columns, which hold codes of categories and are not scaled: the categories by code.
+    columns : mapping of str to (ndarray of int32, shape (N,), tuple of str), optional
+        Where there are several sensitive columns: the code of each row's value, and the values, by column. `groups`
+        are the combinations.
     """
 
     X: np.ndarray
@@ -39,6 +43,7 @@ class Generated(NamedTuple):
     W: sp.csr_array | None = None
     truth: np.ndarray | None = None
     categories: tuple[tuple[str, ...], ...] = ()
+    columns: Mapping[str, tuple[np.ndarray, tuple[str, ...]]] = MappingProxyType({})
 
 
 def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Generated:
@@ -74,7 +79,7 @@ def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Gener
             fix="check the dotted path, and that its folder is on PYTHONPATH",
         ) from error
     try:
-        X, groups, feature_names, group_names, W, truth, categories = Generated(*generator(**params))
+        X, groups, feature_names, group_names, W, truth, categories, _ = Generated(*generator(**params))
     except (TypeError, ValueError) as error:
         raise problem(
             f"the generator '{dotted}' failed with params {dict(params)}",

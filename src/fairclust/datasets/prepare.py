@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from fairclust.datasets.errors import SourceCorrupt, problem
 from fairclust.datasets.generate import Generated, run_generator
 from fairclust.datasets.groups import code_groups
 from fairclust.datasets.scaling import MEANING, standardize, unit_rows
-from fairclust.datasets.spec import DatasetSpec, SourceSpec, source_names, stated_sources
+from fairclust.datasets.spec import DatasetSpec, SensitiveSpec, SourceSpec, source_names, stated_sources
 from fairclust.datasets.store import PreparedDataset, data_hash
-from fairclust.datasets.table import Factor, TableFile
+from fairclust.datasets.table import Factor, Table, TableFile
+from fairclust.solvers.sensitive import BETWEEN, cross_codes
 
 LARGEST = 1e140
 # A double holds 15 decimal digits: beside a value this many times larger, another one counts as zero.
@@ -105,14 +107,21 @@ def prepare_dataset(
             {"name": group, "size": int(size), "share": float(size) / rows}
             for group, size in zip(made.group_names, sizes, strict=True)
         ],
+        **(
+            {"sensitive": {name: list(values) for name, (_, values) in made.columns.items()}}
+            if made.columns
+            else {}
+        ),
         "n_clusters": spec.n_clusters,
         "rows_read": rows_read,
         "dropped": dropped,
         "scaling": scaling,
         **origin,
-        "data_hash": data_hash(*made[:6]),
+        "data_hash": data_hash(*made[:6], tuple(made.columns)),
     }
-    return PreparedDataset(*made[:4], card, *made[4:6])
+    return PreparedDataset(
+        *made[:4], card, *made[4:6], {name: codes for name, (codes, _) in made.columns.items()}
+    )
 
 
 def _files(
@@ -161,20 +170,20 @@ def _read(
     name: str, spec: DatasetSpec, files: list[Path]
 ) -> tuple[Generated, int, list[dict[str, object]], dict[str, list[str]]]:
     """Features and groups before scaling, the number of rows in the file, what was dropped, ordered categories."""
-    sensitive = spec.sensitive
-    assert sensitive is not None  # DatasetSpec: a source comes with a sensitive column
+    sensitive, *more = spec.sensitive_columns
     table = TableFile(files[0], spec.reader, name)
     inside = table.position(sensitive.column) if len(files) == 1 else None
     ordered = [table.position(column) for column in spec.ordered]
     categorical = [table.position(column) for column in spec.categorical]
     truth = [] if spec.truth is None else [table.position(spec.truth)]
+    further = [table.position(column.column) for column in more]
     if spec.features == "all":
-        others = {inside, *ordered, *categorical, *truth}
+        others = {inside, *further, *ordered, *categorical, *truth}
         features = [i for i in range(len(table.names)) if i not in others]
     else:
         features = [table.position(column) for column in spec.features]
     listed = [*features, *ordered, *categorical, *truth]
-    if inside in (*features, *ordered) or len({*listed}) < len(listed):
+    if {inside, *further} & {*features, *ordered} or len({*listed}) < len(listed):
         raise problem(
             "'features' lists a column twice, or the sensitive column, or the truth",
             dataset=name,
@@ -183,7 +192,7 @@ def _read(
             fix="list each feature once, as numeric or categorical; the groups must not be a feature",
         )
     drops = {table.position(column): listed for column, listed in spec.drop_rows.items()}
-    read = table.read(features, inside, drops, [*ordered, *categorical, *truth])
+    read = table.read(features, inside, drops, [*ordered, *categorical, *truth, *further])
     if read.factor is not None:
         factor, group_file, column = read.factor, table, inside or 0
     else:
@@ -204,14 +213,49 @@ def _read(
     groups, group_names = code_groups(
         name, sensitive, factor, read.kept, group_file.path.name, group_file.names[column]
     )
+    columns: dict[str, tuple[np.ndarray, tuple[str, ...]]] = {}
+    if more:
+        read, others = _split_columns(name, more, read, group_file, further)
+        columns = {group_file.names[column]: (groups, group_names), **others}
+        groups, group_names = _combinations(list(columns.values()))
     # From here on, ordered categories are numeric features: X holds their codes.
     levels = read.categories[: len(ordered)]
     values = {table.names[column]: list(found) for column, found in zip(ordered, levels, strict=bool(levels))}
     categories = read.categories[len(ordered) :]
-    made = Generated(read.X, groups, read.feature_names, group_names, categories=categories)
+    made = Generated(read.X, groups, read.feature_names, group_names, categories=categories, columns=columns)
     if truth:
         made = _split_truth(made)
     return made, len(read.kept), read.dropped, values
+
+
+def _split_columns(
+    name: str, sensitive: list[SensitiveSpec], read: Table, file: TableFile, places: list[int]
+) -> tuple[Table, dict[str, tuple[np.ndarray, tuple[str, ...]]]]:
+    """Without its last columns, codes of categories, which become groups: codes and names by column."""
+    n_columns = len(places)
+    everyone = np.ones(len(read.X), dtype=bool)
+    found = {}
+    for column, place, codes, values in zip(
+        sensitive, places, read.X[:, -n_columns:].T, read.categories[-n_columns:], strict=True
+    ):
+        factor = Factor(codes.astype(np.int32), values)
+        words = file.path.name, file.names[place]
+        found[file.names[place]] = code_groups(name, column, factor, everyone, *words)
+    rest = replace(
+        read,
+        X=np.ascontiguousarray(read.X[:, :-n_columns]),
+        feature_names=read.feature_names[:-n_columns],
+        categories=read.categories[:-n_columns],
+    )
+    return rest, found
+
+
+def _combinations(columns: list[tuple[np.ndarray, tuple[str, ...]]]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Codes and names of the combinations of values that occur."""
+    codes, values = zip(*columns, strict=True)
+    groups, cells = cross_codes(codes, [len(names) for names in values])
+    named = (BETWEEN.join(names[code] for names, code in zip(values, cell, strict=True)) for cell in cells)
+    return groups, tuple(named)
 
 
 def _split_truth(made: Generated) -> Generated:

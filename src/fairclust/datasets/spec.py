@@ -288,8 +288,12 @@ class DatasetSpec(_Spec):
 
     They follow the numeric columns and are scaled like them.
     """
-    sensitive: SensitiveSpec | None = None
-    """Where the groups come from; a generator makes its own."""
+    sensitive: SensitiveSpec | tuple[SensitiveSpec, ...] | None = None
+    """Where the groups come from; a generator makes its own.
+
+    Of several columns the groups are the combinations of values. Methods that know columns get each, and a metric of
+    groups is that of the column that is the least fair.
+    """
     drop_rows: dict[ColumnRef, tuple[CellValue, ...]] = Field(default_factory=dict)
     """Rows to leave out: column to cell values."""
     truth: ColumnRef | None = None
@@ -307,12 +311,28 @@ class DatasetSpec(_Spec):
     shown: str | None = None
     """Note printed beside the title, such as 'stands in for Census II'."""
 
+    @property
+    def sensitive_columns(self) -> tuple[SensitiveSpec, ...]:
+        """The columns of the groups; none of a generator."""
+        if self.sensitive is None or isinstance(self.sensitive, tuple):
+            return self.sensitive or ()
+        return (self.sensitive,)
+
     @model_validator(mode="after")
     def _table_or_generator(self) -> DatasetSpec:
         if (self.source is None) == (self.generator is None):
             raise ValueError("a data set needs either 'source' or 'generator'")
-        if self.source is not None and self.sensitive is None:
+        if self.source is not None and not self.sensitive_columns:
             raise ValueError("a data set with a source needs 'sensitive', the column of the groups")
+        several = len(self.sensitive_columns) > 1
+        if several and any(column.source is not None for column in self.sensitive_columns):
+            raise ValueError(
+                "several columns in 'sensitive' must be columns of the table: 'source' is for one alone"
+            )
+        if several and len({str(column.column) for column in self.sensitive_columns}) < len(
+            self.sensitive_columns
+        ):
+            raise ValueError("'sensitive' lists a column twice")
         if self.source is not None and self.params:
             raise ValueError("'params' belongs to a generator")
         if self.generator is not None:
@@ -326,7 +346,7 @@ class DatasetSpec(_Spec):
             foreign = {"features", "categorical", "ordered", "truth", "scale"} & self.model_fields_set
             if foreign:
                 raise ValueError(f"a graph has no {', '.join(sorted(foreign))}")
-            if self.sensitive is None or self.sensitive.source is None:
+            if len(self.sensitive_columns) != 1 or self.sensitive_columns[0].source is None:
                 raise ValueError("a graph needs 'sensitive.source', the file with the groups of its nodes")
         elif self.generator is None and "components" in self.model_fields_set:
             raise ValueError("'components' belongs to a graph, which needs 'edges' or a generator")
@@ -389,8 +409,8 @@ class Catalogue(_Spec):
 
 def stated_sources(spec: DatasetSpec) -> tuple[str | SourceSpec, ...]:
     """Return what a data set states as its table and, if elsewhere, its groups."""
-    groups = spec.sensitive.source if spec.sensitive is not None else None
-    return tuple(stated for stated in (spec.source, groups) if stated is not None)
+    groups = [column.source for column in spec.sensitive_columns]
+    return tuple(stated for stated in (spec.source, *groups) if stated is not None)
 
 
 def source_names(dataset: str, spec: DatasetSpec) -> tuple[str, ...]:

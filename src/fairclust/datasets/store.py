@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.graph import GRAPH, load_graph, save_graph
 from fairclust.temporary import temporary_beside
 
-FEATURES, GROUPS, TRUTH, CARD = "X.npy", "groups.npy", "truth.npy", "card.json"
+FEATURES, GROUPS, COLUMNS, TRUTH, CARD = "X.npy", "groups.npy", "columns.npy", "truth.npy", "card.json"
 # Snakemake marks a folder that is an output with a file of its own.
-KNOWN_FILES = frozenset({FEATURES, GROUPS, TRUTH, GRAPH, CARD, ".snakemake_timestamp"})
+KNOWN_FILES = frozenset({FEATURES, GROUPS, COLUMNS, TRUTH, GRAPH, CARD, ".snakemake_timestamp"})
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,9 @@ class PreparedDataset:
         Affinity, if the data set is a graph.
     truth : ndarray of int32, shape (N,), or None
         True clusters, if they are known.
+    columns : mapping of str to ndarray of int32, shape (N,)
+        Where there are several sensitive columns: the code of each row's value, by column. `groups` are the
+        combinations of values that occur.
     """
 
     X: np.ndarray
@@ -54,6 +57,12 @@ class PreparedDataset:
     card: dict[str, Any] = field(repr=False)
     W: sp.csr_array | None = None
     truth: np.ndarray | None = None
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def sensitive_features(self) -> np.ndarray | Mapping[str, np.ndarray]:
+        """The groups, or several columns by name."""
+        return self.columns or self.groups
 
 
 def data_hash(
@@ -63,10 +72,13 @@ def data_hash(
     group_names: tuple[str, ...],
     W: sp.csr_array | None = None,
     truth: np.ndarray | None = None,
+    columns: tuple[str, ...] = (),
 ) -> str:
     """Return the SHA-256 over all of a prepared data set: its identity."""
     digest = hashlib.sha256()
     names = {"features": feature_names, "groups": group_names, "shape": X.shape}
+    # Names of groups tell the values of several columns, but not that there are several.
+    names |= {"columns": columns} if columns else {}
     digest.update(json.dumps(names).encode())
     digest.update(np.ascontiguousarray(X, dtype="<f8").data)
     digest.update(np.ascontiguousarray(groups, dtype="<i4").data)
@@ -79,7 +91,7 @@ def data_hash(
 
 
 def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
-    """Write X.npy, groups.npy, card.json, and graph.npz and truth.npy if there are any; all or nothing.
+    """Write X.npy, groups.npy, card.json, and graph.npz, truth.npy and columns.npy if there are any; all or nothing.
 
     Parameters
     ----------
@@ -101,6 +113,8 @@ def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
             np.save(temp / TRUTH, ds.truth, allow_pickle=False)
         if ds.W is not None:
             save_graph(temp, ds.W, ds.card["graph"])
+        if ds.columns:
+            np.save(temp / COLUMNS, np.column_stack(list(ds.columns.values())), allow_pickle=False)
         write_card(temp, ds.card)
 
     _replace_folder(Path(folder), write)
@@ -181,7 +195,7 @@ def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
         if card["status"] == "skipped":
             raise DatasetSkipped(card["reason"])
         # Only names that are known here: a card from elsewhere could list any path.
-        for file in (FEATURES, GROUPS, *({TRUTH, GRAPH} & digests.keys())):
+        for file in (FEATURES, GROUPS, *({COLUMNS, TRUTH, GRAPH} & digests.keys())):
             if content_digest(folder / file) != digests[file]:
                 raise DatasetError(
                     f"'{folder / file}' is damaged: its content is not what was written. "
@@ -192,12 +206,14 @@ def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
         truth = np.load(folder / TRUTH, allow_pickle=False) if TRUTH in digests else None
         W = load_graph(folder)[0] if GRAPH in digests else None
         names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
+        codes = np.load(folder / COLUMNS, allow_pickle=False).T if COLUMNS in digests else []
+        columns = dict(zip(card.get("sensitive", ()), codes, strict=True))
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise DatasetError(
             f"'{folder}' holds no prepared data set ({type(error).__name__}: {error}). "
             f"Fix: delete the folder '{folder}' and run again"
         ) from error
-    return PreparedDataset(X, groups, *names, card, W, truth)
+    return PreparedDataset(X, groups, *names, card, W, truth, columns)
 
 
 def write_card(folder: Path, card: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from fairclust.solvers.sensitive import BETWEEN, Sensitive, SensitiveColumn, cro
 class ColumnsClusterer(FairClusterer):
     """A method whose penalty of several sensitive columns is the sum of the penalties of each."""
 
+    takes_columns = True
     _sensitive: Sensitive | None = None
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:

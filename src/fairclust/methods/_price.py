@@ -57,6 +57,7 @@ _SIZES = [None, *NON_NEGATIVE, "array-like"]
 class PriceClusterer(PrototypeClusterer):
     """Alternates assignments by group prices with new centres. `PriceFairKMeans` documents the parameters."""
 
+    takes_columns = True
     _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,

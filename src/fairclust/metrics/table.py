@@ -337,6 +337,7 @@ def score_labels(
     kmedians_exact_max_rows: int | None = 200_000,
     W: sp.sparray | sp.spmatrix | None = None,
     truth: ArrayLike | None = None,
+    columns: Mapping[str, ArrayLike] | None = None,
 ) -> dict[str, float]:
     """Compute metrics of a clustering from its labels.
 
@@ -367,6 +368,9 @@ def score_labels(
         Affinities for the Ncut.
     truth : array-like of int, shape (n_samples,), optional
         True clusters for the clustering error.
+    columns : mapping of str to array-like of int, shape (n_samples,), optional
+        Codes of several sensitive columns, of which `groups` are the combinations. A metric of groups is then that of
+        the column that is the least fair.
 
     Returns
     -------
@@ -402,11 +406,13 @@ def score_labels(
     }
     offered = {
         "target": target,
-        "sensitive_features": groups,
         "n_clusters": n_clusters,
         "max_evaluations": kmedians_max_evaluations,
         "exact_max_rows": kmedians_exact_max_rows,
     }
+    by_column = [np.asarray(codes) for codes in (columns or {"": groups}).values()]
+    tables = [contingency(labels, codes, n_clusters, int(codes.max()) + 1) for codes in by_column]
+    tables = tables if columns else [table]
 
     def value(metric: Metric) -> float:
         first = given[metric.needs]
@@ -414,7 +420,19 @@ def score_labels(
             return math.nan
         if metric.name == "dunn_index" and dunn_max_rows is not None and n_samples > dunn_max_rows:
             return math.nan
-        main = {"table": (table,), "truth": (labels, truth)}.get(metric.needs, (first, labels))
-        return float(metric.function(*main, **{name: offered[name] for name in metric.takes}))
+        if metric.needs != "table" and _GROUPS[0] not in metric.takes:
+            return of_column(metric, first, groups)
+        found = [
+            of_column(metric, counts if metric.needs == "table" else first, codes)
+            for counts, codes in zip(tables, by_column, strict=True)
+        ]
+        defined = [one for one in found if not math.isnan(one)]
+        worst = max if metric.direction == "lower" else min
+        return worst(defined, default=math.nan)
+
+    def of_column(metric: Metric, first: Any, codes: ArrayLike) -> float:
+        main = {"table": (first,), "truth": (labels, truth)}.get(metric.needs, (first, labels))
+        taken = {**offered, "sensitive_features": codes}
+        return float(metric.function(*main, **{name: taken[name] for name in metric.takes}))
 
     return {name: value(METRICS[name]) for name in names}

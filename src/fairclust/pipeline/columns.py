@@ -59,3 +59,6 @@ COLUMNS: Mapping[str, Column] = MappingProxyType(
     }
 )
 """Every column by name. Those of seconds that are not a cell's own are made by the tables."""
+
+BY_COLUMN = ("balance", "fairness_ratio", "fairness_error", "delta")
+"""Metrics of groups that are kept of each of several sensitive columns."""

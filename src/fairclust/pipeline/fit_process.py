@@ -125,14 +125,14 @@ def _make(class_path: str, n_clusters: int, cell: Mapping[str, Any]) -> Any:
 
 
 def fit_cell(
-    X: Any, groups: np.ndarray, class_path: str, n_clusters: int, cell: Mapping[str, Any]
+    X: Any, groups: Any, class_path: str, n_clusters: int, cell: Mapping[str, Any]
 ) -> tuple[dict[str, Any], np.ndarray | None]:
     """Fit one cell in this process.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features) or sparse array of shape (n_samples, n_samples)
-    groups : ndarray of shape (n_samples,)
+    groups : ndarray of shape (n_samples,), or mapping of column to such
     class_path : str
     n_clusters : int
     cell : mapping
@@ -161,7 +161,7 @@ def fit_cell(
         try:
             model = _make(class_path, n_clusters, cell).fit(X, sensitive_features=groups)
             end = time.perf_counter(), time.process_time()
-            labels = _check_labels(model.labels_, len(groups), n_clusters)
+            labels = _check_labels(model.labels_, X.shape[0], n_clusters)
             extra = {"estimator": _scalars(model), "history": _plain_history(getattr(model, "history_", []))}
         except NotSupported as error:
             status, reason = "skipped", str(error)
@@ -183,15 +183,16 @@ def fit_cell(
     return record, labels
 
 
-def _warm_up(X: Any, groups: np.ndarray, task: Task, cell: Mapping[str, Any]) -> None:
+def _warm_up(X: Any, groups: Any, task: Task, cell: Mapping[str, Any]) -> None:
     """Fit a few rows, so that compilation is not timed; what fails here fails again, and counts, later."""
     import scipy.sparse as sp
 
     every = max(1, X.shape[0] // max(_WARM_UP_ROWS, 2 * task.n_clusters))
-    groups = groups[::every]
+    several = isinstance(groups, Mapping)
+    groups = {name: codes[::every] for name, codes in groups.items()} if several else groups[::every]
     if sp.issparse(X):
         # A ring of the same types: a few rows of the graph itself would fall to pieces.
-        n = len(groups)
+        n = len(range(0, X.shape[0], every))
         ring = sp.eye_array(n, k=1) + sp.eye_array(n, k=2) + sp.eye_array(n, k=n - 1)
         few = sp.csr_array(ring + ring.T).astype(X.dtype)
     else:
@@ -204,7 +205,8 @@ def _warm_up(X: Any, groups: np.ndarray, task: Task, cell: Mapping[str, Any]) ->
 def _score(task: Task, data: Any, W: Any, labels: np.ndarray) -> dict[str, Any]:
     """Metrics by name (None where one does not apply), rows of each group in each cluster, and the seconds."""
     from fairclust.metrics.counts import contingency
-    from fairclust.metrics.table import score_labels
+    from fairclust.metrics.table import METRICS, score_labels
+    from fairclust.pipeline.columns import BY_COLUMN
 
     begin = time.perf_counter()
     labels, n_groups = labels.astype(np.int64), len(data.group_names)
@@ -216,12 +218,23 @@ def _score(task: Task, data: Any, W: Any, labels: np.ndarray) -> dict[str, Any]:
         n_groups=n_groups,
         W=W,
         truth=data.truth,
+        columns=data.columns,
         metrics=task.metrics,
         **task.score_options,
     )
     table = contingency(labels, data.groups, task.n_clusters, n_groups)
+
+    def plain(found: Mapping[str, float]) -> dict[str, float | None]:
+        return {name: None if math.isnan(value) else value for name, value in found.items()}
+
+    by_column = {}
+    for name, codes in data.columns.items():
+        counts = contingency(labels, codes, task.n_clusters, int(codes.max()) + 1)
+        of_groups = {m: METRICS[m].function(counts) for m in BY_COLUMN}
+        by_column[name] = plain(of_groups)
     return {
-        "metrics": {name: None if math.isnan(value) else value for name, value in found.items()},
+        "metrics": plain(found),
+        **({"by_column": by_column} if by_column else {}),
         "counts": dict(zip(data.group_names, table.tolist(), strict=True)),
         "score_seconds": time.perf_counter() - begin,
     }
@@ -243,6 +256,9 @@ def _serve(pipe: Connection, task: Task) -> None:
         pipe.recv()
         pipe.send(error)
         return
+    # Methods that know one column alone get the combinations of values.
+    takes = getattr(load_class(task.class_path), "takes_columns", False)
+    sensitive = data.sensitive_features if takes else data.groups
     warm = False
     while True:
         try:
@@ -254,10 +270,10 @@ def _serve(pipe: Connection, task: Task) -> None:
             pipe.send(_score(task, data, W, given))
             continue
         if not warm:
-            _warm_up(X, data.groups, task, given)
+            _warm_up(X, sensitive, task, given)
             warm = True
         pipe.send("started")
-        record, labels = fit_cell(X, data.groups, task.class_path, task.n_clusters, given)
+        record, labels = fit_cell(X, sensitive, task.class_path, task.n_clusters, given)
         pipe.send("fitted")
         scores = {} if labels is None else _score(task, data, W, labels)
         pipe.send((record, labels, scores))

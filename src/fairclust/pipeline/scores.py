@@ -30,7 +30,17 @@ SCORE_COLUMNS = [
     *("dataset", "method", "n_clusters", "lam", "seed", "status", "reason"),
     *("n_rows", "n_features", "n_groups"),
     *METRICS,
-    *("counts", "objective", "n_iter", "converged", "estimator", "warnings", "params", "random_state"),
+    *(
+        "counts",
+        "by_column",
+        "objective",
+        "n_iter",
+        "converged",
+        "estimator",
+        "warnings",
+        "params",
+        "random_state",
+    ),
     *("data_hash", "fingerprint", "key"),
 ]
 _NUMBERS = ["lam", "objective", "n_iter", *METRICS, *(c for c in RUN_COLUMNS if c != "git_commit")]
@@ -253,6 +263,7 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         **record.get("metrics", {}),
         "lam": _number(record["params"].get("lam")),
         "counts": json.dumps(record["counts"]) if "counts" in record else None,
+        "by_column": json.dumps(record["by_column"]) if "by_column" in record else None,
         "params": canonical_json(record["params"]),
         "estimator": json.dumps(estimator, sort_keys=True),
         "warnings": "; ".join(record.get("warnings", [])),

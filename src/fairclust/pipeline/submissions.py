@@ -310,6 +310,7 @@ def score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[st
         n_clusters=n_clusters,
         n_groups=len(data.group_names),
         W=data.W,
+        columns=data.columns,
         metrics=names,
     )
     return {name: value for name, value in found.items() if not math.isnan(value)}

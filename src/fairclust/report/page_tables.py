@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.columns import BY_COLUMN, COLUMNS
 from fairclust.report.charts import tick_text
 from fairclust.report.leaderboard import COSTS, FAIRNESS, INSTANCE, Board, sentences
 from fairclust.report.names import Names
@@ -238,6 +238,33 @@ def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
         Column("Share in the data", is_number=True),
     ]
     caption = "The group and cluster farthest from the data's shares, at the fairest setting of each method"
+    return Table(caption, columns, body) if body else None
+
+
+def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
+    """Fairness to each of several sensitive columns, for each method's setting that is fairest to the worst one."""
+    fairness = FAIRNESS[0]
+    usable = points[points.by_column.map(lambda text: isinstance(text, str)) & points[fairness].notna()]
+    body, shown = [], list(BY_COLUMN)
+    for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
+        for method in names.in_order(of.method.unique()):
+            mine = of[of.method == method]
+            fairest = mine.loc[mine[fairness].idxmax()]
+            for column, found in json.loads(fairest.by_column).items():
+                values = [number(found[name], METRICS[name].decimals) for name in shown]
+                setting = fairest.setting or MISSING
+                body.append(
+                    [names.dataset(str(dataset)), str(k), names.method(method), setting, column, *values]
+                )
+    columns = [
+        Column("Data set", filters=True),
+        Column("K", is_number=True),
+        Column("Method", filters=True),
+        Column("Setting"),
+        Column("Sensitive column", filters=True),
+        *(Column(METRICS[name].label, is_number=True) for name in shown),
+    ]
+    caption = "Each sensitive column, at the setting of each method that is fairest to its worst column"
     return Table(caption, columns, body) if body else None
 
 

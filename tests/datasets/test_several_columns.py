@@ -1,0 +1,117 @@
+"""Data sets with several sensitive columns: their groups are combinations, and each column is kept."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import ValidationError
+
+from fairclust.datasets import DatasetSpec, prepare_dataset
+from fairclust.datasets.store import load_prepared, save_prepared
+from fairclust.metrics import balance, delta
+from fairclust.metrics.table import score_labels
+
+ROWS = [(i, i * i % 7, "fm"[i % 2], "abc"[i * i % 5 % 3]) for i in range(40)]
+SPEC = {
+    "title": "People",
+    "source": {"path": "people.csv"},
+    "sensitive": [{"column": "sex"}, {"column": "race", "groups": {"a or b": ["a", "b"], "c": ["c"]}}],
+    "n_clusters": 3,
+}
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    def prepare(**changes):
+        path = tmp_path / "people.csv"
+        frame = pd.DataFrame(ROWS, columns=["x", "y", "sex", "race"])
+        frame["both"] = frame.sex + " & " + frame.race.replace({"a": "a or b", "b": "a or b"})
+        frame.drop(columns=changes.pop("without", "both")).to_csv(path, index=False)
+        return prepare_dataset("people", DatasetSpec(**SPEC | changes), {"people": path})
+
+    return prepare
+
+
+def test_groups_are_the_combinations_and_each_column_is_kept(prepared, tmp_path):
+    data = prepared()
+    assert data.feature_names == ("x", "y")
+    assert data.group_names == ("f & a or b", "f & c", "m & a or b", "m & c")
+    assert list(data.columns) == ["sex", "race"]
+    assert data.card["sensitive"] == {"sex": ["f", "m"], "race": ["a or b", "c"]}
+    for i, row in enumerate(ROWS):
+        words = [data.card["sensitive"][name][codes[i]] for name, codes in data.columns.items()]
+        assert words == [row[2], "c" if row[3] == "c" else "a or b"]
+        assert data.group_names[data.groups[i]] == " & ".join(words)
+    save_prepared(data, tmp_path / "saved")
+    again = load_prepared(tmp_path / "saved")
+    assert again.columns.keys() == data.columns.keys()
+    for name, codes in data.columns.items():
+        np.testing.assert_array_equal(again.columns[name], codes)
+    assert set(again.sensitive_features) == {"sex", "race"}
+
+
+def test_a_damaged_column_is_noticed(prepared, tmp_path):
+    save_prepared(prepared(), tmp_path / "saved")
+    file = tmp_path / "saved/columns.npy"
+    content = bytearray(file.read_bytes())
+    content[-4] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"columns\.npy' is damaged"):
+        load_prepared(tmp_path / "saved")
+
+
+def test_combinations_written_as_one_column_are_another_data_set(prepared):
+    several = prepared()
+    joined = prepared(sensitive={"column": "both"}, without=["sex", "race"])
+    assert joined.group_names == several.group_names
+    np.testing.assert_array_equal(joined.groups, several.groups)
+    assert joined.columns == {} and joined.sensitive_features is joined.groups
+    assert joined.card["data_hash"] != several.card["data_hash"]
+
+
+def test_one_column_in_a_list_is_one_column(prepared):
+    listed, alone = prepared(sensitive=[{"column": "sex"}]), prepared(sensitive={"column": "sex"})
+    assert listed.card["data_hash"] == alone.card["data_hash"] and listed.columns == {}
+    assert "race" in listed.card.get("categories", {}) or listed.feature_names == alone.feature_names
+
+
+@pytest.mark.parametrize(
+    "sensitive, message",
+    [
+        ([{"column": "sex"}, {"column": "sex"}], "lists a column twice"),
+        ([{"column": "sex"}, {"column": "race", "source": "others"}], "'source' is for one alone"),
+        ([], "needs 'sensitive'"),
+    ],
+)
+def test_what_is_no_list_of_columns(sensitive, message):
+    with pytest.raises(ValidationError, match=message):
+        DatasetSpec(**SPEC | {"sensitive": sensitive})
+
+
+def test_an_unknown_value_of_the_second_column_is_named(prepared):
+    with pytest.raises(ValueError, match="unknown group value 'c'"):
+        prepared(sensitive=[{"column": "sex"}, {"column": "race", "groups": {"a": ["a"], "b": ["b"]}}])
+
+
+def test_a_metric_of_groups_is_that_of_the_least_fair_column(prepared):
+    data = prepared()
+    labels = np.arange(40) // 14
+    found = score_labels(
+        data.X,
+        labels,
+        data.groups,
+        n_clusters=3,
+        n_groups=4,
+        metrics=["sse", "balance", "delta"],
+        columns=data.columns,
+    )
+    each = [
+        (balance(labels, sensitive_features=of), delta(labels, sensitive_features=of))
+        for of in data.columns.values()
+    ]
+    assert found["balance"] == min(of[0] for of in each) > 0
+    assert found["delta"] == max(of[1] for of in each)
+    assert found["balance"] > balance(labels, sensitive_features=data.groups)
+    assert (
+        found["sse"]
+        == score_labels(data.X, labels, data.groups, n_clusters=3, n_groups=4, metrics=["sse"])["sse"]
+    )
