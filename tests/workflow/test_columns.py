@@ -2,6 +2,8 @@
 
 import json
 
+import pandas as pd
+
 from working_folder import Project
 
 METHODS = {
@@ -35,8 +37,6 @@ def test_each_column_counts_and_is_shown(tmp_path):
     project.run()
     cells = project.cells().set_index("method")
     assert set(cells.status) == {"ok"}
-    import pandas as pd
-
     scores = pd.read_parquet(project.results / "scores/scores.parquet").set_index("method")
     for method in METHODS:
         each = json.loads(scores.by_column[method])
