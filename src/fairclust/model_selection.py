@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from fairclust.base import encode_groups
 from fairclust.metrics.table import METRICS, score_labels
+from fairclust.solvers.sensitive import read_groups
 
 __all__ = ["FairnessScorer", "cheapest_fair"]
 
@@ -66,8 +66,8 @@ class FairnessScorer:
             The input of `estimator`. For a pipeline, metrics of the features, such as 'sse', are computed from the
             input of its last step.
         y : ignored
-        sensitive_features : array-like of shape (n_samples,)
-            The group of every row.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
+            The group of every row. Of several columns, a metric of groups is that of the least fair one.
 
         Returns
         -------
@@ -84,14 +84,15 @@ class FairnessScorer:
         features = (
             estimator[:-1].transform(X) if hasattr(estimator, "steps") and len(estimator.steps) > 1 else X
         )
-        codes, names = encode_groups(sensitive_features, len(labels))
+        groups = read_groups(sensitive_features, len(labels))
         value = score_labels(
             np.asarray(features, dtype=float),
             labels,
-            codes,
+            groups.codes,
             n_clusters=int(labels.max()) + 1,
-            n_groups=len(names),
+            n_groups=len(groups.cells),
             metrics=[self.metric],
+            columns=groups.by_column,
         )[self.metric]
         return float(value if METRICS[self.metric].direction == "higher" else -value)
 

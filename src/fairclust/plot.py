@@ -16,6 +16,7 @@ from sklearn.base import clone
 from fairclust.base import encode_groups
 from fairclust.metrics import contingency, score_labels
 from fairclust.metrics.table import METRICS
+from fairclust.solvers.sensitive import read_groups
 
 __all__ = ["ClusterSharesDisplay", "FrontDisplay"]
 
@@ -97,12 +98,18 @@ class FrontDisplay:
         ValueError
             The shapes disagree, the labels are not non-negative integers, or a group is missing.
         """
-        codes, names = encode_groups(sensitive_features, len(X))
+        groups = read_groups(sensitive_features, len(X))
         rows = []
         for method, setting, labels in clusterings:
             n_clusters = int(np.max(labels)) + 1
             scores = score_labels(
-                X, labels, codes, n_clusters=n_clusters, n_groups=len(names), metrics=MEASURED
+                X,
+                labels,
+                groups.codes,
+                n_clusters=n_clusters,
+                n_groups=len(groups.cells),
+                metrics=MEASURED,
+                columns=groups.by_column,
             )
             rows.append({"method": method, "setting": setting, "n_clusters": n_clusters, **scores})
         return cls(pd.DataFrame(rows))

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairclust
-from fairclust import FairnessScorer, cheapest_fair
+from fairclust import FairnessScorer, FrontDisplay, PriceFairKMeans, cheapest_fair
 from fairclust.metrics import balance
 
 WITH_CENTERS = [
@@ -130,3 +130,21 @@ def test_steps_are_printed_where_they_are_asked_for(name, people, capsys):
     assert capsys.readouterr().out == ""
     getattr(fairclust, name)(2, random_state=0, verbose=1).fit(X, sensitive_features=sex)
     assert len(capsys.readouterr().out.splitlines()) >= 1
+
+
+def test_a_scorer_of_several_columns_is_that_of_the_least_fair():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    groups = pd.DataFrame(
+        {
+            "sex": np.where(X[:, 0] + rng.normal(size=300) > 0, "m", "f"),
+            "race": rng.choice(["a", "b", "c"], 300),
+        }
+    )
+    model = PriceFairKMeans(3, tolerance=0.2, n_init=2, random_state=0).fit(X, sensitive_features=groups)
+    labels = model.predict(X, groups)
+    each = [balance(labels, sensitive_features=groups[name]) for name in groups]
+    assert FairnessScorer("balance")(model, X, sensitive_features=groups) == min(each)
+    assert min(each) > balance(labels, sensitive_features=groups)
+    points = FrontDisplay.from_estimators([model], X, sensitive_features=groups).points
+    assert points.balance[0] == pytest.approx(min(each), abs=0.02)

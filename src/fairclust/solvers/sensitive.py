@@ -88,6 +88,13 @@ class Sensitive:
             return self.columns[0].values
         return np.array([BETWEEN.join(words) for words in zip(*self._words(), strict=True)])
 
+    @property
+    def by_column(self) -> dict[str, np.ndarray]:
+        """The value of every row in each of several columns, as its place; empty if there is one column."""
+        if len(self.columns) < 2:
+            return {}
+        return {column.name: self.cells[self.codes, i] for i, column in enumerate(self.columns)}
+
     def _words(self) -> list[list[str]]:
         """The value of every group, column by column; of columns of truth values the column's name."""
         found = []
@@ -156,6 +163,19 @@ def read_sensitive(
         return Sensitive((), np.zeros(n_samples, np.int32), np.empty((1, 0), np.int64))
     groups, cells = cross_codes(codes, [len(column.values) for column in columns])
     return Sensitive(tuple(columns), groups, cells)
+
+
+def read_groups(sensitive_features: Any, n_samples: int) -> Sensitive:
+    """As `read_sensitive`, for what needs at least one column.
+
+    Raises
+    ------
+    ValueError
+        As there, or there is no column.
+    """
+    if sensitive_features is None:
+        raise ValueError("sensitive_features is missing: pass the group of every row")
+    return read_sensitive(sensitive_features, n_samples)
 
 
 def overlapping_groups(sensitive_features: Any) -> tuple[np.ndarray, np.ndarray] | None:
