@@ -70,8 +70,9 @@ def run(args: argparse.Namespace) -> list[str]:
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
-                model, seconds, warned = fit_starts(cls, params, raw.X, raw.crossed, args.starts)
-                point = {"method": cls.__name__, "setting": setting, **_measure(raw, model)}
+                groups = raw.crossed if args.crossed else raw_table.sensitive_for(cls, raw)
+                model, seconds, warned = fit_starts(cls, params, raw.X, groups, args.starts)
+                point = {"method": cls.__name__, "setting": setting, **_measure(raw, model, args.crossed)}
                 rows.append(point | {"seconds": round(seconds, 2)})
             except CommandError as error:
                 warned = [str(error)]
@@ -156,10 +157,19 @@ def _grid(cls: type, raw: RawTable) -> tuple[str | None, tuple[float, ...]]:
     return None, ()
 
 
-def _measure(raw: RawTable, model: Any) -> dict[str, float]:
+def _measure(raw: RawTable, model: Any, crossed: bool) -> dict[str, float]:
+    """Metrics of a fit; those of groups are of the least fair of several columns, or of their combinations."""
     names, codes = np.unique(raw.crossed, return_inverse=True)
     labels, n_clusters = model.labels_, model.n_clusters
-    scores = score_labels(raw.X, labels, codes, n_clusters=n_clusters, n_groups=len(names), metrics=MEASURED)
+    scores = score_labels(
+        raw.X,
+        labels,
+        codes,
+        n_clusters=n_clusters,
+        n_groups=len(names),
+        metrics=MEASURED,
+        columns={} if crossed else raw.by_column,
+    )
     several = 1 < len(np.unique(labels)) < len(labels)
     size = min(_SILHOUETTE_ROWS, len(labels))
     silhouette = silhouette_score(raw.X, labels, sample_size=size, random_state=0) if several else np.nan

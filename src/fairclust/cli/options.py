@@ -22,11 +22,6 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
         metavar="NAME=VALUE",
         help="a parameter of the method, such as lam=100 or tolerance=0.1; may be repeated",
     )
-    parser.add_argument(
-        "--crossed",
-        action="store_true",
-        help="bound the combinations of several sensitive columns, not each column on its own",
-    )
     parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write row and cluster here, as CSV")
     parser.add_argument(
@@ -153,6 +148,11 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN",
         help="the columns of the groups; of several, each counts on its own in price, vfc, bfkm and mixtures, and "
         "others take their combinations",
+    )
+    parser.add_argument(
+        "--crossed",
+        action="store_true",
+        help="the groups are the combinations of several sensitive columns, for every method",
     )
     parser.add_argument(
         "--bins",

@@ -62,6 +62,13 @@ class RawTable:
     preparation: Pipeline
     notes: list[str]
 
+    @property
+    def by_column(self) -> dict[str, np.ndarray]:
+        """Codes of each of several sensitive columns, shape (n_rows,); empty if there is one."""
+        if len(self.groups.columns) < 2:
+            return {}
+        return {name: np.unique(of, return_inverse=True)[1] for name, of in self.groups.astype(str).items()}
+
 
 def sensitive_for(cls: type, raw: RawTable, *, crossed: bool = False) -> Any:
     """The groups as a method takes them: several columns where each counts on its own, else combinations."""

@@ -16,8 +16,9 @@ from fairclust.cli.fit import fit
 from fairclust.cli.front import cluster_numbers, grid_settings
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import progress
-from fairclust.cli.raw_table import RawTable
+from fairclust.cli.raw_table import RawTable, sensitive_for
 from fairclust.metrics import contingency, score_labels
+from fairclust.pipeline.columns import of_columns
 from fairclust.pipeline.provenance import provenance
 from fairclust.pipeline.scores import fits_frame
 from fairclust.report.html import make_page
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> list[str]:
     records = []
     with progress("fitting settings", total=len(asked)) as done:
         for seed, cls, params in asked:
-            records.append(_record(title, seed, cls, params, raw))
+            records.append(_record(title, seed, cls, params, raw, args.crossed))
             done()
     failed = [record for record in records if record["status"] != "ok"]
     if len(failed) == len(records):
@@ -95,7 +96,9 @@ def _names(classes: list[type]) -> Names:
     return Names(ours=ours, looks={name: place for place, name in enumerate(order)})
 
 
-def _record(title: str, seed: int, cls: type, params: dict[str, Any], raw: RawTable) -> dict[str, Any]:
+def _record(
+    title: str, seed: int, cls: type, params: dict[str, Any], raw: RawTable, crossed: bool
+) -> dict[str, Any]:
     """Fit one setting and record it as the pipeline's scores do. Every method makes one start for each seed."""
     if "n_init" in inspect.signature(cls).parameters:
         params = params | {"n_init": 1}
@@ -113,15 +116,24 @@ def _record(title: str, seed: int, cls: type, params: dict[str, Any], raw: RawTa
     }
     begin = process_time()
     try:
-        model, seconds, warned = fit(cls, params, raw.X, raw.crossed)
+        groups = raw.crossed if crossed else sensitive_for(cls, raw)
+        model, seconds, warned = fit(cls, params, raw.X, groups)
     except CommandError as error:
         return record | {"status": "error", "reason": str(error)}
     table = contingency(model.labels_, codes, n_clusters, len(names))
+    columns = {} if crossed else raw.by_column
     return record | {
         "status": "ok",
         "metrics": score_labels(
-            raw.X, model.labels_, codes, n_clusters=n_clusters, n_groups=len(names), metrics=_MEASURED
+            raw.X,
+            model.labels_,
+            codes,
+            n_clusters=n_clusters,
+            n_groups=len(names),
+            metrics=_MEASURED,
+            columns=columns,
         ),
+        **({"by_column": of_columns(model.labels_, columns, n_clusters)} if columns else {}),
         "counts": dict(zip(names.tolist(), table.astype(int).tolist(), strict=True)),
         "history": model.history_[-1:],
         "estimator": {"n_iter_": int(model.n_iter_)},

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from fairclust.metrics.table import METRICS, Direction
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -62,3 +67,30 @@ COLUMNS: Mapping[str, Column] = MappingProxyType(
 
 BY_COLUMN = ("balance", "fairness_ratio", "fairness_error", "delta")
 """Metrics of groups that are kept of each of several sensitive columns."""
+
+
+def of_columns(
+    labels: np.ndarray, columns: Mapping[str, np.ndarray], n_clusters: int
+) -> dict[str, dict[str, float | None]]:
+    """The metrics in `BY_COLUMN` of each of several sensitive columns.
+
+    Parameters
+    ----------
+    labels : ndarray of int64, shape (n_samples,)
+    columns : mapping of str to ndarray of int, shape (n_samples,)
+        Codes of the values.
+    n_clusters : int
+    """
+    # Imported here: whoever only asks for names does not wait for numba.
+    from fairclust.metrics.counts import contingency
+
+    tables = {
+        name: contingency(labels, codes, n_clusters, int(codes.max()) + 1) for name, codes in columns.items()
+    }
+    return {
+        name: {
+            metric: None if math.isnan(value := float(METRICS[metric].function(table))) else value
+            for metric in BY_COLUMN
+        }
+        for name, table in tables.items()
+    }

@@ -205,8 +205,8 @@ def _warm_up(X: Any, groups: Any, task: Task, cell: Mapping[str, Any]) -> None:
 def _score(task: Task, data: Any, W: Any, labels: np.ndarray) -> dict[str, Any]:
     """Metrics by name (None where one does not apply), rows of each group in each cluster, and the seconds."""
     from fairclust.metrics.counts import contingency
-    from fairclust.metrics.table import METRICS, score_labels
-    from fairclust.pipeline.columns import BY_COLUMN
+    from fairclust.metrics.table import score_labels
+    from fairclust.pipeline.columns import of_columns
 
     begin = time.perf_counter()
     labels, n_groups = labels.astype(np.int64), len(data.group_names)
@@ -223,18 +223,9 @@ def _score(task: Task, data: Any, W: Any, labels: np.ndarray) -> dict[str, Any]:
         **task.score_options,
     )
     table = contingency(labels, data.groups, task.n_clusters, n_groups)
-
-    def plain(found: Mapping[str, float]) -> dict[str, float | None]:
-        return {name: None if math.isnan(value) else value for name, value in found.items()}
-
-    by_column = {}
-    for name, codes in data.columns.items():
-        counts = contingency(labels, codes, task.n_clusters, int(codes.max()) + 1)
-        of_groups = {m: METRICS[m].function(counts) for m in BY_COLUMN}
-        by_column[name] = plain(of_groups)
     return {
-        "metrics": plain(found),
-        **({"by_column": by_column} if by_column else {}),
+        "metrics": {name: None if math.isnan(value) else value for name, value in found.items()},
+        **({"by_column": of_columns(labels, data.columns, task.n_clusters)} if data.columns else {}),
         "counts": dict(zip(data.group_names, table.tolist(), strict=True)),
         "score_seconds": time.perf_counter() - begin,
     }
