@@ -66,7 +66,6 @@ def test_combinations_are_bounded_where_that_is_asked_or_all_there_is(people, ca
     crossed = fit(capsys, people, "gender", "ethnicity", "--crossed")[1]
     other = fit(capsys, people, "gender", "ethnicity", "--method", "bera")[1]
     for text in (crossed, other):
-        print(text, other)
         assert "the groups are the combinations of gender and ethnicity: 6 groups" in text
     each = fit(capsys, people, "gender", "ethnicity")[1]
     assert float(cost_of(each)) <= float(cost_of(crossed))
@@ -215,6 +214,19 @@ def test_front_draws_settings(people, tmp_path, capsys):
     data = json.loads(page.partition("const data = ")[2].partition(";\n")[0])
     assert len(data["points"]) == len(points)
     assert "<script src" not in page
+
+
+def test_a_front_of_several_columns_shows_the_least_fair(people, tmp_path, capsys):
+    shown = {}
+    for name, options in (("each", []), ("crossed", ["--crossed"])):
+        stem = tmp_path / name
+        options = [*options, "--methods", "price", "--starts", 1, "--n-clusters", 3, "--out", stem]
+        status, _, err = run(capsys, "front", people, "--sensitive", "gender", "ethnicity", *options)
+        assert status == 0, err
+        shown[name] = pd.read_csv(f"{stem}.csv").set_index("setting").loc["tolerance=0"]
+    # No two groups of one column are as unequal as the combinations, of which one is rare.
+    assert shown["each"].balance > shown["crossed"].balance
+    assert shown["each"].sse <= shown["crossed"].sse
 
 
 def test_front_over_the_number_of_clusters(people, tmp_path, capsys):
