@@ -10,7 +10,7 @@ from fairclust.datasets.store import load_prepared, save_prepared
 from fairclust.metrics import balance, delta
 from fairclust.metrics.table import score_labels
 
-ROWS = [(i, i * i % 7, "fm"[i % 2], "abc"[i * i % 5 % 3]) for i in range(40)]
+ROWS = [(i, i * i % 7, "fm"[i % 2], "abc"[i % 7 % 3]) for i in range(40)]
 SPEC = {
     "title": "People",
     "source": {"path": "people.csv"},

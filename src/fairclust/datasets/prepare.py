@@ -215,8 +215,8 @@ def _read(
     )
     columns: dict[str, tuple[np.ndarray, tuple[str, ...]]] = {}
     if more:
-        read, others = _split_columns(name, more, read, group_file, further)
-        columns = {group_file.names[column]: (groups, group_names), **others}
+        read, rest = _split_columns(name, more, read, group_file, further)
+        columns = {group_file.names[column]: (groups, group_names), **rest}
         groups, group_names = _combinations(list(columns.values()))
     # From here on, ordered categories are numeric features: X holds their codes.
     levels = read.categories[: len(ordered)]
