@@ -21,6 +21,8 @@ pytestmark = [
 # Sizes of the groups in the order of their codes, and the cost of plain k-means where one was reported.
 EXPECTED: dict[str, tuple[int, list[int], float | None]] = {
     "adult": (5, [21790, 10771], 9507.4),
+    # Men, then women, by race in the order of the alphabet.
+    "adult_sex_race": (5, [192, 693, 1569, 162, 19174, 119, 346, 1555, 109, 8642], None),
     "bank_3": (6, [24928, 11568, 4612], 8512.8),
     "bank_2": (6, [24928, 16180], None),
     "credit_2": (4, [14030, 15970], None),
@@ -49,10 +51,12 @@ EXPECTED: dict[str, tuple[int, list[int], float | None]] = {
     "facebook": (0, [70, 85], None),
     "dutch": (6, [30147, 30273], None),
     "dutch_birth": (6, [56058, 2821, 1541], None),
+    "dutch_sex_birth": (6, [28105, 1331, 711, 27953, 1490, 830], None),
     "oulad": (4, [11568, 9994], None),
     "oulad_disability": (4, [19666, 1896], None),
     "law_school": (7, [11675, 9123], None),
     "law_school_race": (7, [17491, 3307], None),
+    "law_school_sex_race": (7, [10098, 1577, 7393, 1730], None),
     "german": (6, [690, 310], None),
     "german_foreign": (6, [963, 37], None),
     "german_age": (5, [810, 190], None),

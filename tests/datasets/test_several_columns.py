@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from fairclust.datasets import DatasetSpec, prepare_dataset
+from fairclust.datasets import DatasetError, DatasetSpec, prepare_dataset
 from fairclust.datasets.store import load_prepared, save_prepared
 from fairclust.metrics import balance, delta
 from fairclust.metrics.table import score_labels
@@ -56,7 +56,7 @@ def test_a_damaged_column_is_noticed(prepared, tmp_path):
     content = bytearray(file.read_bytes())
     content[-4] ^= 1
     file.write_bytes(content)
-    with pytest.raises(ValueError, match=r"columns\.npy' is damaged"):
+    with pytest.raises(DatasetError, match=r"columns\.npy' is damaged"):
         load_prepared(tmp_path / "saved")
 
 
@@ -88,7 +88,7 @@ def test_what_is_no_list_of_columns(sensitive, message):
 
 
 def test_an_unknown_value_of_the_second_column_is_named(prepared):
-    with pytest.raises(ValueError, match="unknown group value 'c'"):
+    with pytest.raises(DatasetError, match="unknown group value 'c'"):
         prepared(sensitive=[{"column": "sex"}, {"column": "race", "groups": {"a": ["a"], "b": ["b"]}}])
 
 
