@@ -183,6 +183,13 @@ def fit_cell(
     return record, labels
 
 
+def _takes_columns(class_path: str) -> bool:
+    """Whether a method knows several sensitive columns; the others get the combinations of values."""
+    with contextlib.suppress(Exception):  # the fit says what is wrong with the class
+        return bool(getattr(load_class(class_path), "takes_columns", False))
+    return False
+
+
 def _warm_up(X: Any, groups: Any, task: Task, cell: Mapping[str, Any]) -> None:
     """Fit a few rows, so that compilation is not timed; what fails here fails again, and counts, later."""
     import scipy.sparse as sp
@@ -247,9 +254,6 @@ def _serve(pipe: Connection, task: Task) -> None:
         pipe.recv()
         pipe.send(error)
         return
-    # Methods that know one column alone get the combinations of values.
-    takes = getattr(load_class(task.class_path), "takes_columns", False)
-    sensitive = data.sensitive_features if takes else data.groups
     warm = False
     while True:
         try:
@@ -260,6 +264,7 @@ def _serve(pipe: Connection, task: Task) -> None:
             pipe.send("started")
             pipe.send(_score(task, data, W, given))
             continue
+        sensitive = data.sensitive_features if _takes_columns(task.class_path) else data.groups
         if not warm:
             _warm_up(X, sensitive, task, given)
             warm = True

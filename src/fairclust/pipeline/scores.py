@@ -263,7 +263,7 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         **record.get("metrics", {}),
         "lam": _number(record["params"].get("lam")),
         "counts": json.dumps(record["counts"]) if "counts" in record else None,
-        "by_column": json.dumps(record["by_column"]) if "by_column" in record else None,
+        "by_column": json.dumps(record.get("by_column", {})) if "counts" in record else None,
         "params": canonical_json(record["params"]),
         "estimator": json.dumps(estimator, sort_keys=True),
         "warnings": "; ".join(record.get("warnings", [])),

@@ -244,6 +244,8 @@ def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Fairness to each of several sensitive columns, for each method's setting that is fairest to the worst one."""
     fairness = FAIRNESS[0]
+    if "by_column" not in points:
+        return None
     usable = points[points.by_column.map(lambda text: isinstance(text, str)) & points[fairness].notna()]
     body, shown = [], list(BY_COLUMN)
     for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
