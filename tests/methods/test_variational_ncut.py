@@ -48,7 +48,7 @@ def weighted_graph(X, seed):
 
 @pytest.mark.parametrize(("n_groups", "lam"), [(1, 0.5), (2, 5.0), (3, 0.5)])
 def test_mm_replays_the_papers_update(grouped_blobs, n_groups, lam):
-    X, codes = grouped_blobs(n_samples=120, n_groups=n_groups, seed=n_groups)
+    X, codes = grouped_blobs(n_samples=60, n_groups=n_groups, seed=n_groups)
     W = weighted_graph(X, seed=0)
     start = np.linalg.norm(X[:, None] - X[:4], axis=2).argmin(axis=1)
     labels, energies, inner = ncut_by_rows(W, codes, start, lam, 4)
