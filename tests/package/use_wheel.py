@@ -67,6 +67,7 @@ def main() -> None:
         "pandas",
         "scikit-learn",
         "scipy",
+        "threadpoolctl",
     ]
     for package in ("snakemake", "pyarrow", "pydantic", "matplotlib"):
         assert importlib.util.find_spec(package) is None, f"{package} is here: the environment is not empty"
