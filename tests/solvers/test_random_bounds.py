@@ -138,11 +138,6 @@ def test_random_mixed_bounds(seed):
 
 
 @pytest.mark.slow
-def test_many_random_mixed_bounds():
-    failed = []
-    for seed in range(N_QUICK, N_QUICK + N_SLOW):
-        try:
-            check(seed)
-        except AssertionError as error:
-            failed.append(f"{seed}: {error}".splitlines()[0])
-    assert not failed
+@pytest.mark.parametrize("seed", range(N_QUICK, N_QUICK + N_SLOW))
+def test_many_random_mixed_bounds(seed):
+    check(seed)
