@@ -31,8 +31,8 @@ def with_groups(cls):
             return np.arange(n_samples) % 2
         return (np.floor(10 * np.abs(rows).sum(axis=1)) % 2).astype(int)
 
-    def fit(self, X, y=None, *, sensitive_features=None):
-        return cls.fit(self, X, sensitive_features=groups(X))
+    def fit(self, X, y=None, *, sensitive_features=None, **more):
+        return cls.fit(self, X, sensitive_features=groups(X), **more)
 
     members = {"fit": fit, "__doc__": cls.__doc__, "__module__": __name__}
     if hasattr(cls, "predict"):

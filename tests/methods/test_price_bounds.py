@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from fairclust import NotSupported, PriceFairKMeans, PriceFairKMedians, fair_assignment
 from fairclust.metrics import contingency, fairness_ratio
@@ -154,3 +155,12 @@ def test_budget(people):
 def test_bad_parameters(params):
     with pytest.raises(ValueError, match=next(iter(params))):
         PriceFairKMeans(2, **params).fit(np.eye(9), sensitive_features=np.arange(9) % 2)
+
+
+def test_weights_and_sparse_rows_do_not_go_together():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = PriceFairKMeans(2, n_init=1, random_state=0)
+    with pytest.raises(ValueError, match="sample_weight is for dense rows"):
+        model.fit(csr_array(X), sensitive_features=np.arange(40) % 2, sample_weight=np.ones(40))
+    labels = model.fit_predict(X, sensitive_features=np.arange(40) % 2, sample_weight=np.full(40, 2.0))
+    np.testing.assert_array_equal(labels, model.labels_)

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -199,6 +200,8 @@ class PriceClusterer(PrototypeClusterer):
             return self._points(X, codes)
         if not self._squared_distances:
             raise NotSupported("sample_weight is for means: a medoid counts every row once")
+        if sp.issparse(X):
+            raise NotSupported("sample_weight is for dense rows: pass X.toarray()")
         n_groups, dtype = len(self.groups_), DTYPES[self.precision]
         points = WeightedPoints.pack(X, codes, n_groups, self.n_clusters, dtype=dtype)
         points.weigh(weights)

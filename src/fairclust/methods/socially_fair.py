@@ -65,6 +65,7 @@ class SociallyFairKMeans(PrototypeClusterer):
     Ghadiri, Samadi, Vempala, "Socially fair k-means clustering", FAccT 2021.
     """
 
+    _accept_sparse = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "init": INIT,
