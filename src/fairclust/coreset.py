@@ -9,7 +9,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from fairclust.base import COUNT, Frame, encode_groups
+from fairclust.base import COUNT
+from fairclust.frame import Frame
+from fairclust.group_encoding import encode_groups
 from fairclust.solvers.coreset import rows_of_groups, sensitivity_sample
 
 

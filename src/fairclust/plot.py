@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from fairclust.base import encode_groups
+from fairclust.group_encoding import encode_groups
 from fairclust.metrics import contingency, score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.solvers.sensitive import read_groups

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.base import encode_groups
+from fairclust.group_encoding import encode_groups
 from fairclust.methods import KMeans, PriceFairKMeans, VariationalFairKMeans
 
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairclust.base import encode_groups
 from fairclust.chunks.engines import Engine
 from fairclust.chunks.passes import MOST_GROUPS
 from fairclust.chunks.sources import Chunk, ChunkError, Values
+from fairclust.group_encoding import encode_groups
 
 SAMPLE_ROWS = 1 << 22
 # A group has at least such a share of the sample if it has the rows, and a few rows of every chunk that has it.

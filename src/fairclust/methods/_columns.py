@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from fairclust.base import FairClusterer, encode_groups
+from fairclust.base import FairClusterer
+from fairclust.group_encoding import encode_groups
 from fairclust.metrics.columns import split_columns
 from fairclust.solvers.sensitive import BETWEEN, Sensitive, SensitiveColumn, cross_codes, read_sensitive
 

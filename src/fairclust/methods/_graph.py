@@ -12,7 +12,9 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from fairclust.base import FairClusterer, Frame, encode_groups
+from fairclust.base import FairClusterer
+from fairclust.frame import Frame
+from fairclust.group_encoding import encode_groups
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.spectral import Embedding, check_memory

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairclust.base import FairClusterer, Frame
+from fairclust.base import FairClusterer
 from fairclust.chunks.checkpoint import Checkpoint
 from fairclust.chunks.labels import check_outputs, computed
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
+from fairclust.frame import Frame
 from fairclust.kernels.points import DTYPES
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate
 

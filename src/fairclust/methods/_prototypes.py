@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fairclust.base import encode_groups
+from fairclust.group_encoding import encode_groups
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.sparse_points import SparsePoints
 from fairclust.methods._centers import CenterClusterer

@@ -17,12 +17,12 @@ from fairclust.base import (
     NON_NEGATIVE,
     POSITIVE,
     PRECISION,
-    Frame,
     NotSupported,
     at_least,
     initial_centers,
-    resolve_target,
 )
+from fairclust.frame import Frame
+from fairclust.group_encoding import resolve_target
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._columns import ColumnsClusterer, new_groups
 from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight

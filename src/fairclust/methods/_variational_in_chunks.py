@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import clone
 
-from fairclust.base import resolve_target
 from fairclust.chunks.checkpoint import Checkpoint
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey
+from fairclust.group_encoding import resolve_target
 from fairclust.methods._in_chunks import InChunks, stages
 from fairclust.methods._levels import LEVELS
 from fairclust.methods._variational import VariationalClusterer

@@ -15,7 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, Frame
+from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION
+from fairclust.frame import Frame
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight

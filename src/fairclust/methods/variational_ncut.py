@@ -13,16 +13,8 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import (
-    COUNT,
-    NON_NEGATIVE,
-    POSITIVE,
-    PRECISION,
-    at_least,
-    initial_centers,
-    resolve_target,
-    without_empty,
-)
+from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, at_least, initial_centers, without_empty
+from fairclust.group_encoding import resolve_target
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.kernels.points import DTYPES, TiledPoints

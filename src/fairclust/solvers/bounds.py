@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairclust.base import NotSupported, resolve_target
+from fairclust.base import NotSupported
+from fairclust.group_encoding import resolve_target
 from fairclust.solvers.criteria import Criterion, combine, make_criterion, mean_bound, no_bound, share_bounds
 from fairclust.solvers.sensitive import Sensitive, SensitiveColumn
 

@@ -18,7 +18,8 @@ from scipy.optimize import Bounds, LinearConstraint
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist
 
-from fairclust.base import NotSupported, encode_groups
+from fairclust.base import NotSupported
+from fairclust.group_encoding import encode_groups
 from fairclust.solvers.highs import milp
 
 MAX_ROWS = 30

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fairclust.base import encode_groups
+from fairclust.group_encoding import encode_groups
 from fairclust.metrics.columns import split_columns
 
 BETWEEN = " & "

@@ -1,0 +1,158 @@
+"""Where data lie and how large they are: methods work on centred and scaled rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+_BLOCK_ROWS = 1 << 17
+# Rows whose lengths differ by no more than this part of their distance to the mean have one length.
+_ONE_LENGTH = 1e-5
+# Data this close to mean zero and mean variance one are taken as they are.
+_STANDARD = 1e-7
+
+
+class Frame(NamedTuple):
+    """Where the data lie and how large they are.
+
+    Methods work on ``(X - origin) / unit``, numbers of order one. Labels then do not depend on the unit or the
+    origin of the data, and squares neither overflow nor vanish.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (n_features,)
+        `mean`; zeros if all rows have one length.
+    unit : float
+        `spread`. Where all rows have one length, as after scikit-learn's `normalize`, it is that length. Rows of
+        length one, and standardised columns, thus stay as they are.
+    mean : ndarray of shape (n_features,)
+    spread : float
+        Root of the mean variance of the columns that are not constant.
+    length : float
+        Root of the mean squared distance of a row to the mean.
+    """
+
+    origin: np.ndarray
+    unit: float
+    mean: np.ndarray
+    spread: float
+    length: float
+
+    @classmethod
+    def plain(cls, n_features: int) -> Frame:
+        """The frame of data that stay as they are."""
+        return cls(np.zeros(n_features), 1.0, np.zeros(n_features), 1.0, 0.0)
+
+    @classmethod
+    def of(cls, X: np.ndarray, columns: Any = slice(None)) -> Frame:
+        """The frame of some columns of rows, shape (n_samples, n_features), which are read in blocks."""
+
+        def blocks() -> Iterator[np.ndarray]:
+            for begin in range(0, len(X), _BLOCK_ROWS):
+                yield X[begin : begin + _BLOCK_ROWS][:, columns]
+
+        low = np.min([block.min(axis=0) for block in blocks()], axis=0).astype(float)
+        high = np.max([block.max(axis=0) for block in blocks()], axis=0).astype(float)
+        # Halves, because the difference of two finite numbers may overflow.
+        reach = float((high / 2 - low / 2).max(initial=0.0))
+        if reach == 0:
+            return cls(low, 1.0, low, 1.0, 0.0)
+
+        def scaled() -> Iterator[np.ndarray]:
+            return ((block / 2.0 - low / 2) / reach for block in blocks())
+
+        mean = np.sum([block.sum(axis=0) for block in scaled()], axis=0) / len(X)
+        variance = np.sum([((block - mean) ** 2).sum(axis=0) for block in scaled()], axis=0) / len(X)
+        mean = low + 2 * reach * mean
+        spread = 2 * reach * float(np.sqrt(variance[high > low].mean()))
+        length = 2 * reach * float(np.sqrt(variance.sum()))
+        largest = float(np.maximum(np.abs(low), np.abs(high)).max())
+        radius = largest * _one_length((block / largest for block in blocks()), length / largest)
+        unit = radius or spread
+        unit = 1.0 if abs(unit - 1) <= _STANDARD else unit
+        return cls(np.zeros_like(mean) if radius else mean, unit, mean, spread, length)
+
+    @classmethod
+    def of_sparse(cls, X: Any) -> Frame:
+        """The frame of a sparse matrix, whose origin stays where it is: a shift would fill the matrix."""
+        n = X.shape[0]
+        largest = float(abs(X).max()) or 1.0
+        scaled = X / largest
+        squares = np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel() / n
+        mean = np.asarray(scaled.sum(axis=0)).ravel() / n
+        # A column whose variance is rounding is constant.
+        variance = np.where(squares - mean**2 > 1e-12 * squares, squares - mean**2, 0.0)
+        if not (variance > 0).any():
+            return cls(np.zeros(X.shape[1]), largest, mean * largest, 1.0, 0.0)
+        spread = largest * float(np.sqrt(variance[variance > 0].mean()))
+        norms = np.sqrt(np.asarray(scaled.multiply(scaled).sum(axis=1)).ravel())
+        length = largest * float(np.sqrt(variance.sum()))
+        unit = largest * _one_length([norms[:, None]], length / largest) or spread
+        unit = 1.0 if abs(unit - 1) <= _STANDARD else unit
+        return cls(np.zeros(X.shape[1]), unit, mean * largest, spread, length)
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether `into` leaves the data as they are."""
+        return self.unit == 1 and bool((np.abs(self.origin) <= _STANDARD).all())
+
+    def left_alone(self) -> Frame:
+        """The frame in which the data are as they came."""
+        return self._replace(origin=np.zeros_like(self.origin), unit=1.0)
+
+    def into(self, X: np.ndarray) -> np.ndarray:
+        """Rows in this frame, of the type that they have: a copy, or `X` itself if nothing is to be done."""
+        if self.is_standard:
+            return X
+        if sp.issparse(X):
+            if self.origin.any():
+                raise ValueError("X is sparse and the rows of fit were not: pass X.toarray()")
+            return X / self.unit
+        out = np.empty(X.shape, X.dtype)
+        for begin in range(0, len(X), _BLOCK_ROWS):
+            block = slice(begin, begin + _BLOCK_ROWS)
+            out[block] = (X[block] - self.origin) / self.unit
+        return out
+
+    def out_of(self, points: np.ndarray) -> np.ndarray:
+        """Points of this frame, shape (n_points, n_features), in the unit of the data."""
+        return points if self.is_standard else points * self.unit + self.origin
+
+    def cost_unit(self, power: int) -> float:
+        """The unit of distances (1) or of squared distances (2); 0 or infinite where the data's is extreme."""
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.float64(self.unit) ** power)
+
+    def whole_cost(self, n_samples: int, power: int) -> float:
+        """What all points in one cluster cost, about, in this frame; 1 where all points are equal."""
+        with np.errstate(over="ignore"):
+            return float(n_samples * np.float64(self.length / self.unit or 1.0) ** power)
+
+    def weight_into(self, weight: float, power: int) -> float:
+        """A weight that has the unit of such costs, in this frame."""
+        if weight == 0:
+            return 0.0
+        with np.errstate(over="ignore", divide="ignore"):
+            return float(np.float64(weight) / self.cost_unit(power))
+
+
+def _one_length(blocks: Iterable[np.ndarray], reach: float) -> float:
+    """The length that all rows have; 0 if they differ.
+
+    Parameters
+    ----------
+    blocks : iterable of ndarray of shape (n_rows, n_features)
+    reach : float
+        Root of the mean squared distance of a row to the mean. Far from the origin all rows are about as long.
+    """
+    radius = 0.0
+    for block in blocks:
+        norms = np.sqrt((block**2).sum(axis=1, dtype=float))
+        radius = radius or float(norms.max())
+        # Rows of zeros have no direction, and stay zeros when rows are scaled to unit length.
+        if not (np.abs(norms[norms > 0] - radius) <= _ONE_LENGTH * min(radius, reach)).all():
+            return 0.0
+    return radius

@@ -1,0 +1,159 @@
+"""From a sensitive column to codes of its groups, and the shares that they should have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas' NA refuses to be compared
+        return True
+
+
+def _plain_values(sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Values as numbers or as strings, and which of them are missing.
+
+    Lists go through objects: NumPy would turn the NaN of a list of strings into the string 'nan'.
+    """
+    masked = np.ma.getmaskarray(sensitive_features) if np.ma.isMaskedArray(sensitive_features) else None
+    if isinstance(sensitive_features, (list, tuple)):
+        try:
+            values = np.array(sensitive_features, dtype=object)
+        except ValueError:
+            raise ValueError("sensitive_features must be one column, found rows of several lengths") from None
+    else:
+        values = np.asarray(sensitive_features)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values, masked = values[:, 0], None if masked is None else masked[:, 0]
+    if values.ndim != 1:
+        raise ValueError(
+            f"sensitive_features must be one column, found shape {values.shape}; join several columns "
+            "into one first, for instance data['sex'] + '-' + data['race']"
+        )
+    if values.dtype == object:
+        missing = np.fromiter(map(_is_missing, values), bool, len(values))
+        missing = missing if masked is None else missing | masked
+        values = _of_one_type(values, missing)
+    else:
+        missing = values != values if masked is None else (values != values) | masked
+    return values, missing
+
+
+def _of_one_type(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """Objects as numbers if all are numbers, else as strings, which must tell them apart."""
+    kept = values[~missing]
+    if all(isinstance(value, (bool, np.bool_, Integral, Real)) for value in kept):
+        numbers = np.zeros(len(values), dtype=np.array(kept.tolist() or [0]).dtype)
+        numbers[~missing] = kept
+        return numbers
+    types: dict[str, type] = {}
+    for value in kept:
+        if isinstance(value, (list, tuple, np.ndarray)):
+            raise ValueError(f"sensitive_features must be one column, found {value!r} in a row")
+        text = str(value)
+        if text.endswith("\0"):
+            raise ValueError(
+                f"sensitive_features has {text!r}, whose last character NumPy drops: strip it from the values"
+            )
+        if types.setdefault(text, type(value)) is not type(value):
+            raise ValueError(
+                f"sensitive_features has {text!r} as {types[text].__name__} and as {type(value).__name__}: "
+                "give all values one type, for instance by .astype(str)"
+            )
+    return np.where(missing, "", values).astype(str)
+
+
+def encode_groups(
+    sensitive_features: Any, n_samples: int, *, known: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Group codes from one sensitive column.
+
+    Parameters
+    ----------
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, 1)
+        Strings, integers, booleans or categories; no missing values.
+    n_samples : int
+    known : ndarray of shape (n_groups,), optional
+        The groups seen in `fit`; others are an error.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_samples,), int32
+    names : ndarray of shape (n_groups,)
+        Sorted distinct values; `known` if given.
+
+    Raises
+    ------
+    ValueError
+        Missing column, wrong length, more than one column, missing values, values that differ by their type
+        alone, or values not in `known`.
+    """
+    if sensitive_features is None:
+        raise ValueError(
+            "sensitive_features is missing: pass the group of every row, as in "
+            "fit(X, sensitive_features=data['sex'])"
+        )
+    values, missing = _plain_values(sensitive_features)
+    if len(values) != n_samples:
+        raise ValueError(f"sensitive_features has {len(values)} rows, X has {n_samples}")
+    if missing.any():
+        raise ValueError(
+            f"sensitive_features has {int(missing.sum())} missing values (first in row "
+            f"{int(missing.argmax())}): drop those rows or give them a group of their own"
+        )
+    if known is None:
+        names, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int32), names
+    listed = ", ".join(map(repr, known.tolist()))
+    if (values.dtype.kind == "U") != (known.dtype.kind == "U"):
+        found, seen = ("strings", "numbers") if values.dtype.kind == "U" else ("numbers", "strings")
+        raise ValueError(
+            f"sensitive_features has {found}, such as {values[:1].tolist()[0]!r}, and the groups of fit are "
+            f"{seen}: {listed}; convert them to the type that they had in fit"
+        )
+    codes = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    strange = known[codes] != values
+    if strange.any():
+        unknown = ", ".join(map(repr, np.unique(values[strange])[:5].tolist()))
+        raise ValueError(f"sensitive_features has groups not seen in fit: {unknown}; known: {listed}")
+    return codes.astype(np.int32), known
+
+
+def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Target shares U of the groups, in the order of `names`.
+
+    Parameters
+    ----------
+    target : None, mapping of group to share, or array-like of shape (n_groups,)
+        None takes the data's own shares.
+    names, codes : ndarray
+        From `encode_groups`.
+
+    Returns
+    -------
+    ndarray of shape (n_groups,), float64
+        Positive, summing to one.
+    """
+    if target is None:
+        return np.bincount(codes, minlength=len(names)) / len(codes)
+    if isinstance(target, Mapping):
+        if {str(key) for key in target} != {str(name) for name in names}:
+            raise ValueError(
+                f"target names {sorted(map(str, target))}, the groups are {[str(n) for n in names]}"
+            )
+        by_name = {str(key): share for key, share in target.items()}
+        target = [by_name[str(name)] for name in names]
+    shares = np.asarray(target, dtype=float)
+    if shares.shape != (len(names),):
+        raise ValueError(
+            f"target has shape {shares.shape}, expected one share for each of {len(names)} groups"
+        )
+    if not (shares > 0).all() or abs(shares.sum() - 1) > 1e-6:
+        raise ValueError(f"target must be positive shares that sum to 1, found {shares.tolist()}")
+    return shares / shares.sum()
