@@ -56,10 +56,8 @@ def run(args: argparse.Namespace) -> list[str]:
     params = parameters(cls, args.n_clusters, args.seed, args.set)
     _check_outputs(args, cls)
     raw = raw_table.read(args)
-    if args.crossed and "crossed" in inspect.signature(cls).parameters:
-        params["crossed"] = True
     groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
-    each = isinstance(groups, dict) and not params.get("crossed")
+    each = isinstance(groups, dict)
     expected = expected_seconds(cls, params, raw.X, groups)
     with progress(f"fitting {cls.__name__}", expected=expected):
         model, seconds, notes = fit(cls, params, raw.X, groups)
@@ -77,7 +75,9 @@ def run(args: argparse.Namespace) -> list[str]:
         result["labels"] = f"{args.out} (rows counted from 1, clusters from 0)"
     if args.save:
         sensitive = list(raw.groups.columns)
-        table_model = TableModel(raw.preparation, model, sensitive, args.missing, raw.ids, raw.ranges)
+        table_model = TableModel(
+            raw.preparation, model, sensitive, args.missing, raw.ids, raw.ranges, by_column=each
+        )
         table_model.save(args.save)
         result["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
     return [json.dumps(result, indent=2)] if args.json else as_text(result)

@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> list[str]:
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
-                groups = raw.crossed if args.crossed else raw_table.sensitive_for(cls, raw)
+                groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
                 model, seconds, warned = fit_starts(cls, params, raw.X, groups, args.starts)
                 point = {"method": cls.__name__, "setting": setting, **_measure(raw, model, args.crossed)}
                 rows.append(point | {"seconds": round(seconds, 2)})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -70,10 +69,9 @@ class RawTable:
         return {name: np.unique(of, return_inverse=True)[1] for name, of in self.groups.astype(str).items()}
 
 
-def sensitive_for(cls: type, raw: RawTable, *, crossed: bool = False) -> Any:
+def sensitive_for(cls: type, raw: RawTable, *, crossed: bool) -> Any:
     """The groups as a method takes them: several columns where each counts on its own, else combinations."""
-    crosses = "crossed" in inspect.signature(cls).parameters
-    if len(raw.groups.columns) > 1 and getattr(cls, "takes_columns", False) and (crosses or not crossed):
+    if len(raw.groups.columns) > 1 and getattr(cls, "takes_columns", False) and not crossed:
         return {name: raw.groups[name].to_numpy(dtype=str) for name in raw.groups}
     return raw.crossed
 

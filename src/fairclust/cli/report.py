@@ -116,7 +116,7 @@ def _record(
     }
     begin = process_time()
     try:
-        groups = raw.crossed if crossed else sensitive_for(cls, raw)
+        groups = sensitive_for(cls, raw, crossed=crossed)
         model, seconds, warned = fit(cls, params, raw.X, groups)
     except CommandError as error:
         return record | {"status": "error", "reason": str(error)}

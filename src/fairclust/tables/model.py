@@ -28,13 +28,16 @@ class TableModel:
     estimator : FairClusterer
         Fitted.
     sensitive : list of str
-        Columns; the groups are their combinations, unless the method bounds each column on its own.
+        The sensitive columns.
     missing : str
         As in `make_preparation`.
     ids : list of str
         Columns to write beside the labels.
     ranges : dict of str to SensitiveColumn
         Sensitive columns of numbers, of which the ranges are the groups.
+    by_column : bool
+        Whether the method was fitted to each of several sensitive columns. Otherwise the groups are the combinations
+        of their values.
     version : str
         Of fairclust, when it was made.
     """
@@ -45,6 +48,7 @@ class TableModel:
     missing: str
     ids: list[str]
     ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
+    by_column: bool = False
     version: str = __version__
 
     @property
@@ -83,8 +87,8 @@ class TableModel:
         )
 
     def _groups_for_estimator(self, frame: pd.DataFrame) -> Any:
-        """Several columns as they are for a method that bounds each of them, else their combinations."""
-        if len(self.sensitive) == 1 or not hasattr(self.estimator, "crossed"):
+        """The groups in the form that the estimator was fitted to."""
+        if not self.by_column:
             return self.groups(frame).to_numpy(dtype=str)
         groups = self._columns(frame)
         return {name: groups[name].to_numpy(dtype=str) for name in groups}
