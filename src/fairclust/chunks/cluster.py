@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,9 +14,10 @@ from dask import array as da
 from dask import delayed
 from distributed import Client, Future, LocalCluster, default_client
 
+from fairclust.chunks.engines import in_order
 from fairclust.chunks.passes import labels_of
 from fairclust.chunks.points import LazyLabels
-from fairclust.chunks.sources import Chunk, ChunkError, Values, as_float
+from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, Values, as_float
 
 # Tasks that wait for each thread of a worker.
 _AHEAD = 4
@@ -88,13 +88,8 @@ class Cluster:
     ) -> Iterator[Any]:
         """As `fairclust.chunks.engines.Engine.run`."""
         ahead = _AHEAD * max(1, sum(self.client.nthreads().values()))
-        waiting: deque[Future] = deque()
-        for chunk, own in zip(chunks, each or repeat(()), strict=False):
-            waiting.append(self.submit(function, chunk, *own, *args))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        calls = zip(chunks, each or repeat(()), strict=False)
+        return in_order((self.submit(function, chunk, *own, *args) for chunk, own in calls), ahead)
 
     def submit(self, function: Callable[..., Any], chunk: Chunk, *args: Any) -> Future:
         """The future result of one task."""
@@ -127,30 +122,8 @@ def _writable(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Block:
-    """A partition of a Dask collection, held by a worker."""
-
-    X: np.ndarray
-    values: np.ndarray
-    name: str
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.X)
-
-    def read(self) -> tuple[np.ndarray, Values]:
-        return self.X, Values(self.values)
-
-    def place(self, row: int) -> str:
-        return f"{self.name}, row {row}"
-
-    def feature(self, column: int) -> str:
-        return f"feature {column}"
-
-
-@dataclass(frozen=True)
 class HeldChunk:
-    """What is known of a `Block` elsewhere."""
+    """A partition of a Dask collection, which a worker holds as an `ArrayChunk`."""
 
     future: Future
     n_rows: int
@@ -224,17 +197,17 @@ def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
     return [delayed(_block)(part, values, f"block {i}") for i, (part, values) in enumerate(parts)]
 
 
-def _n_rows(block: Block) -> int:
+def _n_rows(block: ArrayChunk) -> int:
     return block.n_rows
 
 
-def _block(X: np.ndarray, values: np.ndarray, name: str) -> Block:
+def _block(X: np.ndarray, values: np.ndarray, name: str) -> ArrayChunk:
     if len(X) != len(values):
         raise ChunkError(f"{name}: X has {len(X)} rows, sensitive_features has {len(values)}")
-    return Block(np.ascontiguousarray(as_float(X)), np.asarray(values), name)
+    return ArrayChunk(np.ascontiguousarray(as_float(X)), np.asarray(values), 0, len(X), name)
 
 
-def _block_of_frame(frame: Any, names: tuple[str, ...], sensitive: str, name: str) -> Block:
+def _block_of_frame(frame: Any, names: tuple[str, ...], sensitive: str, name: str) -> ArrayChunk:
     missing = frame[sensitive].isna().to_numpy()
     if missing.any():
         raise ChunkError(f"{name}, row {int(missing.argmax())}: column {sensitive!r} is missing")
@@ -242,7 +215,7 @@ def _block_of_frame(frame: Any, names: tuple[str, ...], sensitive: str, name: st
         X = frame[list(names)].to_numpy(dtype=np.float64)
     except (ValueError, TypeError) as error:
         raise ChunkError(f"{name}: a feature is not a number ({error})") from None
-    return Block(np.ascontiguousarray(X), frame[sensitive].to_numpy(), name)
+    return ArrayChunk(np.ascontiguousarray(X), frame[sensitive].to_numpy(), 0, len(X), name)
 
 
 def held_labels(labels: LazyLabels, chunks: Sequence[Chunk], cluster: Cluster, dtype: np.dtype) -> da.Array:

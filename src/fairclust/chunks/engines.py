@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import Any, Protocol
 
@@ -44,6 +44,30 @@ class Engine(Protocol):
         ...
 
 
+def in_order(jobs: Iterable[Any], ahead: int) -> Iterator[Any]:
+    """The results of jobs in their order.
+
+    Parameters
+    ----------
+    jobs : iterable of futures
+        Each job is begun when it is drawn from the iterable. Those that are left are cancelled if one fails, or if
+        nobody asks for further results.
+    ahead : int
+        Number of jobs that may have begun and whose results were not asked for yet.
+    """
+    waiting: deque[Any] = deque()
+    try:
+        for job in jobs:
+            waiting.append(job)
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for job in waiting:
+            job.cancel()
+
+
 class Threads:
     """The threads of this process, as many as `numba.get_num_threads` allows."""
 
@@ -61,17 +85,7 @@ class Threads:
             return
         # A chunk stays in one thread: its kernels must not look for more.
         with ThreadPoolExecutor(n_threads, "fairclust-chunks", numba.set_num_threads, (1,)) as pool:
-            waiting: deque[Future[Any]] = deque()
-            try:
-                for call in calls:
-                    waiting.append(pool.submit(function, *call))
-                    if len(waiting) > _AHEAD * n_threads:
-                        yield waiting.popleft().result()
-                while waiting:
-                    yield waiting.popleft().result()
-            finally:
-                for job in waiting:
-                    job.cancel()
+            yield from in_order((pool.submit(function, *call) for call in calls), _AHEAD * n_threads)
 
     def close(self) -> None:
         """Threads end with their pass."""

@@ -9,9 +9,9 @@ runs into the thousands. Tables and sums over points are float64 always.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numba import njit
@@ -302,6 +302,7 @@ class Potentials:
     a: np.ndarray
     row_min: np.ndarray
     row_min_sum: float = 0.0
+    _soft_kernel: ClassVar[Callable[..., Any]] = staticmethod(_soft)
 
     @classmethod
     def empty(cls, layout: TileLayout, n_groups: int, n_clusters: int, dtype: DTypeLike = np.float32) -> Self:
@@ -479,6 +480,10 @@ class Potentials:
         sums = self._soft(scale, offset, products)
         return *sums, sum_by_group(products, self.layout, self.n_groups)
 
+    def _of_tiles(self) -> tuple[np.ndarray, ...]:
+        """What `_soft_kernel` reads of the tiles besides their groups and numbers of points."""
+        return ()
+
     def _soft(
         self, scale: float, offset: np.ndarray, products: np.ndarray
     ) -> tuple[np.ndarray, float, float]:
@@ -489,7 +494,7 @@ class Potentials:
         # A constant per group cancels in the softmax; without it the differences keep their digits.
         base = offset.min(axis=1, keepdims=True)
         run_over_tiles(
-            _soft,
+            self._soft_kernel,
             layout.n_tiles,
             self.entries,
             self.a,
@@ -497,6 +502,7 @@ class Potentials:
             (offset - base).astype(self.a.dtype),
             layout.group,
             layout.count,
+            *self._of_tiles(),
             mass,
             potential,
             logsum,

@@ -8,7 +8,7 @@ from numba import njit
 from fairclust.kernels.assignment import Potentials, _outer_products
 from fairclust.kernels.fast import FAST, exp
 from fairclust.kernels.points import TiledPoints
-from fairclust.kernels.tiles import TILE, padded, run_over_tiles, sum_by_group
+from fairclust.kernels.tiles import TILE, padded
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -59,8 +59,8 @@ def _weighted_soft(lo, hi, a, scale, offset, group, count, weight, mass, potenti
             _outer_products(s, width, products[t])
 
 
-class Weighted(Potentials):
-    """What points with weights do otherwise; `weigh` them before anything else.
+class WeightedPotentials(Potentials):
+    """Potentials of points with weights. Call `weigh` before anything else.
 
     Attributes
     ----------
@@ -72,6 +72,7 @@ class Weighted(Potentials):
 
     weights: np.ndarray
     weight: np.ndarray
+    _soft_kernel = staticmethod(_weighted_soft)
 
     def weigh(self, weights: np.ndarray) -> None:
         layout = self.layout
@@ -99,35 +100,8 @@ class Weighted(Potentials):
         least = self.row_min[self._tile, self._slot].astype(np.float64)
         self.row_min_sum = float(least @ self.weights[self.layout.order])
 
-    def _soft(
-        self, scale: float, offset: np.ndarray, products: np.ndarray
-    ) -> tuple[np.ndarray, float, float]:
-        layout = self.layout
-        mass = np.empty((layout.n_tiles, self.n_clusters))
-        potential = np.empty(layout.n_tiles)
-        logsum = np.empty(layout.n_tiles)
-        base = offset.min(axis=1, keepdims=True)
-        run_over_tiles(
-            _weighted_soft,
-            layout.n_tiles,
-            self.entries,
-            self.a,
-            self.a.dtype.type(scale),
-            (offset - base).astype(self.a.dtype),
-            layout.group,
-            layout.count,
-            self.weight,
-            mass,
-            potential,
-            logsum,
-            products,
-        )
-        taken_out = scale * self.row_min_sum + float(self.group_sizes @ base[:, 0])
-        return (
-            sum_by_group(mass, layout, self.n_groups),
-            float(potential.sum()) + self.row_min_sum,
-            float(logsum.sum()) - taken_out,
-        )
+    def _of_tiles(self) -> tuple[np.ndarray, ...]:
+        return (self.weight,)
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         labels = super().hard(scale, offset)[0]
@@ -148,11 +122,7 @@ class Weighted(Potentials):
         return counts.reshape(self.n_groups, self.n_clusters), float(paid @ weights) + self.row_min_sum
 
 
-class WeightedPotentials(Weighted):
-    """Potentials of points with weights."""
-
-
-class WeightedPoints(Weighted, TiledPoints):
+class WeightedPoints(WeightedPotentials, TiledPoints):
     """`TiledPoints` with weights."""
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout
-from fairclust.kernels.weighted import Weighted, WeightedPotentials
+from fairclust.kernels.weighted import WeightedPotentials
 from fairclust.solvers.bounds import Asked, bounds_criterion
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
 from fairclust.solvers.criteria import Criterion
@@ -328,7 +328,7 @@ def round_prices(
     """
     labels, counts, cost, least = points.priced(solved.prices)
     unit = temperature_unit(points)
-    weights = points.weights if isinstance(points, Weighted) else None
+    weights = points.weights if isinstance(points, WeightedPotentials) else None
     nearby = None
     small = criterion.combined and solved.multipliers.size <= _FEW_ROWS
     if small and points.n_samples < _FEW * counts.size:
@@ -336,7 +336,7 @@ def round_prices(
         # Equalities cannot be met by whole points: near is good enough.
         if criterion.excess(nearby[1]).max() <= (1.0 if criterion.exact.any() else _MET):
             return nearby[0], cost + nearby[2], nearby[1], least
-    if isinstance(points, Weighted):
+    if isinstance(points, WeightedPotentials):
         added = move_whole(points, criterion, solved.prices, labels, counts)
     else:
         table = integer_table(_soft(solved), solved.prices / unit, criterion, solved.multipliers / unit)
