@@ -52,6 +52,22 @@ PRECISION = [StrOptions({"single", "double"})]
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
 
 
+def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
+    """Weights of rows as floats, shape (n_samples,).
+
+    Raises
+    ------
+    ValueError
+        There is not one weight for each row, or one is not positive or not finite.
+    """
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n_samples,):
+        raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_samples},)")
+    if not (np.isfinite(weights) & (weights > 0)).all():
+        raise ValueError("sample_weight must be positive and finite; leave out rows that should not count")
+    return weights
+
+
 def initial_centers(X: np.ndarray, n_clusters: int, init: Any, rng: np.random.RandomState) -> np.ndarray:
     """Starting centres: k-means++ picks (no Lloyd steps), or the given array.
 
@@ -303,9 +319,11 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
             level, frame = level + 1, frame.f_back
         warnings.warn(f"{type(self).__name__}: {what}", ConvergenceWarning, stacklevel=level)
 
-    def fit_predict(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> np.ndarray:
-        """`fit`, then `labels_`."""
-        return self.fit(X, sensitive_features=sensitive_features).labels_
+    def fit_predict(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, **weights: Any
+    ) -> np.ndarray:
+        """`fit`, then `labels_`; `sample_weight` goes to those methods that take it."""
+        return self.fit(X, sensitive_features=sensitive_features, **weights).labels_
 
     @abstractmethod
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None: ...

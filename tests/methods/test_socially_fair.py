@@ -108,3 +108,14 @@ def test_the_worst_group_pays_less_than_with_k_means(grouped_blobs, n_groups):
     objectives = [step["objective"] for step in fair.history_]
     assert all(b <= a * (1 + 1e-6) for a, b in pairwise(objectives))
     assert 0 <= fair.gap_ < 1e-4
+
+
+@pytest.mark.parametrize(
+    "weights, message", [(np.ones(5), "has shape"), (np.zeros(40), "positive and finite")]
+)
+def test_weights_that_cannot_count(weights, message):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.raises(ValueError, match=message):
+        SociallyFairKMeans(2, random_state=0).fit(
+            X, sensitive_features=np.arange(40) % 2, sample_weight=weights
+        )

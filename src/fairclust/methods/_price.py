@@ -159,12 +159,6 @@ class PriceClusterer(PrototypeClusterer):
         self._check_sizes(X.shape[0])
         return X, sensitive.codes
 
-    def fit_predict(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> np.ndarray:
-        """`fit`, then `labels_`."""
-        return self.fit(X, sensitive_features=sensitive_features, sample_weight=sample_weight).labels_
-
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Weights of mean 1, if any; `_unit` is the mean weight."""
         rng = check_random_state(self.random_state)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairclust.base import COUNT, INIT, NON_NEGATIVE, PRECISION, initial_centers
+from fairclust.base import COUNT, INIT, NON_NEGATIVE, PRECISION, initial_centers, positive_weights
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Prototypes
@@ -120,13 +120,8 @@ class SociallyFairKMeans(PrototypeClusterer):
             A parameter, `X`, the groups or the weights are malformed, or there are more clusters than rows.
         """
         X, codes = self._check_input(X, sensitive_features)
-        if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight, dtype=np.float64)
-            n_samples = X.shape[0]
-            positive = (sample_weight > 0) & np.isfinite(sample_weight)
-            if sample_weight.shape != (n_samples,) or not positive.all():
-                raise ValueError(f"sample_weight must hold {n_samples} positive numbers")
-        self._fit_in_frame(X, codes, sample_weight)
+        weights = None if sample_weight is None else positive_weights(sample_weight, X.shape[0])
+        self._fit_in_frame(X, codes, weights)
         return self
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:

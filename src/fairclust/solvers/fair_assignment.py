@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fairclust.base import positive_weights
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout
 from fairclust.kernels.weighted import WeightedPotentials
@@ -208,15 +209,11 @@ def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None
     Raises
     ------
     ValueError
-        There is not one weight for each row, or one is not positive or not finite.
+        As `fairclust.base.positive_weights`.
     """
     if sample_weight is None:
         return None, 1.0
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n_samples,):
-        raise ValueError(f"sample_weight has shape {weights.shape}, expected ({n_samples},)")
-    if not (np.isfinite(weights) & (weights > 0)).all():
-        raise ValueError("sample_weight must be positive and finite; leave out rows that should not count")
+    weights = positive_weights(sample_weight, n_samples)
     mean = float(weights.mean())
     return weights / mean, mean
 
