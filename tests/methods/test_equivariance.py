@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import fairclust.methods as methods
 from fairclust import FairCoreset
+from fairclust.metrics import sse
 from toys import make_grouped_blobs
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -48,12 +49,17 @@ EXCEPTIONS = {
     ("SpectralClustering", "rows"): DRAWN,
     ("VariationalFairNCut", "rows"): DRAWN,
 }
-# What holds for most data: the integer table of the counts is searched up to 5 %, in the order of the groups, and the
-# rows of a block of the alignment are drawn from one group after the other.
+# What holds for most data only, and by how much the cost of the labels may differ on the others. Exact shares leave
+# points level between two clusters, whose labels depend on the last digits of sums; centres follow the labels. The
+# integer table of the counts is searched up to 5 %, in the order of the groups. Rows of a block of the alignment are
+# drawn from one group after the other.
 MOSTLY = {
-    ("FairAlignmentKMeans", "names"): "objective_",
-    ("PriceFairKMeans", "names"): "cost_",
-    ("PriceFairKMedians", "names"): "cost_",
+    ("FairAlignmentKMeans", "names"): 0.05,
+    ("PriceFairKMeans", "names"): 0.05,
+    ("PriceFairKMedians", "names"): 0.05,
+    ("PriceFairKMeans", "columns"): 0.001,
+    ("PriceFairKMeans", "shift"): 0.001,
+    ("PriceFairKMeans", "unit"): 0.001,
 }
 # Methods that start from given centres: the only starts that do not depend on the order of the rows.
 CENTERED = {
@@ -113,12 +119,13 @@ def labels_before(name, number, given_start):
     return fitted(name, X, groups, X[:N_CLUSTERS] if given_start else None).labels_
 
 
-def compare(name, change, number):
+def labels_of_both(name, change, number):
+    """Labels before and after a change of the data, in the order of the changed rows."""
     X, groups = data_of(number)
     given_start = change == "rows" and name in CENTERED
     after, groups_after, rows = changed(change, X, groups, number)
     labels = fitted(name, after, groups_after, X[:N_CLUSTERS] if given_start else None).labels_
-    np.testing.assert_array_equal(labels, labels_before(name, number, given_start)[rows])
+    return labels_before(name, number, given_start)[rows], labels
 
 
 def pairs(*changes):
@@ -135,21 +142,20 @@ def pairs(*changes):
 def test_labels_are_the_same(name, change):
     # On one set of points luck may hide what a method cannot promise.
     for number in range(1, 20 if (name, change) in EXCEPTIONS else 2):
-        compare(name, change, number)
+        np.testing.assert_array_equal(*labels_of_both(name, change, number))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name, change", list(pairs("unit", "shift", "columns", "rows", "names")))
-@settings(max_examples=5, deadline=None, derandomize=True, database=None)
+@settings(max_examples=20, deadline=None, derandomize=True, database=None)
 @given(number=st.integers(2, 60))
 def test_labels_are_the_same_on_many_data(name, change, number):
-    if (name, change) in MOSTLY:
-        X, groups = data_of(number)
-        fits = [fitted(name, *changed(what, X, groups, number)[:2]) for what in ("nothing", "names")]
-        costs = [getattr(model, MOSTLY[name, change]) for model in fits]
-        assert costs[0] == pytest.approx(costs[1], rel=0.05)
+    X, _ = data_of(number)
+    before, after = labels_of_both(name, change, number)
+    if (name, change) in MOSTLY and (before != after).any():
+        assert sse(X, after) == pytest.approx(sse(X, before), rel=MOSTLY[name, change])
     else:
-        compare(name, change, number)
+        np.testing.assert_array_equal(after, before)
 
 
 @pytest.mark.parametrize(
