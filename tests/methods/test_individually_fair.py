@@ -103,3 +103,13 @@ def test_radii_of_a_sample(grouped_blobs):
     exact = neighbourhood_radii(X, 4)
     assert np.median(model.radii_ / exact) == pytest.approx(1, abs=0.1)
     assert model.ratio_ <= 3 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("objective", ["k-means", "k-medians"])
+def test_the_score_is_minus_the_objective(objective):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = IndividuallyFairClustering(3, objective=objective, random_state=0)
+    model.fit(X, sensitive_features=np.arange(60) % 2)
+    distances = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
+    cost = (distances**2 if objective == "k-means" else distances).sum()
+    assert model.score(X, sensitive_features=np.arange(60) % 2) == pytest.approx(-cost)

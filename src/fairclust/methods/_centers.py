@@ -21,7 +21,6 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
-    _squared_distances = True
     cluster_centers_: np.ndarray
 
     @abstractmethod
@@ -74,7 +73,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
         else:
             squares = ((rows - self.cluster_centers_[labels]) ** 2).sum(axis=1, dtype=np.float64)
         weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
-        return -float(weights @ (squares if self._squared_distances else np.sqrt(squares)))
+        return -float(weights @ (np.sqrt(squares) if self._power == 1 else squares))
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

@@ -192,7 +192,7 @@ class PriceClusterer(PrototypeClusterer):
     def _weighed_points(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> TiledPoints:
         if weights is None:
             return self._points(X, codes)
-        if not self._squared_distances:
+        if self._power == 1:
             raise NotSupported("sample_weight is for means: a medoid counts every row once")
         if sp.issparse(X):
             raise NotSupported("sample_weight is for dense rows: pass X.toarray()")

@@ -23,6 +23,7 @@ class PrototypeClusterer(CenterClusterer):
     method moved when it rounded that assignment (`n_rounded_` of the price methods).
     """
 
+    _power = 2
     _accept_sparse: bool | str = "csr"
     precision: str
     scale_: float
@@ -32,10 +33,6 @@ class PrototypeClusterer(CenterClusterer):
     _centers: np.ndarray
     _prices: np.ndarray
 
-    @property
-    def _power(self) -> int:  # type: ignore[override]
-        return 2 if self._squared_distances else 1
-
     def _points(
         self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None, n_groups: int | None = None
     ) -> TiledPoints:
@@ -43,7 +40,7 @@ class PrototypeClusterer(CenterClusterer):
         dtype = DTYPES[self.precision]
         if sp.issparse(X):
             return SparsePoints.pack(X, codes, *shape, dtype=dtype)  # type: ignore[return-value]
-        return TiledPoints.pack(X, codes, *shape, shift=shift, squared=self._squared_distances, dtype=dtype)
+        return TiledPoints.pack(X, codes, *shape, shift=shift, squared=self._power == 2, dtype=dtype)
 
     def _update(self, points: TiledPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
         """Best centres for hard labels. An empty cluster keeps its old centre."""
@@ -93,7 +90,7 @@ class MedoidClusterer(PrototypeClusterer):
     """Base of the methods whose centres are the medoids of the clusters, with Euclidean distances."""
 
     _accept_sparse = False
-    _squared_distances = False
+    _power = 1
     exact_size: int
     max_evaluations: int
 
