@@ -14,7 +14,7 @@ from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Prototypes
 from fairclust.solvers.social import FairCenters, fair_centers, group_moments
 
-# Relative differences of costs that are rounding.
+# Costs with a smaller relative difference than this differ by rounding errors only.
 _ALIKE = 1e-9
 
 
@@ -125,7 +125,10 @@ class SociallyFairKMeans(PrototypeClusterer):
             n_samples = X.shape[0]
             positive = (sample_weight > 0) & np.isfinite(sample_weight)
             if sample_weight.shape != (n_samples,) or not positive.all():
-                raise ValueError(f"sample_weight must hold {n_samples} positive numbers")
+                raise ValueError(
+                    f"sample_weight must hold {n_samples} positive, finite numbers, one for each row of X; leave "
+                    "out rows that should not count"
+                )
         self._fit_in_frame(X, codes, sample_weight)
         return self
 
