@@ -29,12 +29,12 @@ class Diverged(ArithmeticError):
     """The iteration left the finite numbers; the message says at which step."""
 
 
-# Beyond so many, groups that outnumber the rows of a cluster are worth a word.
+# With more groups than this, `fit` warns if there are fewer rows than cells of the group-by-cluster table.
 _MANY_GROUPS = 20
 
 
 def _is_mapped(X: Any) -> bool:
-    """Whether the rows lie in a file."""
+    """Whether the array, or one that it is a view of, is mapped from a file."""
     while X is not None and not isinstance(X, np.memmap):
         X = getattr(X, "base", None)
     return X is not None
@@ -145,12 +145,12 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     n_clusters: int
     labels_: np.ndarray
     takes_columns: ClassVar[bool] = False
-    """Whether `fit` takes several sensitive columns, and not their combinations alone."""
+    """Whether `fit` takes several sensitive columns, and not only one column with their combinations."""
     # Costs grow with this power of the unit of the data; 0 for methods whose objective has no unit.
     _power = 0
-    # "csr" where rows of a sparse matrix need not be made dense.
+    # "csr" for methods that take sparse matrices without making them dense.
     _accept_sparse: bool | str = False
-    # Whether the fit from given centres takes the rows in an order of its own.
+    # Whether a fit from given centres sorts the rows first, see `_row_order`.
     _sorts_rows = False
     _COSTS = ("cost_", "lower_bound_", "inertia_", "objective_", "lp_cost_", "fairlet_cost_", "group_costs_")
     _LENGTHS = ("radius_", "plain_radius_", "radii_")
@@ -175,17 +175,24 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            A parameter, `X` or the groups are malformed, or there are more clusters than rows.
+        NotSupported
+            A ValueError: the method cannot treat this input, such as several sensitive columns.
         """
         self._fit_in_frame(*self._check_input(X, sensitive_features))
         return self
 
     def _fit_in_frame(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """`_fit` on the rows in their frame, and in the order of the method; weights too, if there are any."""
+        """Call `_fit` with the rows in their frame, in the order of `_row_order`, and put the results back."""
         self._frame = self._framing(X)
         framed = self._frame.into(X)
         order = self._row_order(X, framed, codes)
         if order is not None:
-            # The frame is a sum over rows, too.
+            # The frame is computed from sums over the rows, so its last digits depend on their order as well.
             self._frame = self._framing(X[order])
             framed, codes = self._frame.into(X[order]), codes[order]
             weights = None if weights is None else weights[order]
@@ -195,19 +202,19 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         self._restore(X)
 
     def _row_order(self, X: np.ndarray, framed: np.ndarray, codes: np.ndarray) -> np.ndarray | None:
-        """The order in which rows are taken from given centres, whatever order they come in; None: as they come.
+        """Sorted order of the rows, shape (n_samples,), for a fit from given centres; None to leave them as they are.
 
-        Sums in single precision depend on the order in their last digits, and where the fit ends with them. Nothing
-        is drawn after given centres, so that an order of the fit's own makes it the same.
+        The last digits of a sum in single precision depend on the order of its terms, and the result of a fit can
+        depend on these digits. A fit from given centres should not depend on the order of the rows, so it sorts them.
         """
         given = getattr(self, "init", "") is not None and not isinstance(getattr(self, "init", ""), str)
         if not (self._sorts_rows and given) or sp.issparse(X) or _is_mapped(X):
             return None
-        # The numbers of a row in ascending order: the order of the columns is not to matter either.
+        # The numbers of each row are sorted first, so that the order of the columns does not matter either.
         return np.lexsort((codes, *np.sort(framed, axis=1).T[::-1]))
 
     def _put_back(self, order: np.ndarray) -> None:
-        """Labels, and what else has a number for each row, in the order of the data."""
+        """Put the labels, and all other results for each row, back into the order of the data."""
         labels = np.empty_like(self.labels_)
         labels[order] = self.labels_
         self.labels_ = labels
@@ -226,7 +233,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         )
 
     def _one_column(self, sensitive_features: Any) -> Any:
-        """The only sensitive column, of a mapping as well; a method that takes several never asks."""
+        """The sensitive column, also that of a mapping with one column; several columns are an error."""
         if isinstance(sensitive_features, Mapping) and len(sensitive_features) == 1:
             return next(iter(sensitive_features.values()))
         several = isinstance(sensitive_features, Mapping) or np.ndim(sensitive_features) == 2
@@ -234,7 +241,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
             raise NotSupported(
                 f"sensitive_features must be one column: {type(self).__name__} takes one sensitive column, found "
                 f"{n_columns}; join several columns into one first, for instance data['sex'] + '-' + data['race'], or "
-                "take a method that knows several, such as PriceFairKMeans"
+                "use a method that takes several, such as PriceFairKMeans"
             )
         return sensitive_features
 
@@ -247,7 +254,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         super()._validate_params()
 
     def _check_sizes(self, n_samples: int) -> None:
-        """As many rows as clusters, and enough of them for the groups."""
+        """Refuse fewer rows than clusters, and warn if many groups cannot all be in every cluster."""
         if self.n_clusters > n_samples:
             raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={n_samples}")
         n_groups = len(self.groups_)
@@ -268,12 +275,12 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         return frame.left_alone() if _is_mapped(X) else frame
 
     def _framed_init(self) -> Any:
-        """`init`, and centres that it gives in the frame of the fit."""
+        """`init`, with given centres converted into the frame of the fit."""
         init = getattr(self, "init", None)
         if isinstance(init, str):
             return init
         centers = np.array(init, dtype=float)
-        # Other shapes are refused, with their message, where the centres are used.
+        # Centres of another shape stay as they are: `initial_centers` refuses them.
         fits = centers.ndim == 2 and centers.shape[1] == len(self._frame.origin)
         return self._frame.into(centers) if fits else centers
 
@@ -291,7 +298,13 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         return self._frame.into(X)
 
     def _restore(self, X: np.ndarray) -> None:
-        """Attributes in the unit of the data, shape (n_samples, n_features)."""
+        """Convert the attributes of the fit from the frame into the unit of the data.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            The rows in the unit of the data.
+        """
         frame = self._frame
         if frame.is_standard:
             return
@@ -313,7 +326,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
                     record[name] *= scale
 
     def _complain(self, what: str) -> None:
-        """Warn, at the user's line, that the fit has not come to rest, or not where it should."""
+        """Issue a ConvergenceWarning that points to the user's line of code."""
         level, frame = 1, inspect.currentframe()
         while frame is not None and frame.f_globals["__name__"].partition(".")[0] == "fairclust":
             level, frame = level + 1, frame.f_back

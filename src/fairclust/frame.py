@@ -1,4 +1,4 @@
-"""Where data lie and how large they are: methods work on centred and scaled rows."""
+"""The origin and the unit of data: methods work on centred and scaled rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 
 _BLOCK_ROWS = 1 << 17
-# Rows whose lengths differ by no more than this part of their distance to the mean have one length.
+# All rows have one length if their lengths differ by at most this fraction of the length, and of the root mean squared
+# distance of a row to the mean.
 _ONE_LENGTH = 1e-5
-# Data this close to mean zero and mean variance one are taken as they are.
+# A unit this close to 1 is set to 1. If the origin is also this close to 0, the data are not changed.
 _STANDARD = 1e-7
 
 
 class Frame(NamedTuple):
-    """Where the data lie and how large they are.
+    """The origin and the unit of the data.
 
     Methods work on ``(X - origin) / unit``, numbers of order one. Labels then do not depend on the unit or the
     origin of the data, and squares neither overflow nor vanish.
@@ -24,13 +25,14 @@ class Frame(NamedTuple):
     Attributes
     ----------
     origin : ndarray of shape (n_features,)
-        `mean`; zeros if all rows have one length.
+        `mean`; zeros if all rows have one length, or for a sparse matrix.
     unit : float
-        `spread`. Where all rows have one length, as after scikit-learn's `normalize`, it is that length. Rows of
-        length one, and standardised columns, thus stay as they are.
+        `spread`. If all rows have one length, as after scikit-learn's `normalize`, it is that length. Rows of length
+        one and standardised columns are therefore not changed.
     mean : ndarray of shape (n_features,)
+        The mean of each column.
     spread : float
-        Root of the mean variance of the columns that are not constant.
+        Root of the mean variance of the columns that are not constant; 1 if all are constant.
     length : float
         Root of the mean squared distance of a row to the mean.
     """
@@ -43,12 +45,12 @@ class Frame(NamedTuple):
 
     @classmethod
     def plain(cls, n_features: int) -> Frame:
-        """The frame of data that stay as they are."""
+        """The frame that leaves data with `n_features` columns unchanged."""
         return cls(np.zeros(n_features), 1.0, np.zeros(n_features), 1.0, 0.0)
 
     @classmethod
     def of(cls, X: np.ndarray, columns: Any = slice(None)) -> Frame:
-        """The frame of some columns of rows, shape (n_samples, n_features), which are read in blocks."""
+        """The frame of the chosen columns of `X`, shape (n_samples, n_features), which is read in blocks of rows."""
 
         def blocks() -> Iterator[np.ndarray]:
             for begin in range(0, len(X), _BLOCK_ROWS):
@@ -77,13 +79,13 @@ class Frame(NamedTuple):
 
     @classmethod
     def of_sparse(cls, X: Any) -> Frame:
-        """The frame of a sparse matrix, whose origin stays where it is: a shift would fill the matrix."""
+        """The frame of a sparse matrix. Its origin is zero, because centred rows would not be sparse."""
         n = X.shape[0]
         largest = float(abs(X).max()) or 1.0
         scaled = X / largest
         squares = np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel() / n
         mean = np.asarray(scaled.sum(axis=0)).ravel() / n
-        # A column whose variance is rounding is constant.
+        # A variance that is nothing but rounding error counts as zero.
         variance = np.where(squares - mean**2 > 1e-12 * squares, squares - mean**2, 0.0)
         if not (variance > 0).any():
             return cls(np.zeros(X.shape[1]), largest, mean * largest, 1.0, 0.0)
@@ -96,15 +98,26 @@ class Frame(NamedTuple):
 
     @property
     def is_standard(self) -> bool:
-        """Whether `into` leaves the data as they are."""
+        """Whether `into` leaves the data unchanged."""
         return self.unit == 1 and bool((np.abs(self.origin) <= _STANDARD).all())
 
     def left_alone(self) -> Frame:
-        """The frame in which the data are as they came."""
+        """A copy of this frame that leaves the data unchanged, with the same `mean`, `spread` and `length`."""
         return self._replace(origin=np.zeros_like(self.origin), unit=1.0)
 
     def into(self, X: np.ndarray) -> np.ndarray:
-        """Rows in this frame, of the type that they have: a copy, or `X` itself if nothing is to be done."""
+        """Convert rows, shape (n_rows, n_features), into this frame.
+
+        Returns
+        -------
+        ndarray or sparse matrix of shape (n_rows, n_features)
+            A copy with the type of `X`, or `X` itself if the frame leaves it unchanged.
+
+        Raises
+        ------
+        ValueError
+            `X` is sparse and the origin of the frame is not zero.
+        """
         if self.is_standard:
             return X
         if sp.issparse(X):
@@ -118,21 +131,21 @@ class Frame(NamedTuple):
         return out
 
     def out_of(self, points: np.ndarray) -> np.ndarray:
-        """Points of this frame, shape (n_points, n_features), in the unit of the data."""
+        """Convert points of this frame, shape (n_points, n_features), into the unit of the data."""
         return points if self.is_standard else points * self.unit + self.origin
 
     def cost_unit(self, power: int) -> float:
-        """The unit of distances (1) or of squared distances (2); 0 or infinite where the data's is extreme."""
+        """The unit of distances (`power` 1) or squared distances (2); 0 or infinite if it under- or overflows."""
         with np.errstate(over="ignore", under="ignore"):
             return float(np.float64(self.unit) ** power)
 
     def whole_cost(self, n_samples: int, power: int) -> float:
-        """What all points in one cluster cost, about, in this frame; 1 where all points are equal."""
+        """Approximate cost of all points in one cluster, in this frame; `n_samples` if all points are equal."""
         with np.errstate(over="ignore"):
             return float(n_samples * np.float64(self.length / self.unit or 1.0) ** power)
 
     def weight_into(self, weight: float, power: int) -> float:
-        """A weight that has the unit of such costs, in this frame."""
+        """Convert a weight with the unit of costs, that is of distances to the given power, into this frame."""
         if weight == 0:
             return 0.0
         with np.errstate(over="ignore", divide="ignore"):
@@ -146,13 +159,14 @@ def _one_length(blocks: Iterable[np.ndarray], reach: float) -> float:
     ----------
     blocks : iterable of ndarray of shape (n_rows, n_features)
     reach : float
-        Root of the mean squared distance of a row to the mean. Far from the origin all rows are about as long.
+        Root of the mean squared distance of a row to the mean. The lengths are compared with it as well, because
+        all rows have about the same length if the data are far from the origin.
     """
     radius = 0.0
     for block in blocks:
         norms = np.sqrt((block**2).sum(axis=1, dtype=float))
         radius = radius or float(norms.max())
-        # Rows of zeros have no direction, and stay zeros when rows are scaled to unit length.
+        # Rows of zeros do not count: scikit-learn's `normalize` leaves them as zeros.
         if not (np.abs(norms[norms > 0] - radius) <= _ONE_LENGTH * min(radius, reach)).all():
             return 0.0
     return radius

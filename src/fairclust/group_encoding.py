@@ -1,4 +1,4 @@
-"""From a sensitive column to codes of its groups, and the shares that they should have."""
+"""Group codes from a sensitive column, and the target shares of the groups."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ def _is_missing(value: Any) -> bool:
 def _plain_values(sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
     """Values as numbers or as strings, and which of them are missing.
 
-    Lists go through objects: NumPy would turn the NaN of a list of strings into the string 'nan'.
+    Lists first become arrays of objects, because NumPy would turn the NaN in a list of strings into the string 'nan'.
     """
     masked = np.ma.getmaskarray(sensitive_features) if np.ma.isMaskedArray(sensitive_features) else None
     if isinstance(sensitive_features, (list, tuple)):
         try:
             values = np.array(sensitive_features, dtype=object)
         except ValueError:
-            raise ValueError("sensitive_features must be one column, found rows of several lengths") from None
+            raise ValueError(
+                "sensitive_features must be one column, found rows of several lengths: pass one value for each row"
+            ) from None
     else:
         values = np.asarray(sensitive_features)
     if values.ndim == 2 and values.shape[1] == 1:
@@ -46,7 +48,7 @@ def _plain_values(sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_one_type(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """Objects as numbers if all are numbers, else as strings, which must tell them apart."""
+    """Objects as numbers if all are numbers, else as strings; values of two types with one string are an error."""
     kept = values[~missing]
     if all(isinstance(value, (bool, np.bool_, Integral, Real)) for value in kept):
         numbers = np.zeros(len(values), dtype=np.array(kept.tolist() or [0]).dtype)
@@ -55,7 +57,9 @@ def _of_one_type(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
     types: dict[str, type] = {}
     for value in kept:
         if isinstance(value, (list, tuple, np.ndarray)):
-            raise ValueError(f"sensitive_features must be one column, found {value!r} in a row")
+            raise ValueError(
+                f"sensitive_features must be one column, found {value!r} in a row: pass one value for each row"
+            )
         text = str(value)
         if text.endswith("\0"):
             raise ValueError(
@@ -91,8 +95,8 @@ def encode_groups(
     Raises
     ------
     ValueError
-        Missing column, wrong length, more than one column, missing values, values that differ by their type
-        alone, or values not in `known`.
+        Missing column, wrong length, more than one column, missing values, values of different types with the same
+        string, or values not in `known`.
     """
     if sensitive_features is None:
         raise ValueError(
@@ -101,7 +105,9 @@ def encode_groups(
         )
     values, missing = _plain_values(sensitive_features)
     if len(values) != n_samples:
-        raise ValueError(f"sensitive_features has {len(values)} rows, X has {n_samples}")
+        raise ValueError(
+            f"sensitive_features has {len(values)} rows, X has {n_samples}: pass the group of every row"
+        )
     if missing.any():
         raise ValueError(
             f"sensitive_features has {int(missing.sum())} missing values (first in row "
@@ -121,7 +127,10 @@ def encode_groups(
     strange = known[codes] != values
     if strange.any():
         unknown = ", ".join(map(repr, np.unique(values[strange])[:5].tolist()))
-        raise ValueError(f"sensitive_features has groups not seen in fit: {unknown}; known: {listed}")
+        raise ValueError(
+            f"sensitive_features has groups not seen in fit: {unknown}; known: {listed}. Leave out their rows, or "
+            "fit on data that have these groups"
+        )
     return codes.astype(np.int32), known
 
 
@@ -139,13 +148,19 @@ def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndar
     -------
     ndarray of shape (n_groups,), float64
         Positive, summing to one.
+
+    Raises
+    ------
+    ValueError
+        The target does not have one positive share for each group, or the shares do not sum to one.
     """
     if target is None:
         return np.bincount(codes, minlength=len(names)) / len(codes)
     if isinstance(target, Mapping):
         if {str(key) for key in target} != {str(name) for name in names}:
             raise ValueError(
-                f"target names {sorted(map(str, target))}, the groups are {[str(n) for n in names]}"
+                f"target names {sorted(map(str, target))}, the groups are {[str(n) for n in names]}: give one "
+                "share for each group"
             )
         by_name = {str(key): share for key, share in target.items()}
         target = [by_name[str(name)] for name in names]

@@ -67,7 +67,7 @@ class FairnessScorer:
             input of its last step.
         y : ignored
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
-            The group of every row. Of several columns, a metric of groups is that of the least fair one.
+            The group of every row. With several columns, a metric of groups has the value of the least fair column.
 
         Returns
         -------
@@ -118,7 +118,7 @@ def cheapest_fair(cost: str = "cost", **at_least: float) -> Callable[[Mapping[st
     -------
     callable
         It takes `cv_results_` and returns the index of the chosen setting. If no setting is fair enough, it raises
-        ValueError, with the largest score that a setting reaches.
+        ValueError. If no setting reaches one of the bounds, the message has the largest score.
 
     Examples
     --------

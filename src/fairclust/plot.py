@@ -21,7 +21,7 @@ from fairclust.solvers.sensitive import read_groups
 __all__ = ["ClusterSharesDisplay", "FrontDisplay"]
 
 MEASURED = ("sse", "balance", "fairness_error", "delta", "share_deviation")
-"""Metrics of a front's points."""
+"""Metrics that `FrontDisplay` computes for every clustering."""
 _MARKS = "os^DvPX*"
 _OTHER_LABELS = {"n_clusters": "Number of clusters", "silhouette": "Silhouette (higher is better)"}
 
@@ -63,13 +63,18 @@ class FrontDisplay:
         ----------
         estimators : iterable of FairClusterer
         X : array-like of shape (n_samples, n_features)
-        sensitive_features : array-like of shape (n_samples,)
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
             The group of every row.
 
         Returns
         -------
         FrontDisplay
             With the class names as methods, and the parameters that are not defaults as settings.
+
+        Raises
+        ------
+        ValueError
+            As for `fit` of the estimators.
         """
         fitted = [clone(estimator).fit(X, sensitive_features=sensitive_features) for estimator in estimators]
         clusterings = [(type(model).__name__, _setting(model), model.labels_) for model in fitted]
@@ -86,8 +91,8 @@ class FrontDisplay:
         X : array-like of shape (n_samples, n_features)
         clusterings : iterable of (method, setting, labels)
             Two names, and an array of int of shape (n_samples,). Clusterings of one method get one line.
-        sensitive_features : array-like of shape (n_samples,)
-            The group of every row.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
+            The group of every row. With several columns, each metric of groups has the value of the least fair column.
 
         Returns
         -------
@@ -209,6 +214,11 @@ class ClusterSharesDisplay:
         Returns
         -------
         ClusterSharesDisplay
+
+        Raises
+        ------
+        ValueError
+            As for `predict` of the estimator, or a group is missing.
         """
         labels = estimator.predict(X, sensitive_features=sensitive_features)
         return cls.from_predictions(labels, sensitive_features=sensitive_features)
@@ -249,7 +259,7 @@ def _axes(ax: Any) -> Any:
 
 
 def axis_label(name: str) -> str:
-    """Words for a column of a front's points, with its direction."""
+    """Axis label for a column of `FrontDisplay.points`: its name, and whether higher or lower is better."""
     if name in METRICS:
         return f"{METRICS[name].label} ({METRICS[name].direction} is better)"
     return _OTHER_LABELS.get(name, name)

@@ -100,7 +100,7 @@ def test_a_level_out_of_reach_warns_and_keeps_the_fairest():
     # Two points of the small group cannot be in three clusters.
     X = np.random.default_rng(0).normal(size=(60, 2))
     codes = (np.arange(60) < 2).astype(int)
-    with pytest.warns(ConvergenceWarning, match=r"no weight up to .* reaches shares within 0.8"):
+    with pytest.warns(ConvergenceWarning, match=r"no weight up to .* reaches shares of at least 0.8"):
         model = VariationalFairKMeans(3, random_state=0).fit(X, sensitive_features=codes)
     assert model.path_.best is None
 

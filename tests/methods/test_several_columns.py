@@ -138,5 +138,5 @@ def test_other_methods_say_so_by_their_name(people):
         reference.fit(X, sensitive_features=columns)
     one = KMeans(K, random_state=0).fit(X, sensitive_features={"sex": columns["sex"]})
     assert one.groups_.tolist() == ["f", "m"]
-    with pytest.raises(ValueError, match="target must have an entry for each column"):
+    with pytest.raises(ValueError, match="target must be a mapping of sensitive column to shares"):
         VariationalFairKMeans(K, target=[0.5, 0.5]).fit(X, sensitive_features=columns)

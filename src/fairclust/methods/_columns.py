@@ -1,4 +1,4 @@
-"""Several sensitive columns: how methods whose penalty is a sum over columns read them, and groups of new rows."""
+"""Several sensitive columns: a base for methods with one penalty for each column, and the groups of new rows."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from fairclust.solvers.sensitive import BETWEEN, Sensitive, SensitiveColumn, cro
 
 
 class ColumnsClusterer(FairClusterer):
-    """A method whose penalty of several sensitive columns is the sum of the penalties of each."""
+    """Base of the methods whose penalty for several sensitive columns is the sum of one penalty for each column."""
 
     takes_columns = True
     _sensitive: Sensitive | None = None
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
-        """As for one column; of several, the groups are the combinations of values that occur."""
+        """Validated features and group codes; the groups of several columns are the combinations that occur."""
         self._sensitive = None
         named = split_columns(sensitive_features)
         if len(named) <= 1:
@@ -31,12 +31,15 @@ class ColumnsClusterer(FairClusterer):
         return X, sensitive.codes
 
     def _members(self) -> list[np.ndarray]:
-        """Of each of several columns, which groups have which value, shape (n_values, n_groups)."""
+        """For each of several columns ones where a group has a value, shape (n_values, n_groups); else empty."""
         sensitive = self._sensitive
         return [] if sensitive is None else [sensitive.members(i) for i in range(len(sensitive.columns))]
 
     def _tables(self, counts: np.ndarray) -> list[np.ndarray]:
-        """Numbers of the groups' rows, shape (n_groups, ...), added up by the values of each column."""
+        """Counts of the groups, shape (n_groups, ...), summed for each column to shape (n_values, ...).
+
+        A single column has the groups themselves as values, and its counts are returned unchanged.
+        """
         return [members @ counts for members in self._members()] or [counts]
 
 
@@ -53,25 +56,29 @@ def new_groups(
     Parameters
     ----------
     columns : tuple of SensitiveColumn
-        Those of the fit, at least one.
-    known : ndarray of shape (n_groups, n_columns)
-        Values of the groups of the fit.
+        The sensitive columns of the fit, at least one.
+    known : ndarray of int, shape (n_groups, n_columns)
+        The value of each group of the fit in each column, as its position in the values of the column.
     prices : ndarray of shape (n_groups, n_clusters)
+        The prices of the groups of the fit.
     by_column : list of ndarray of shape (n_values, n_clusters)
-        Prices of each column's values, the sums of which are those of combinations that are new. If there are none,
-        new combinations are refused.
+        The prices of the values of each column. A combination that did not occur in the fit has the sum of the prices
+        of its values. If the list is empty, these combinations are an error.
     sensitive_features : array-like, data frame or mapping
+        The sensitive columns of the new rows.
     n_samples : int
+        Number of new rows.
 
     Returns
     -------
     codes : ndarray of shape (n_samples,), int32
+        The group of every new row, as a row of the returned prices.
     prices : ndarray of shape (n_new_groups, n_clusters)
 
     Raises
     ------
     ValueError
-        A column of the fit is missing, or has values that were not seen there.
+        A column of the fit is missing or has values that were not seen in the fit, or a combination is refused.
     """
     named = split_columns(sensitive_features)
     if len(columns) == 1 and not columns[0].overlapping and columns[0].edges is None:
@@ -87,15 +94,20 @@ def new_groups(
         new = found[place < 0]
         if not by_column:
             first = BETWEEN.join(str(c.values[code]) for c, code in zip(columns, new[0], strict=True))
-            raise ValueError(f"sensitive_features has combinations not seen in fit, such as {first}")
+            raise ValueError(
+                f"sensitive_features has combinations not seen in fit, such as {first}. Leave out their rows, or fit "
+                "on data that have these combinations"
+            )
         offset[place < 0] = sum(prices[codes] for prices, codes in zip(by_column, new.T, strict=True))
     return groups, offset
 
 
 def _cells_of(column: SensitiveColumn, place: int, named: dict[str, Any]) -> Any:
-    """The cells of a column of the fit, by its name or else by its place."""
+    """The cells of a column of the fit, found by its name, or by its position if the new columns have no names."""
     if column.name in named:
         return named[column.name]
     if place < len(named) and not any(named):
         return list(named.values())[place]
-    raise ValueError(f"sensitive_features has no column {column.name!r}, which was there in fit")
+    raise ValueError(
+        f"sensitive_features has no column {column.name!r}, which was there in fit: pass it as well"
+    )

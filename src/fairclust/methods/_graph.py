@@ -79,7 +79,7 @@ class GraphClusterer(FairClusterer):
 
     def _framing(self, X: np.ndarray) -> Frame:
         frame = super()._framing(X)
-        # That affinity is the published one, which depends on the unit of the data.
+        # The published affinity depends on the unit of the data, so the data are not scaled.
         return frame._replace(unit=1.0) if self.affinity == "max_scaled" else frame
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""Fits of rows that do not fit in memory: first on a sample, then, from there, on all rows in chunks."""
+"""Fits on rows that do not fit in memory: first on a random sample, then from its result on all rows in chunks."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from fairclust.frame import Frame
 from fairclust.kernels.points import DTYPES
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate
 
-# All starts run on so many rows of the sample; the best goes on to the whole of it.
+# All starts run on this many rows of the sample. Only the best one continues on the whole sample.
 _FIRST_ROWS = 1 << 18
 _LOG = logging.getLogger("fairclust.chunks")
 
 
 class InChunks(FairClusterer):
-    """Base of the methods whose `fit` takes rows in chunks as well.
+    """Base of the methods whose `fit` also takes rows in chunks.
 
     Attributes
     ----------
     n_passes_ : int
-        After a fit of rows in chunks: how often all of them were read.
+        Only after a fit on rows in chunks: how many times all rows were read.
     """
 
     max_iter: int
@@ -44,16 +44,21 @@ class InChunks(FairClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), path, Dask collection or ChunkTable
-            Finite numbers. Files, Dask collections, and mapped arrays that are too large for the memory are read in
-            chunks, see `fairclust.open_chunks`.
+            Finite numbers. Files, Dask collections, and arrays mapped from a file whose rows and distances take more
+            than 2 GiB are read in chunks, see `fairclust.open_chunks`.
         y : ignored
         sensitive_features : array-like of shape (n_samples,), or str
-            The group of every row; for Parquet files and Dask data frames the name of its column. Not used with a
-            ChunkTable, which knows it.
+            The group of every row. For Parquet files and Dask data frames it is the name of the column with the
+            groups. It is not used with a ChunkTable, which has the groups.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            A parameter, `X` or the groups are malformed, or there are more clusters than rows.
         """
         if comes_in_chunks(X, self.n_clusters):
             self._fit_rows(X, sensitive_features)
@@ -85,7 +90,7 @@ class InChunks(FairClusterer):
         points = ChunkedPoints(table.chunks, table.engine, known, self.n_clusters, dtype=dtype)
         about = {"method": type(self).__name__, **self.get_params(), "groups": known.sizes.tolist()}
         checkpoint = Checkpoint(table.checkpoint, about)
-        # Chunks stay in their unit: every pass would have to change it again.
+        # Chunks are not centred and scaled, because every pass would have to do it again.
         self._frame = Frame.plain(known.X.shape[1])
         self._fit_chunks(points, known, checkpoint)
         self._restore(known.X)
@@ -95,7 +100,7 @@ class InChunks(FairClusterer):
 
     @abstractmethod
     def _fit_chunks(self, points: ChunkedPoints, known: Survey, checkpoint: Checkpoint) -> None:
-        """As `_fit`, but that the `labels_` are still to be computed."""
+        """Set the attributes of the fit as `_fit` does, but `labels_` as `LazyLabels`, which are computed later."""
 
     def _alternate(
         self,
@@ -105,7 +110,7 @@ class InChunks(FairClusterer):
         checkpoint: Checkpoint,
         begun: Run | None,
     ) -> Run:
-        """`alternate` on all rows, from where a stopped fit was."""
+        """`alternate` on all rows, with a checkpoint after every step; it continues `begun`, an interrupted run."""
 
         def keep(run: Run) -> None:
             checkpoint.save(run)
@@ -119,7 +124,7 @@ class InChunks(FairClusterer):
 
 
 def stages(known: Survey) -> list[int]:
-    """Of how many rows of the sample the starts are: a part of it, and the whole."""
+    """Numbers of rows of the sample to fit on, in turn: first a part of a large sample, then all of it."""
     part, whole = _FIRST_ROWS, len(known.codes)
     enough = 2 * part <= whole and len(np.unique(known.codes[:part])) == len(known.names)
     return [part, whole] if enough else [whole]

@@ -1,4 +1,4 @@
-"""Penalty methods asked for a level of fairness: the smallest weight that reaches it, along a warm path."""
+"""The search of penalty methods for the smallest weight that reaches a level of fairness."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEVELS: dict[str, list[Any]] = {
     "min_balance": [None, Interval(Real, 0, 1, closed="both")],
     "max_gap": [None, *NON_NEGATIVE],
 }
-# Every group has at least this part of its target share in every cluster, and at most its inverse.
+# By default every group has at least this fraction of its target share in every cluster, and at most its inverse.
 FOUR_FIFTHS = 0.8
 _FACTOR = 4.0
 _MOST_STEPS = 12
@@ -31,7 +31,15 @@ Fitted = TypeVar("Fitted")
 
 
 def share_ratio(counts: np.ndarray, target: np.ndarray) -> float:
-    """The least ratio, either way, of a group's share in a cluster to its target share; 0 for empty clusters."""
+    """The smallest ratio, in [0, 1], of a group's share in a cluster and its target share; 0 with empty clusters.
+
+    The smaller of the two shares is divided by the larger one.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_groups, n_clusters)
+    target : ndarray of shape (n_groups,)
+    """
     sizes = counts.sum(axis=0)
     shares = counts / np.maximum(sizes, 1)
     with np.errstate(divide="ignore"):
@@ -41,25 +49,26 @@ def share_ratio(counts: np.ndarray, target: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Level:
-    """What is asked of the group-by-cluster table, or of that of each sensitive column.
+    """A bound on a fairness measure of the group-by-cluster table, or of the table of each sensitive column.
 
     Attributes
     ----------
     name : str
-        The parameter that asks for it; "share_ratio" for the default.
+        The parameter that sets the bound; "share_ratio" for the default.
     bound : float
+        Largest value of the measure for parameters "max_...", smallest value for the others.
     """
 
     name: str
     bound: float
 
     def worst(self, tables: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> float:
-        """The measure that is bounded, of the column that is the least fair."""
+        """The bounded measure of the least fair column, from the tables and target shares of all columns."""
         values = [self.value(*of_column) for of_column in zip(tables, targets, strict=True)]
         return max(values) if self.is_low else min(values)
 
     def value(self, counts: np.ndarray, target: np.ndarray) -> float:
-        """The measure that is bounded, of one column."""
+        """The bounded measure of one column."""
         if self.name == "max_fairness_error":
             return float(fairness_error(counts, target))
         if self.name == "max_gap":
@@ -68,7 +77,7 @@ class Level:
 
     @property
     def is_low(self) -> bool:
-        """Whether small values are fair."""
+        """Whether smaller values are fairer."""
         return self.name.startswith("max_")
 
     def reached(self, value: float) -> bool:
@@ -76,34 +85,36 @@ class Level:
 
     def __str__(self) -> str:
         if self.name == "share_ratio":
-            return f"shares within {self.bound:g} of the target shares"
+            return f"shares of at least {self.bound:g} and at most 1 / {self.bound:g} times the target shares"
         return f"{self.name}={self.bound:g}"
 
 
 def asked_level(
     estimator: Any, weight: str, sizes: Sequence[np.ndarray], *, default: bool = True
 ) -> Level | None:
-    """The level that an estimator's parameters ask for; None if its weight is given instead.
+    """The level of fairness that an estimator's parameters set; None if there is none.
 
     Parameters
     ----------
     estimator : object
         With the parameters of `LEVELS`.
     weight : str
-        Name of the parameter that is the weight.
+        Name of the parameter for the weight of the penalty.
     sizes : list of ndarray of shape (n_values,)
-        Rows of each value, for every sensitive column.
+        For every sensitive column the number of rows with each value.
     default : bool
-        Whether a weight of "auto" alone asks for shares within four fifths of the target's.
+        Whether the weight "auto" without a level stands for shares between 0.8 and 1 / 0.8 times the target shares.
 
     Raises
     ------
     ValueError
-        Two levels, a level beside a weight, or a balance above the data's own.
+        There are several levels, a level and a weight, or a balance above that of the data.
     """
     asked = [Level(name, bound) for name in LEVELS if (bound := getattr(estimator, name)) is not None]
     if len(asked) > 1:
-        raise ValueError(f"give one level of fairness, found {' and '.join(map(str, asked))}")
+        raise ValueError(
+            f"give one level of fairness, found {' and '.join(map(str, asked))}: keep one of them"
+        )
     automatic = isinstance(getattr(estimator, weight), str)
     if asked and not automatic:
         raise ValueError(
@@ -114,7 +125,7 @@ def asked_level(
     if asked and asked[0].name == "min_balance" and asked[0].bound > largest:
         raise ValueError(
             f"min_balance={asked[0].bound:g} cannot be met: the data's own balance, {largest:.6g}, is the "
-            "largest that all clusters can have"
+            "largest that all clusters can have: give no more"
         )
     if asked or not automatic or not default:
         return asked[0] if asked else None
@@ -123,20 +134,20 @@ def asked_level(
 
 @dataclass(frozen=True)
 class WeightPath:
-    """What the search for a weight has seen, in the order of the weights.
+    """All fits of a search for the smallest weight that reaches a level of fairness, sorted by weight.
 
     Attributes
     ----------
     level : Level
-        What was asked for.
+        The level to reach.
     weights : ndarray of shape (n_fits,)
         Ascending, in the unit of the method's parameter.
     values : ndarray of shape (n_fits,)
-        What `level` bounds, of the labels: fairness error, balance, gap or ratio of shares.
+        The measure that `level` bounds, of the labels of each fit: fairness error, balance, gap or ratio of shares.
     costs : ndarray of shape (n_fits,)
-        Clustering term of the objective.
+        Clustering term of the objective of each fit.
     best : int or None
-        Position of the fit that was kept; None if no weight reached the level.
+        Position of the fit that was kept. None if no weight reached the level; the fairest fit was kept then.
     """
 
     level: Level
@@ -164,31 +175,34 @@ def smallest_weight(
     targets: Sequence[np.ndarray],
     first: float,
 ) -> tuple[Fitted, float, WeightPath]:
-    """Raise a weight until the level is reached, then halve the last step four times.
+    """Raise a weight until a fit reaches the level, then bisect the last step four times on a logarithmic scale.
 
     Parameters
     ----------
     fit : callable
-        From a weight, and the fit to start from (None at first), to a fit, its value-by-cluster table for every
+        Takes a weight, and an earlier fit to start from or None. Returns a fit, its value-by-cluster table for every
         sensitive column, and the clustering term of its objective.
     level : Level
+        The level to reach.
     targets : list of ndarray of shape (n_values,)
         The target shares of every column.
     first : float
-        The first weight after 0; each next one is four times as large, up to 4**11 times.
+        The first weight after 0. Each next one is four times as large; the last is 4**11 times `first`.
 
     Returns
     -------
     fitted
-        Of the smallest weight seen that reaches the level, else the fairest.
+        The fit with the smallest weight tried that reaches the level. If none does, the fairest fit.
     weight : float
+        The weight of that fit.
     path : WeightPath
+        All fits of the search.
     """
     seen: list[_Seen[Fitted]] = []
 
     def look(weight: float, before: Fitted | None) -> _Seen[Fitted]:
         with warnings.catch_warnings():
-            # What the kept fit has to say is said at the end.
+            # Only the fit that is kept should warn, which its method does after the search.
             warnings.simplefilter("ignore", ConvergenceWarning)
             model, tables, cost = fit(weight, before)
         seen.append(_Seen(weight, level.worst(tables, targets), cost, model))
@@ -223,9 +237,9 @@ def smallest_weight(
 
 
 def not_reached(path: WeightPath) -> str:
-    """What to say, and to change, where no weight reached the level."""
+    """The warning for a search in which no weight reached the level, with what to change."""
     fairest = path.values.min() if path.level.is_low else path.values.max()
     return (
         f"no weight up to {path.weights[-1]:.3g} reaches {path.level} (the fairest fit has {fairest:.3g}). Ask for "
-        "less, for fewer clusters, or take PriceFairKMeans, whose clusters keep their bounds up to a point"
+        "less fairness or fewer clusters, or use PriceFairKMeans, whose clusters keep their bounds up to one point"
     )

@@ -17,7 +17,7 @@ from fairclust.solvers.steps import plain_step
 
 
 class PlainInChunks(InChunks, CenterClusterer):
-    """Lloyd's algorithm."""
+    """Lloyd's algorithm, also for rows in chunks."""
 
     tol: float
     inertia_: float
@@ -27,7 +27,8 @@ class PlainInChunks(InChunks, CenterClusterer):
         begun = checkpoint.load(points)
         kind: Alternation[Any] = Alternation(plain_step, mean_centers, partial(judge_fall, tol=self.tol))
         n_rows, *more = stages(known)
-        # Beside a start, this leaves what `predict` asks. It gets the centres of all rows in the end.
+        # This computes the first centres, and `_model`, which `predict` uses. In the end the model gets the centres
+        # of all rows.
         self._fit(known.X[:n_rows], known.codes[:n_rows])
         prototypes = Prototypes(self.cluster_centers_.astype(np.float64))
         if more and begun is None:

@@ -50,13 +50,14 @@ _ALIKE = 1e-4
 _FINALISTS = 3
 # Prices are far off if the bounds are violated by more than this share of the points.
 _FAR = 1e-4
-# A cost so far above its bound is worth a warning; with fewer points for each cell, one point may be as dear.
+# `fit` warns if the gap is larger than this fraction and there are at least this many points for each cell of the
+# group-by-cluster table. With fewer points, a single point can cause such a gap.
 _LARGE_GAP, _PER_CELL = 0.05, 50
 _SIZES = [None, *NON_NEGATIVE, "array-like"]
 
 
 class PriceClusterer(PrototypeClusterer):
-    """Alternates assignments by group prices with new centres. `PriceFairKMeans` documents the parameters."""
+    """Alternates between assignments by group prices and new centres. `PriceFairKMeans` documents the parameters."""
 
     takes_columns = True
     _sorts_rows = True
@@ -138,11 +139,18 @@ class PriceClusterer(PrototypeClusterer):
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
             As in `fairclust.fair_assignment`; None if only sizes are bounded.
         sample_weight : array-like of shape (n_samples,), optional
-            Positive; as there.
+            Positive weights of the rows, as in `fairclust.fair_assignment`. Not for k-medians or sparse rows.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            A parameter, `X`, the groups or the weights are malformed, or there are more clusters than rows.
+        NotSupported
+            A ValueError: no assignment is within the bounds or the budget, or weights are not supported here.
         """
         X, codes = self._check_input(X, sensitive_features)
         weights, self._unit = check_weights(sample_weight, X.shape[0])
@@ -150,7 +158,7 @@ class PriceClusterer(PrototypeClusterer):
         return self
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
-        """As for one column; of several, the groups are the combinations of values that occur."""
+        """Validated features and group codes; the groups of several columns are the combinations that occur."""
         self._validate_params()
         X = self._valid_rows(X)
         means = self.mean_tolerance or ()
@@ -160,7 +168,7 @@ class PriceClusterer(PrototypeClusterer):
         return X, sensitive.codes
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Weights of mean 1, if any; `_unit` is the mean weight."""
+        """Fit rows in the frame. `weights`, if given, have mean 1; `_unit` is the mean that they were divided by."""
         rng = check_random_state(self.random_state)
         points = self._weighed_points(X, codes, weights)
         criterion_of = partial(self._criterion, points.group_sizes, weighted=weights is not None)
@@ -185,7 +193,7 @@ class PriceClusterer(PrototypeClusterer):
         )
 
     def _criterion(self, sizes: np.ndarray, *, weighted: bool = False, **instead: Any) -> Criterion:
-        """What the user asked for, for groups of these sizes; or something else of it instead."""
+        """The bounds that the user asked for, for groups of these sizes; `instead` replaces some of the bounds."""
         asked, unit = self._asked()._replace(**instead), self._unit if weighted else None
         return bounds_criterion(asked, self._sensitive, sizes, self.n_clusters, unit=unit)
 
@@ -193,7 +201,9 @@ class PriceClusterer(PrototypeClusterer):
         if weights is None:
             return self._points(X, codes)
         if self._power == 1:
-            raise NotSupported("sample_weight is for means: a medoid counts every row once")
+            raise NotSupported(
+                "sample_weight is not for k-medians, where a medoid counts every row once: use PriceFairKMeans"
+            )
         if sp.issparse(X):
             raise NotSupported("sample_weight is for dense rows: pass X.toarray()")
         n_groups, dtype = len(self.groups_), DTYPES[self.precision]
@@ -202,7 +212,7 @@ class PriceClusterer(PrototypeClusterer):
         return points
 
     def _starts(self, points: TiledPoints, rng: np.random.RandomState) -> list[Prototypes]:
-        """Where the alternation starts. Of starts from which plain clustering ends alike, only the first is used."""
+        """Starting centres. If plain clustering from several starts ends at nearly the same centres, one is kept."""
         if not isinstance(self.init, str):
             return [Prototypes(initial_centers(points.X, self.n_clusters, self._framed_init(), rng))]
         starts: list[Prototypes] = []
@@ -224,7 +234,7 @@ class PriceClusterer(PrototypeClusterer):
         return alternate(Alternation(plain_step, self._update, judge), points, start, max_iter=_PLAIN_STEPS)
 
     def _runs(self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]) -> list[Run]:
-        """The runs from all starts that are worth going on with, the cheapest first."""
+        """Run the alternation from all starts, and return the cheapest three runs at most, the cheapest first."""
         step = partial(price_step, criterion=criterion)
         priced = Alternation(step, self._update, partial(judge_fall, tol=self.tol))
         runs = [
@@ -235,7 +245,7 @@ class PriceClusterer(PrototypeClusterer):
     def _best(
         self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]
     ) -> tuple[Run, Prices]:
-        """The cheapest run, and the prices at its centres to the last digit."""
+        """The cheapest run, and the prices at its centres, solved to the lowest temperature."""
         return self._cheapest(points, criterion, self._runs(points, criterion, starts))
 
     def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
@@ -243,7 +253,7 @@ class PriceClusterer(PrototypeClusterer):
         for run in runs:
             points.measure(run.prototypes.centers)
             found = solve(points, criterion, run.last.state)
-            # The lower bound alone would not do: for prices that are far off it is too low, and looks cheap.
+            # The lower bound alone is not enough: it is too low for prices that are far off.
             value = max(found.cost, lower_bound(points, criterion, found))
             # Starts with the same result differ by rounding errors, which must not choose between them.
             if best is None or value < best[0] - self.tol * abs(best[0]):
@@ -254,7 +264,7 @@ class PriceClusterer(PrototypeClusterer):
     def _within_budget(
         self, points: TiledPoints, criterion_of: Callable[..., Criterion], rng: np.random.RandomState
     ) -> tuple[Run, Criterion, Prices]:
-        """The fairest clustering that costs no more, then the fairest assignment to its centres."""
+        """The fairest clustering within the budget, then the fairest assignment to its centres within the budget."""
         plain = [self._plain(points, start) for start in self._starts(points, rng)]
         cost = min(run.last.clustering for run in plain)
         asked, unit = self._asked(), self._unit
@@ -263,7 +273,7 @@ class PriceClusterer(PrototypeClusterer):
 
         def attempt(criterion: Criterion, found: Prices, kept: Any) -> Attempt:
             least = lower_bound(points, criterion, found)
-            # What is above the budget needs no labels.
+            # If the lower bound is above the budget, the labels need not be computed.
             paid = np.inf if least > budget else round_prices(points, criterion, found)[1]
             return Attempt(paid, least, kept)
 
@@ -271,7 +281,7 @@ class PriceClusterer(PrototypeClusterer):
             nonlocal starts
             criterion = criterion_of(tolerance=tolerance)
             runs = self._runs(points, criterion, starts)
-            # From the ends of the last tolerance it is not far to those of the next.
+            # The final centres for one tolerance are good starts for the next.
             starts = [run.prototypes for run in runs]
             run, found = self._cheapest(points, criterion, runs)
             points.measure(run.prototypes.centers)
@@ -298,14 +308,14 @@ class PriceClusterer(PrototypeClusterer):
         dear = self.gap_ > _LARGE_GAP and points.n_samples >= _PER_CELL * counts.size
         saved = 0.0
         if dear:
-            # Rows of a weight stay whole, and those in chunks are too many for a few to matter.
+            # Rows with weights cannot be split, and in chunks there are so many rows that a few do not matter.
             here = isinstance(points, TiledPoints) and not isinstance(points, WeightedPoints)
             loose = round_loosely(points, criterion, found) if here else None
             if loose is not None and loose[1] < (1 - _LARGE_GAP) * cost:
                 saved = cost / loose[1] - 1 if loose[1] > 0 else np.inf
                 self.labels_, cost, counts = loose
                 self.gap_ = certified_gap(criterion, found, cost, bound, counts)
-            # No labels at all are cheaper than those of the nearest centres.
+            # No labels cost less than those of the nearest centres, which bounds the gap as well.
             nearest = points.priced(np.zeros_like(found.prices))[3]
             if nearest > 0:
                 self.gap_ = min(self.gap_, max(0.0, cost / nearest - 1))
@@ -346,14 +356,14 @@ class PriceClusterer(PrototypeClusterer):
         if saved:
             self._complain(
                 f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because labels "
-                f"within them would cost {saved:.0%} more: a few points lie far from all others. Look at them, take "
-                "the logarithm of columns with a long tail, or allow a larger tolerance"
+                f"within them would cost {saved:.0%} more: a few points lie far from all others. Look at these "
+                "points, take the logarithm of columns with a long tail, or allow a larger tolerance"
             )
         elif dear and self.gap_ > _LARGE_GAP:
             self._complain(
-                f"the labels cost up to {self.gap_:.0%} more than the bounds on the groups ask for: a few points "
-                "far from all others move whole clusters. Look at these points, take the logarithm of columns with "
-                "a long tail, or allow a larger tolerance; precision='double' may help"
+                f"the labels may cost up to {self.gap_:.0%} more than the cheapest labels within the bounds, because a "
+                "few points far from all others move whole clusters. Look at these points, take the logarithm of "
+                "columns with a long tail, or allow a larger tolerance; precision='double' may help"
             )
 
     def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -362,7 +372,7 @@ class PriceClusterer(PrototypeClusterer):
             return np.zeros(n_samples, np.int32), self._prices
         by_column: list[np.ndarray] = []
         if not self.crossed and self._column_prices:
-            # The price of the cluster goes with the first column, of which every row has one value.
+            # Every row has one value of the first column, so the price of the cluster itself is added there.
             first, *others, cluster = self._column_prices
             by_column = [first + cluster, *others]
         return new_groups(columns, cells, self._prices, by_column, sensitive_features, n_samples)

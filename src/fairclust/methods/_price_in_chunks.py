@@ -22,12 +22,12 @@ from fairclust.solvers.fair_assignment import solve
 from fairclust.solvers.sensitive import Sensitive, SensitiveColumn
 from fairclust.solvers.steps import price_step
 
-# Steps on the sample are cheap, and spare steps on all rows.
+# Factor for `tol` on the sample. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
 
 
 class PricesInChunks(InChunks, PriceClusterer):
-    """`PriceClusterer` for k-means."""
+    """`PriceClusterer` for k-means, also for rows in chunks."""
 
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
@@ -37,26 +37,38 @@ class PricesInChunks(InChunks, PriceClusterer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), path, Dask collection or ChunkTable
-            Finite numbers. Files, Dask collections, and mapped arrays that are too large for the memory are read in
-            chunks, see `fairclust.open_chunks`.
+            Finite numbers. Files, Dask collections, and arrays mapped from a file whose rows and distances take more
+            than 2 GiB are read in chunks, see `fairclust.open_chunks`.
         y : ignored
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, mapping, or str
             As in `fairclust.fair_assignment`; None if only sizes are bounded. For Parquet files and Dask data frames
-            the name of the column. Not used with a ChunkTable, which knows it.
+            it is the name of the column with the groups. It is not used with a ChunkTable, which has the groups.
         sample_weight : array-like of shape (n_samples,), optional
-            Positive weights of rows in memory, as in `fairclust.fair_assignment`.
+            Positive weights of dense rows in memory, as in `fairclust.fair_assignment`.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            A parameter, `X`, the groups or the weights are malformed, or there are more clusters than rows.
+        NotSupported
+            A ValueError: no assignment is within the bounds or the budget, or weights or a budget are given for rows
+            that they are not supported for.
         """
         if not comes_in_chunks(X, self.n_clusters):
             PriceClusterer.fit(self, X, sensitive_features=sensitive_features, sample_weight=sample_weight)
             return self
         if sample_weight is not None:
-            raise NotSupported("sample_weight is for rows in memory: rows in chunks count one each")
+            raise NotSupported(
+                "sample_weight is for rows in memory, rows in chunks count one each: leave it out"
+            )
         if self.max_cost is not None or self.max_cost_increase is not None:
-            raise NotSupported("max_cost and max_cost_increase are for rows in memory: give a tolerance")
+            raise NotSupported(
+                "max_cost and max_cost_increase are for rows in memory: give a tolerance instead"
+            )
         self._fit_rows(X, sensitive_features)
         return self
 
@@ -81,7 +93,10 @@ class PricesInChunks(InChunks, PriceClusterer):
         self.n_rounded_ = len(self.labels_.moved)
 
     def _start_on_sample(self, sample: TiledPoints, known: Survey) -> tuple[Prototypes, np.ndarray | None]:
-        """Centres and multipliers that suit a sample, within the bounds of its own shares."""
+        """Centres and multipliers from a fit on the sample, with bounds for its group sizes.
+
+        If the sample cannot keep the bounds, the multipliers are None.
+        """
         rng = check_random_state(self.random_state)
         n_rows, *more = stages(known)
         first = self._points(known.X[:n_rows], known.codes[:n_rows]) if more else sample
@@ -89,7 +104,7 @@ class PricesInChunks(InChunks, PriceClusterer):
             criterion = self._criterion(sample.group_sizes)
             run, found = self._best(first, self._criterion(first.group_sizes), self._starts(first, rng))
         except NotSupported:
-            # Not every sample can keep the bounds that all rows can. Its own shares everywhere, it can.
+            # A sample may be unable to keep bounds that all rows can keep. It can have its own shares in every cluster.
             sizes = first.group_sizes
             run, _ = self._best(first, exact_shares(sizes / sizes.sum()), self._starts(first, rng))
             return run.prototypes, None

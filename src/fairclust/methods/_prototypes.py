@@ -62,8 +62,9 @@ class PrototypeClusterer(CenterClusterer):
         ----------
         X : array-like of shape (n_samples, n_features)
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
-            The columns of `fit`, with values that were seen there. Combinations of them may be new, unless they are
-            what was bounded: their prices are sums of the values' prices.
+            The columns of `fit`, with values that were seen there. Combinations of values may be new, unless
+            ``crossed=True`` bounded the combinations. The price of a new combination is the sum of the prices of its
+            values.
 
         Returns
         -------
@@ -73,7 +74,8 @@ class PrototypeClusterer(CenterClusterer):
         Raises
         ------
         ValueError
-            `X` has another number of features than in `fit`, or a group is missing or was not seen in `fit`.
+            `X` has another number of features than in `fit`, or a group is missing or was not seen in `fit`, or a
+            combination is new after ``crossed=True``.
         """
         X = self._new_rows(X)
         codes, prices = self._codes(sensitive_features, X.shape[0])
@@ -112,7 +114,7 @@ class MedoidClusterer(PrototypeClusterer):
 
     def _restore(self, X: np.ndarray) -> None:
         super()._restore(X)
-        # The very rows, without the rounding of the way into the frame and back.
+        # The medoids are copied from `X`, because the conversion into the frame and back has rounding errors.
         moved = self.medoid_indices_ >= 0
         self.cluster_centers_ = np.array(self.cluster_centers_)
         self.cluster_centers_[moved] = X[self.medoid_indices_[moved]]

@@ -34,9 +34,9 @@ from fairclust.solvers.penalty import penalty_slope
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.steps import bound_step, newton_step
 
-# Tolerances: that of the published program, and ours. Ours is tighter, which costs little as the energy never rises.
+# Default `tol` of the published program, and ours. Ours is tighter, which is cheap because the energy never rises.
 _REFERENCE_TOL, _TOL = 1e-4, 1e-5
-# The first relative weight of a search.
+# The first weight of a search, in multiples of the cost of all points in one cluster.
 _FIRST = 1e-3
 
 
@@ -50,7 +50,7 @@ class Start(NamedTuple):
 
 
 class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
-    """Alternates fair assignments with new centres. `VariationalFairKMeans` documents the parameters."""
+    """Alternates between fair assignments and new centres. `VariationalFairKMeans` documents the parameters."""
 
     _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -121,7 +121,8 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
 
     def _framing(self, X: np.ndarray) -> Frame:
         frame = super()._framing(X)
-        # The program's inner loop starts from a softmax at temperature 1, in the unit that the data have.
+        # The inner loop of the published program starts from a softmax of the distances at temperature 1. This depends
+        # on the unit of the data, so they are not scaled.
         return frame._replace(unit=1.0) if self.match_reference else frame
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
@@ -149,7 +150,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         self._complain_of_moving()
 
     def _weight_unit(self, n_samples: int) -> float:
-        """What relative weights are multiples of: the cost of all points in one cluster, in the frame."""
+        """The unit of relative weights: the approximate cost of all points in one cluster, in the frame."""
         return self._frame.whole_cost(n_samples, self._power)
 
     def _framed_weight(self, X: np.ndarray) -> float:
@@ -170,13 +171,21 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         return Start(points, Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng)), rng)
 
     def _warmed(self, start: Start) -> Start:
-        """The start with the centres and prices that this fit ended with."""
-        # A cluster that runs empty keeps its medoid, and so needs the row of it.
+        """The start with the final centres and prices of this fit."""
+        # A cluster that becomes empty keeps its medoid, so the rows of the medoids are needed as well.
         prototypes = Prototypes(self._centers, getattr(self, "medoid_indices_", None))
         return start._replace(prototypes=prototypes, prices=None if self.match_reference else self.offset_)
 
     def _fit_from(self, start: Start, codes: np.ndarray, lam: float) -> None:
-        """Alternate assignments and centres, `lam` in the frame, and restart from fresh seeds if a cluster is empty."""
+        """Alternate assignments and centres, and restart from new seeds if a cluster is empty.
+
+        Parameters
+        ----------
+        start : Start
+        codes : ndarray of int, shape (n_samples,)
+        lam : float
+            The weight in the frame.
+        """
         self._lam = lam
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)
@@ -220,16 +229,21 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         )
 
     def _set_target(self, codes: np.ndarray) -> None:
-        """Shares of the groups, or of each column's values by its name."""
+        """Set the target shares of the groups, or for several columns those of the values of each column."""
         if self._sensitive is None:
             self.target_ = self._target = resolve_target(self.target, self.groups_, codes)
             return
         if self.match_reference:
-            raise NotSupported(f"{type(self).__name__} with match_reference takes one sensitive column")
+            raise NotSupported(
+                f"{type(self).__name__} with match_reference takes one sensitive column: pass one, or "
+                "leave match_reference out"
+            )
         sensitive, asked = self._sensitive, self.target or {}
         names = [column.name for column in sensitive.columns]
         if not isinstance(asked, Mapping) or set(map(str, asked)) - set(names):
-            raise ValueError(f"target must have an entry for each column that it is of, out of {names}")
+            raise ValueError(
+                f"target must be a mapping of sensitive column to shares, with columns out of {names}"
+            )
         by_name = {str(name): shares for name, shares in asked.items()}
         shares = {
             column.name: resolve_target(by_name.get(column.name), column.values, sensitive.cells[codes, i])

@@ -16,7 +16,7 @@ from fairclust.solvers.alternation import Prototypes
 
 
 class VariationalInChunks(InChunks, VariationalClusterer):
-    """`VariationalClusterer` for k-means."""
+    """`VariationalClusterer` for k-means, also for rows in chunks."""
 
     def _fit_chunks(self, points: ChunkedPoints, known: Survey, checkpoint: Checkpoint) -> None:
         self.target_ = self._target = known.sizes / known.n_rows
@@ -30,7 +30,7 @@ class VariationalInChunks(InChunks, VariationalClusterer):
             self._lam = float(self.lam)
         if begun is not None:
             prototypes, prices = begun.prototypes, None
-        # An empty cluster of all rows stays: the sample has had its restarts.
+        # No restarts if a cluster is empty on all rows: the fit on the sample has had its restarts.
         self.n_restarts_ = self.max_restarts
         run = self._alternate(self._alternation(prices), points, prototypes, checkpoint, begun)
         self.n_restarts_ = 0
@@ -39,13 +39,16 @@ class VariationalInChunks(InChunks, VariationalClusterer):
         self._finish(points, run)
 
     def _start_on_sample(self, known: Survey) -> tuple[Prototypes, np.ndarray, float]:
-        """Centres, prices, and the weight of all rows: a level of fairness is searched for on the sample."""
+        """Centres and prices from a fit on the sample, and the weight for all rows.
+
+        If the weight must be searched for, or is relative, the sample decides it.
+        """
         model = clone(self).set_params(target=self.target_)
         given = not (isinstance(self.lam, str) or self.relative_weights)
         lam: float | None = float(self.lam) / known.n_rows if given else None
         for n_rows in stages(known):
             if lam is not None:
-                # The penalty is absolute: a sample has its share of it.
+                # A weight is absolute and grows with the number of rows, so the sample gets its share of the weight.
                 model.set_params(lam=lam * n_rows, relative_weights=False, **dict.fromkeys(LEVELS))
             model.fit(known.X[:n_rows], sensitive_features=known.codes[:n_rows])
             model.set_params(init=model.cluster_centers_)

@@ -35,26 +35,26 @@ class BalancedFairKMeans(ColumnsClusterer):
 
         sum_p ||x_p - c_k(p)||^2 + rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k
 
-    with n_jk points of group j in cluster k, N_j in group j, n_k in cluster k, N in all. The penalties
-    of several sensitive columns are added. ``lam=0`` is the paper's FrKM. Every sweep visits the points in the order of
-    the data, at fixed centres; the centres become the means of their clusters after it. The objective never rises. No
+    with n_jk points of group j in cluster k, N_j in group j, n_k in cluster k, N in all. With several sensitive columns
+    their fairness penalties are added. ``lam=0`` is the paper's FrKM. Every sweep visits the points in the order of the
+    data, at fixed centres; the centres become the means of their clusters after it. The objective never rises. No
     cluster is ever empty: a point that is alone in its cluster stays.
 
     Parameters
     ----------
     n_clusters : int, default=8
     rho : float or "auto", default="auto"
-        Weight of fairness. "auto" takes the smallest that reaches the level that one of the next three
-        parameters asks for. If none does, every group has at least 0.8 and at most 1 / 0.8 times its share of
-        the data in every cluster. A number is absolute, as in the paper: it grows with the number of rows N
-        and the square of the unit of the data.
+        Weight of fairness. "auto" searches for the smallest weight that reaches a level of fairness. One of the next
+        three parameters sets the level. Without them, the share of every group in every cluster must be at least 0.8
+        and at most 1 / 0.8 times its share of the data. A number is absolute, as in the paper: a suitable one grows
+        with the number of rows N and the square of the unit of the data.
     max_fairness_error, min_balance, max_gap : float, optional
         Levels for ``rho="auto"``, as in `VariationalFairKMeans`.
     lam : float, default=0.0
-        Weight of balance, that is of clusters of equal size. It is absolute as well.
+        Weight of the last term, which favours clusters of equal size. It is absolute, too.
     relative_weights : bool, default=False
-        `rho` and `lam` are multiples of the cost of all points in one cluster, and so have no unit: a `rho`
-        from 1 to 100 spans the trade-off.
+        Whether numbers for `rho` and `lam` are multiples of the cost of all points in one cluster, and so have no unit.
+        Values of `rho` from 1 to 100 then span the trade-off.
     init : "random", "k-means++" or array-like of shape (n_clusters, n_features), default="random"
         Labels to start with: drawn, with clusters of equal size, as in the paper; or those of the nearest
         k-means++ pick or given centre. A cluster that has no point gets half of the largest one.
@@ -144,7 +144,7 @@ class BalancedFairKMeans(ColumnsClusterer):
         level = asked_level(self, "rho", sizes)
         self.__dict__.pop("path_", None)
         rng = check_random_state(self.random_state)
-        # Rows that came as they are, from a file, are not centred yet.
+        # Rows that are mapped from a file, or that all have one length, are not centred yet.
         shift = X.mean(axis=0, dtype=np.float64)
         Z = X - shift
         n_starts = self.n_init if isinstance(self.init, str) else 1

@@ -53,8 +53,8 @@ class BeraFairKMeans(FairClusterer):
     price_of_fairness_ : float
         `cost_` over the cost of the nearest centres; 1 where both are zero.
     violation_ : float
-        The most points that a group has above, or lacks below, its bounds in any cluster; below 2 for groups that do
-        not overlap.
+        The largest number of points by which any group exceeds or misses its bounds in any cluster; below 2 for
+        groups that do not overlap.
     n_iter_ : int
         Lloyd steps of the k-means.
     history_ : list of dict
@@ -102,7 +102,7 @@ class BeraFairKMeans(FairClusterer):
         self.random_state = random_state
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
-        """As for every method; of groups that overlap who is in which, a column for each, instead of codes."""
+        """Validated features and group codes; for overlapping groups members, shape (n_samples, n_groups), as bool."""
         overlapping = overlapping_groups(sensitive_features)
         if overlapping is None:
             return super()._check_input(X, sensitive_features)
@@ -122,7 +122,9 @@ class BeraFairKMeans(FairClusterer):
         ).fit(X)
         self.n_iter_ = int(vanilla.n_iter_)
         if self.n_iter_ == self.max_iter:
-            self._complain(f"k-means stopped after {self.max_iter} steps, maybe on the way: raise max_iter")
+            self._complain(
+                f"k-means stopped after {self.max_iter} steps and may not have converged: raise max_iter"
+            )
         self.cluster_centers_ = vanilla.cluster_centers_
         distances = cdist(X, self.cluster_centers_, "sqeuclidean")
         members = codes if codes.ndim == 2 else codes[:, None] == np.arange(len(self.groups_))

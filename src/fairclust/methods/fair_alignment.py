@@ -76,7 +76,7 @@ class FairAlignmentKMeans(FairClusterer):
     history_ : list of dict
         Objective, the part that is no transport, the largest difference between rows of the shares.
     converged_ : bool
-        Three rounds had no gain before `max_iter` was reached.
+        Whether the fit stopped after three rounds without gain, and not at `max_iter`.
 
     Notes
     -----
@@ -142,7 +142,7 @@ class FairAlignmentKMeans(FairClusterer):
             self.shares_ = np.bincount(self.labels_, minlength=self.n_clusters)[None] / len(X)
             self.history_ = [_record(1, self.objective_, self.objective_, self.shares_, begin)]
             return
-        # Rows that came as they are, from a file, are not centred yet.
+        # Rows that are mapped from a file, or that all have one length, are not centred yet.
         shift = X.mean(axis=0, dtype=float)
         Z = X - shift
         rows = [np.flatnonzero(codes == j) for j in range(2)]
@@ -169,8 +169,8 @@ class FairAlignmentKMeans(FairClusterer):
         self.n_iter_, self.converged_ = step, stale == _PATIENCE
         if not self.converged_:
             self._complain(
-                f"stopped after {step} rounds, the last gain of {self.tol:g} of the objective {stale} rounds ago: "
-                "raise max_iter or tol"
+                f"stopped after {step} rounds; the objective last fell by more than the fraction {self.tol:g} {stale} "
+                "rounds ago: raise max_iter or tol"
             )
 
     def _match(

@@ -26,7 +26,7 @@ class FairDen(FairClusterer):
     Two points are more similar, the denser the path that joins them. From these similarities fair spectral clustering
     computes coordinates that have the same mean in every group, and k-means clusters the coordinates. A cluster of
     fewer than `min_points` points is noise. k-means is then run again for one cluster more, at most 20 times, until
-    `n_clusters` clusters are not noise.
+    `n_clusters` clusters are not noise. If there are still too few, the largest of the others are kept, too.
 
     Parameters
     ----------

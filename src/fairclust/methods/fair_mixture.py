@@ -53,7 +53,7 @@ from fairclust.solvers.mixture_rows import (
 from fairclust.solvers.mixture_start import start_mixture
 
 _DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
-# Per point, as the likelihood is: it does not grow with the rows or the unit of the data.
+# A weight per point, like the log-likelihood: it does not depend on the number of rows or the unit of the data.
 _DEFAULT_LAM = 10.0
 _FIRST = 0.5
 _AMOUNT = [None, Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
@@ -70,16 +70,17 @@ class FairMixture(ColumnsClusterer):
     """Mixture of Gaussian, categorical or mixed components with a penalty on the gap between groups.
 
     Maximises, per point, ``mean log-likelihood - lam * Delta``, where Delta is the largest difference over
-    components between the groups' mean responsibilities, or the sum of those of several sensitive columns.
-    Points go to the most probable component; their group plays no part in that, so new points need none.
+    components between the groups' mean responsibilities. With several sensitive columns it is the sum of the
+    columns' values. Points go to the most probable component; their group plays no part in that, so new points need
+    none.
 
     Parameters
     ----------
     n_clusters : int, default=8
     lam : float or "auto", default="auto"
         Weight of Delta. It does not depend on the number of rows or on the unit of the data. 0 is the plain
-        mixture. "auto" takes the smallest that reaches the level that one of the next three parameters asks
-        for, and 10 if none does.
+        mixture. "auto" searches for the smallest weight that reaches the level of fairness that one of the next
+        three parameters sets. Without them it is 10.
     max_fairness_error, min_balance, max_gap : float, optional
         Levels of the labels for ``lam="auto"``, as in `VariationalFairKMeans`.
     solver : {"em", "gd"}, default="em"
@@ -94,14 +95,14 @@ class FairMixture(ColumnsClusterer):
         barrier that keeps every component from losing all its points.
     match_reference : bool, default=False
         Use the objective of the authors' published program instead, and optimise it as the program does: a
-        new Adam optimiser in each round, no shortened steps, the last iterate as the result, and the unit that
-        the data have. For two groups, `lam` then has the effect of ``n_clusters * P(0) * P(1) * lam`` in the
+        new Adam optimiser in each round, no shortened steps, the last iterate as the result, and data that are
+        not scaled. For two groups, `lam` then has the effect of ``n_clusters * P(0) * P(1) * lam`` in the
         paper's objective.
     batch_size : int or float, optional
         Rows, or share of the rows, of a mini-batch (Algorithm 3): the likelihood is learned batch by batch,
-        Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read:
-        batches are contiguous blocks of rows, the same throughout, so shuffle rows that are sorted (the paper
-        draws them).
+        Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read.
+        Batches are contiguous blocks of rows, and the same in all rounds, so shuffle sorted rows first. The paper
+        draws each batch at random.
     fairness_sample : int or float, optional
         Rows on which Delta is measured, drawn within groups. Default: all, or as many as `batch_size`.
     subsample : int or float, optional
@@ -116,10 +117,11 @@ class FairMixture(ColumnsClusterer):
         Stop when the objective changes by no more in a step of plain EM, in each of five rounds of
         generalised EM, or in 50 gradient steps.
     init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
-        Means from k-means (on 200,000 rows, drawn, of more), or given, with equal weights and the mean variance
-        of the columns (of rows of one length that length squared, with `match_reference` 1); or from plain EM
-        after that.
-        Probabilities of categories start at random, as in the paper, or, next to numeric features, equal.
+        The first means: those of k-means, on a random sample of 200,000 rows if there are more, or the given ones.
+        All components start with equal weights. Their variance is the mean variance of the columns; it is the
+        squared length of the rows if all have one length, and 1 with `match_reference`. "em" then runs plain EM
+        from there. The probabilities of categories start equal, or at random, as in the paper, if there are no
+        numeric features.
     n_init : int, default=1
         Starts; every other one uses the other kind of `init`. The one with the least negative log-likelihood
         plus ``lam`` times the Delta of hard labels is kept.
@@ -159,11 +161,11 @@ class FairMixture(ColumnsClusterer):
         Least distance between two means: zero where components have collapsed into one. NaN where there are
         no two means.
     converged_ : bool
-        The objective came to rest; nothing tells with ``solver="gd"`` and mini-batches.
+        Whether the objective came to rest. With ``solver="gd"`` and mini-batches this is not measured, and False.
     lam_ : float
         The weight that was used.
     path_ : WeightPath
-        With a level, as in `VariationalFairKMeans`.
+        Only with a level of fairness, as in `VariationalFairKMeans`.
 
     Notes
     -----
@@ -301,7 +303,7 @@ class FairMixture(ColumnsClusterer):
             raise ValueError(f"subsample leaves {len(learned)} rows for n_clusters={self.n_clusters}")
         numeric = self._columns.numeric
         frame = Frame.of(learned, numeric) if len(numeric) else Frame.plain(0)
-        # The program starts from unit variance, and takes steps of one length, in the unit that the data have.
+        # The published program starts from unit variance and takes steps of fixed length, both in the unit of the data.
         self._shift, self._unit = frame.mean, 1.0 if self.match_reference else frame.unit
         rows = self._rows(learned, learned_codes, len(self.groups_))
         sample = self.batch_size if self.fairness_sample is None else self.fairness_sample
@@ -353,7 +355,7 @@ class FairMixture(ColumnsClusterer):
         else:
             shares = [of_column / len(codes) for of_column in self._tables(np.bincount(codes))]
             found, self.lam_, path = smallest_weight(fit, level, shares, _FIRST)
-            # Of densities in the unit of the data.
+            # The costs become negative log densities in the unit of the data.
             volume = len(self._columns.numeric) * np.log(self._unit)
             self.path_ = replace(path, costs=path.costs + volume)
             if path.best is None:
@@ -372,17 +374,18 @@ class FairMixture(ColumnsClusterer):
         if self.n_nonempty_ < self.n_clusters:
             self._complain(
                 f"{self.n_nonempty_} of {self.n_clusters} components have points (lam={self.lam_:g}, "
-                f"match_reference={self.match_reference}): the others have died or coincide with one of them. "
+                f"match_reference={self.match_reference}): the others are empty or coincide with one of them. "
                 "Take fewer clusters or a smaller lam"
             )
 
     @property
     def _sorts_rows(self) -> bool:  # type: ignore[override]
-        # Parts of the data are drawn by the positions of the rows, or are contiguous.
+        # Batches and samples depend on the positions of the rows, so the rows stay in their order then.
         return self.batch_size is None and self.subsample is None and self.fairness_sample is None
 
     def _framing(self, X: np.ndarray) -> Frame:
-        # Categories are codes, and rows may be read from a file batch by batch: see `Rows`.
+        # `X` is not scaled: categorical columns hold codes, and rows may be read from a file batch by batch. `Rows`
+        # scales the numeric columns of each batch.
         return Frame.plain(X.shape[1])
 
     def _rows(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Rows:
@@ -460,7 +463,7 @@ class FairMixture(ColumnsClusterer):
         return self._penalty_of(sizes, lam)
 
     def _delta(self, table: np.ndarray) -> float:
-        """Delta, or the sum of those of several columns."""
+        """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
         by_column = self._members()
         if not by_column:
             return float(delta(table))
@@ -488,7 +491,7 @@ class FairMixture(ColumnsClusterer):
         for block in blocks(len(rows.X)):
             by_group, logsum = rows.tiles(block).table(components)
             sums, loglik = sums + by_group, loglik + logsum
-        # Densities in the unit of the data.
+        # Convert the log densities into the unit of the data.
         volume = len(columns.numeric) * np.log(self._unit)
         self.nll_ = -loglik / len(rows.X) + volume
         for record in self.history_:

@@ -76,7 +76,9 @@ class KMeans(PlainInChunks):
             random_state=self.random_state,
         ).fit(X)
         if self._model.n_iter_ == self.max_iter:
-            self._complain(f"stopped after {self.max_iter} steps, maybe on the way: raise max_iter or tol")
+            self._complain(
+                f"stopped after {self.max_iter} steps and may not have converged: raise max_iter or tol"
+            )
         self.labels_ = self._model.labels_
         self.cluster_centers_ = self._model.cluster_centers_
         self.inertia_ = float(self._model.inertia_)

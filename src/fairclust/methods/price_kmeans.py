@@ -23,20 +23,22 @@ class PriceFairKMeans(PricesInChunks):
     max_gap : float or mapping of column to float, optional
         Instead, a bound on Delta, `fairclust.metrics.delta`.
     target : None, mapping or array-like of shape (n_groups,), default=None
-        Shares mu for `tolerance`; None takes the data's own. For several columns a mapping of column to target.
+        Shares mu for `tolerance`; None takes the data's own. For several columns, a mapping of column to shares.
     size_min, size_max : int, float, or sequence with one for each cluster, optional
-        Rows that every cluster has at least and at most: whole numbers are rows, other numbers are shares of
-        ``n_samples / n_clusters``. With them, `sensitive_features` may be left out of `fit`.
+        Smallest and largest size of every cluster. An int is a number of rows, a float is a multiple of
+        ``n_samples / n_clusters``. If a size is bounded, `sensitive_features` may be left out of `fit`.
     crossed : bool, default=False
         Bound the combinations of several sensitive columns instead of each column.
     bins : int or mapping of column to int, optional
-        Ranges, with about as many rows each, that a sensitive column of many different numbers is cut into.
+        The number of ranges, with about as many rows each, into which a sensitive column of numbers is cut. An int is
+        for every column with more than 20 different numbers, a mapping for the columns that it names.
     mean_tolerance : mapping of column to float, optional
-        Bounds the mean of a sensitive column of numbers instead: in every cluster it is within so many standard
-        deviations of that of all rows. Columns of more than 128 different numbers are rounded to as many.
+        Instead of shares, bound the mean of a sensitive column of numbers: in every cluster it differs from the mean
+        of all rows by at most this many standard deviations. A column with more than 128 different numbers is rounded
+        to 128 numbers.
     max_cost, max_cost_increase : float, optional
-        Instead of a tolerance, what the clustering may cost, as such or over plain clustering: 0.05 is 5 % more. The
-        smallest tolerance that costs no more is found by bisection, which takes some 15 fits.
+        A budget instead of a tolerance: the largest cost of the clustering, or its largest increase over plain
+        clustering, where 0.05 is 5 %. The smallest tolerance within the budget is found by bisection, in about 16 fits.
     init : {"k-means", "k-means++"} or array-like of shape (n_clusters, n_features), default="k-means"
         "k-means": where plain clustering from k-means++ picks ends, which takes little and leaves few steps.
     n_init : int, default=10
@@ -60,19 +62,21 @@ class PriceFairKMeans(PricesInChunks):
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         The centres of the last assignment, those that `predict` measures from.
     cost_ : float
-        Sum of squared distances of `labels_` to them, each times its row's weight.
+        Sum of the squared distances of the rows to the centres of their labels, each times the weight of the row.
     lower_bound_ : float
         What every assignment to these centres within the bounds costs at least.
     gap_ : float
         No assignment to these centres within the bounds, or breaking none of their rows by more than the
         labels do, is cheaper by more than this fraction, see `fairclust.fair_assignment`.
     violation_ : float
-        The most points, or weight, that a cell of the group-by-cluster table is off its bounds by.
+        The largest violation of the bounds by a cell of the group-by-cluster table, in points, or in weight if there
+        are weights.
     certificate_ : list of dict
         Cost, lower bound, gap and violation of every outer step's fractional assignment, and of the labels.
     tolerance_, tolerance_bound_ : float
-        Only with a budget: the smallest tolerance that was found to cost no more, and one at which and below which
-        every assignment to these centres costs more.
+        Only with a budget. `tolerance_` is the smallest tolerance that was found to be within the budget. At
+        `tolerance_bound_` and below, every assignment to these centres costs more; it is 0 if that was shown for no
+        tolerance.
     n_iter_ : int
         Outer steps of the start that was kept.
     history_ : list of dict
@@ -94,10 +98,15 @@ class PriceFairKMeans(PricesInChunks):
     Notes
     -----
     Rows may lie in files, see `fairclust.open_chunks`. Otherwise the points and their distances to the centres are held
-    in memory, in single precision: ``4 N (d + K)`` bytes. The labels can be off the bounds where whole points cannot
-    meet them, as with ``tolerance=0``, by less than a point; clusters of a few points show that most. Rows with weights
-    stay whole, and miss the bounds by up to the weight of a row at a boundary. Where a few points lie so far from all
-    others that labels within the bounds cost 5 % more than ones off them by at most a point in every cell, those are
-    taken, with a warning, if there are 50 points or more for each cell: `cost_` may then be below `lower_bound_`, which
-    is that of the bounds.
+    in memory, in single precision: ``4 N (d + K)`` bytes.
+
+    If whole points cannot meet the bounds, as with ``tolerance=0``, the labels violate them by a point or so. This
+    matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up
+    to the weight of a row at a boundary.
+
+    A few points far from all others can make it expensive to meet the bounds to the last point. If `gap_` is more than
+    5 %, and there are at least 50 points for each cell of the group-by-cluster table, `fit` therefore also tries labels
+    that violate the bounds by at most a point in every cell, except for rows in chunks or with weights. If they are
+    more than 5 % cheaper, they are kept, with a warning. `cost_` may then be below `lower_bound_`, which holds for
+    labels within the bounds.
     """

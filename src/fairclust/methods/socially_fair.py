@@ -14,7 +14,7 @@ from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Prototypes
 from fairclust.solvers.social import FairCenters, fair_centers, group_moments
 
-# Relative differences of costs that are rounding.
+# Costs with a smaller relative difference than this differ by rounding errors only.
 _ALIKE = 1e-9
 
 

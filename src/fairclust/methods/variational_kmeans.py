@@ -9,25 +9,25 @@ class VariationalFairKMeans(VariationalInChunks):
     """K-means with the Kullback-Leibler fairness penalty.
 
     Minimises ``sum_pk s_pk ||x_p - c_k||^2 + lam * sum_k KL(U || P_k)`` (equation 2), where P_k are the group
-    shares of cluster k and U the target shares. Of several sensitive columns the penalties of all are added.
+    shares of cluster k and U the target shares. With several sensitive columns their penalties are added.
 
     Parameters
     ----------
     n_clusters : int, default=8
     lam : float or "auto", default="auto"
-        Weight of fairness. "auto" takes the smallest that reaches the level that one of the next three
-        parameters asks for. If none does, every group has at least 0.8 and at most 1 / 0.8 times its target
-        share in every cluster. A number is absolute, as in the paper: it grows with the number of rows and
-        the square of the unit of the data. 0 is plain Lloyd.
+        Weight of fairness. "auto" searches for the smallest weight that reaches a level of fairness. One of the next
+        three parameters sets the level. Without them, the share of every group in every cluster must be at least 0.8
+        and at most 1 / 0.8 times its target share. A number is absolute, as in the paper: a suitable one grows with
+        the number of rows and the square of the unit of the data. 0 is plain Lloyd.
     max_fairness_error : float, optional
         Level for ``lam="auto"``: ``sum_k KL(U || P_k)`` is at most this.
     min_balance : float, optional
-        Level: for the counts of all groups i, j in every cluster k, ``n_ik >= min_balance * n_jk``.
+        Level for ``lam="auto"``: for the counts of all groups i, j in every cluster k, ``n_ik >= min_balance * n_jk``.
     max_gap : float, optional
-        Level: a bound on `fairclust.metrics.delta`.
+        Level for ``lam="auto"``: `fairclust.metrics.delta` is at most this.
     relative_weights : bool, default=False
-        `lam` is a multiple of the cost of all points in one cluster, and so has no unit: from 0.01 to 10 spans
-        the trade-off.
+        Whether a number for `lam` is a multiple of the cost of all points in one cluster, and so has no unit. Values
+        from 0.01 to 10 then span the trade-off.
     match_reference : bool, default=False
         Compute each assignment by the paper's bound optimisation, step by step as in the authors' program. The
         default computes the group prices to which it converges by Newton's method, in a tenth of the passes over
@@ -38,7 +38,7 @@ class VariationalFairKMeans(VariationalInChunks):
         With `match_reference`, L of the bound. As in the published program, and unlike equations 9 and 13,
         both the clustering and the fairness potentials are divided by it.
     target : None, mapping or array-like of shape (n_groups,), default=None
-        Target shares U; None takes the data's own. Of several columns a mapping of column to such shares.
+        Target shares U; None takes the data's own. For several columns, a mapping of column to shares.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     max_iter : int, default=100
         Outer steps.
@@ -77,8 +77,8 @@ class VariationalFairKMeans(VariationalInChunks):
     lam_ : float
         The weight that was used, absolute.
     path_ : WeightPath
-        With ``lam="auto"``: weights, levels and costs of all fits of the search, see
-        `fairclust.WeightPath`; each began where the last less fair one ended.
+        Only with ``lam="auto"``: the weights, fairness measures and costs of all fits of the search, see
+        `fairclust.WeightPath`. Each fit started from the result of the last fit that did not reach the level.
 
     References
     ----------

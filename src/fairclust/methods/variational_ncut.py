@@ -34,7 +34,7 @@ _BEST = ("fair_spectral", "prices", "spectral")
 _STARTS = (*_BEST, "k-means", "k-means++")
 _KMEANS_STARTS = 5
 _DEFAULT_LAM = 10.0
-# The first weight of a search.
+# The first weight after 0 of a search.
 _FIRST = 0.05
 # Multiples of D added to W until the potentials bound the cut from above; 1 always is enough.
 _SHIFTS = (0.0, 0.25, 0.5, 1.0)
@@ -67,9 +67,9 @@ class VariationalFairNCut(GraphClusterer):
     ----------
     n_clusters : int, default=8
     lam : float or "auto", default="auto"
-        Weight of fairness. The cut lies between 0 and K whatever the data, so that 1 .. 100 is the range. "auto"
-        takes the smallest that reaches the level that one of the next three parameters asks for, and 10 if
-        none does.
+        Weight of fairness. The cut lies between 0 and K for all data, so weights from 1 to 100 span the trade-off.
+        "auto" searches for the smallest weight that reaches the level of fairness that one of the next three
+        parameters sets. Without them it is 10.
     max_fairness_error, min_balance, max_gap : float, optional
         Levels for ``lam="auto"``, as in `VariationalFairKMeans`.
     affinity : "nearest_neighbors" or "precomputed", default="nearest_neighbors"
@@ -120,7 +120,7 @@ class VariationalFairNCut(GraphClusterer):
     lam_ : float
         The weight that was used.
     path_ : WeightPath
-        With a level, as in `VariationalFairKMeans`.
+        Only with a level of fairness, as in `VariationalFairKMeans`.
     graph_info_ : dict
         How the nearest-neighbour graph was built; empty for a precomputed one.
 
@@ -229,7 +229,7 @@ class VariationalFairNCut(GraphClusterer):
         self.converged_ = best.converged
         if not self.converged_:
             self._complain(
-                f"stopped after {self.n_iter_} outer steps, the energy still moving or a cluster about to "
+                f"stopped after {self.n_iter_} outer steps, with the energy still moving or a cluster about to "
                 f"empty (lam={self.lam_:g}): raise max_iter or tol, or take fewer clusters"
             )
 
