@@ -166,7 +166,7 @@ class Trace:
         if not (np.isfinite(value) and np.isfinite(mixture.vector()).all()):
             raise Diverged(
                 f"the mixture left the finite numbers at step {step}: "
-                "pass a smaller lam, or scale the columns to similar sizes"
+                "take a smaller lam, or scale the columns to similar sizes"
             )
         now = perf_counter()
         self.history.append(

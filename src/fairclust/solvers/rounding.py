@@ -119,7 +119,7 @@ def loose_tables(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> 
 def _search_at_sizes(
     soft: np.ndarray, prices: np.ndarray, multipliers: np.ndarray, criterion: Criterion
 ) -> np.ndarray | None:
-    """Round the cluster sizes, then find the cheapest integer table near `soft` that meets the rows or breaks them least.
+    """Round the cluster sizes, then find the cheapest integer table near `soft` that meets or least breaks the rows.
 
     At fixed sizes each row bounds a sum of cells by a whole number. Nearly all vertices of the linear program are then
     integers. With one column all of them are, because the program is a flow.
