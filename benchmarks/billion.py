@@ -3,10 +3,11 @@
     python benchmarks/billion.py --rows 1e9 --folder DIR [--threads 2] [--csv FILE]
     python benchmarks/billion.py --rows 1e7
 
-Four features, four groups, ten clusters, shares within a tenth of the data's own. The rows are drawn chunk by chunk
-from a fixed recipe, and take 18 bytes each in DIR, labels included. With `--stream` nothing is stored: every pass
-draws the rows again. The labels are scored here, from the files, and not by the method. Memory is what each fit's own
-process takes beside the page cache, which is Linux's RssAnon.
+The data have four features and four groups. The fits have ten clusters and the tolerance 0.1. The rows are drawn at
+random, chunk by chunk with fixed seeds, and take 18 bytes each in DIR, labels included. With `--stream` nothing is
+stored, and every pass draws the rows again. This script scores the labels itself, from the files or the drawn rows.
+Each fit runs in its own process. The memory reported is Linux's RssAnon of that process, which leaves out the page
+cache.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SPREAD = 0.6
 
 
 def recipe(number: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Features and groups of a chunk: blobs whose shares of the groups differ."""
+    """Draw features and groups of a chunk. The rows form blobs, and the shares of the groups differ between blobs."""
     world = np.random.default_rng(SEED)
     centers = world.normal(size=(CLUSTERS, FEATURES)).astype(np.float32)
     shares = world.dirichlet(np.full(GROUPS, 2.0), size=CLUSTERS)
@@ -85,14 +86,17 @@ def generate(folder: Path, rows: int, threads: int) -> None:
     """Write X.npy and groups.npy."""
     needed, free = rows * BYTES_PER_ROW, shutil.disk_usage(folder).free
     if free < 1.05 * needed:
-        raise SystemExit(f"{folder} has {free / 1e9:.1f} GB free, {rows:,} rows take {needed / 1e9:.1f} GB")
+        raise SystemExit(
+            f"{folder} has {free / 1e9:.1f} GB free, {rows:,} rows take {needed / 1e9:.1f} GB. "
+            "Fix: pass another --folder, fewer --rows or --stream"
+        )
     with (folder / "X.npy").open("wb") as X, (folder / "groups.npy").open("wb") as groups:
         for file, kind, shape in ((X, "<f4", (rows, FEATURES)), (groups, "|u1", (rows,))):
             header = {"descr": kind, "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
         with ThreadPoolExecutor(threads) as pool:
             numbers = list(chunks_of(rows))
-            # A few chunks at a time, or the drawn ones would wait in memory to be written.
+            # Draw only a few chunks at a time, because drawn chunks wait in memory until they are written.
             for first in range(0, len(numbers), 4 * threads):
                 for part in pool.map(lambda chunk: recipe(*chunk), numbers[first : first + 4 * threads]):
                     part[0].tofile(X)
@@ -101,7 +105,7 @@ def generate(folder: Path, rows: int, threads: int) -> None:
 
 @contextmanager
 def peak_of_own_memory() -> Iterator[dict[str, float]]:
-    """The most memory of this process that is no file, in MB, looked at five times a second."""
+    """Peak of the memory of this process that maps no file, in MB, sampled five times a second."""
     found = {"own_peak_mb": 0.0}
     stopped = threading.Event()
 
@@ -121,7 +125,7 @@ def peak_of_own_memory() -> Iterator[dict[str, float]]:
 
 
 def table_of(folder: Path | None, rows: int, labels: str) -> ChunkTable:
-    """The first rows of the files, or the rows as they are drawn."""
+    """A table of the first rows of the files or, without a folder, of rows that are drawn in every pass."""
     if folder is None:
         chunks = [DrawnChunk(*chunk) for chunk in chunks_of(rows)]
         return ChunkTable(chunks, (), Threads(), False, None, None, SAMPLE_ROWS)
@@ -130,7 +134,7 @@ def table_of(folder: Path | None, rows: int, labels: str) -> ChunkTable:
 
 
 def fit(method: str, folder: Path | None, rows: int) -> dict[str, float]:
-    """One fit of some rows, and what its labels are worth."""
+    """Fit the first rows, and return times, memory and the scores of the labels."""
     logging.basicConfig(level=logging.INFO, format="  %(asctime)s %(message)s", datefmt="%H:%M:%S")
     model: Any = {
         "fair": PriceFairKMeans(CLUSTERS, tolerance=TOLERANCE, random_state=SEED),
@@ -158,7 +162,7 @@ def fit(method: str, folder: Path | None, rows: int) -> dict[str, float]:
 
 
 def count(folder: Path | None, rows: int, labels: np.ndarray) -> np.ndarray:
-    """The group-by-cluster table of the labels, from the groups as they were drawn."""
+    """The group-by-cluster table of the labels, from the groups in the file or drawn again."""
     groups = None if folder is None else np.load(folder / "groups.npy", mmap_mode="r")
     table, first = np.zeros((GROUPS, CLUSTERS), np.int64), 0
     for number, size in chunks_of(rows):
@@ -170,7 +174,7 @@ def count(folder: Path | None, rows: int, labels: np.ndarray) -> np.ndarray:
 
 
 def rows_off(table: np.ndarray) -> float:
-    """Rows that are too many or too few in a cell, over all cells; part of a row does not count."""
+    """Sum over all cells of the rows by which they are outside the bounds. Less than one row in a cell is ignored."""
     share, sizes = table.sum(axis=1, keepdims=True) / table.sum(), table.sum(axis=0)
     over = table - share / (1 - TOLERANCE) * sizes
     under = (1 - TOLERANCE) * share * sizes - table
@@ -200,7 +204,7 @@ def main() -> None:
             begin = perf_counter()
             generate(folder, most, args.threads)
             print(f"{most:,} rows drawn and written in {perf_counter() - begin:,.0f} s", flush=True)
-        # Compiled kernels are read from their cache from then on.
+        # Compile before timing. Later processes read the compiled kernels from the cache.
         apart(fit, args.threads, "fair", None, 100_000)
         for size in sizes:
             for method in ("fair",) if args.no_plain else ("fair", "plain"):

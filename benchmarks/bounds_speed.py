@@ -2,9 +2,9 @@
 
     python benchmarks/bounds_speed.py [--mirror DIR] [--rows 1000000] [--csv FILE]
 
-Every measurement runs in a process of its own, on one core, and is made after a small fit that compiles. Adult and c50
-are read from the mirror; without it they are left out. Balanced k-means is compared with `k-means-constrained` where
-that is installed. Shares and sizes are computed again from the labels.
+Every measurement runs in its own process, on one core, after a small fit that compiles the kernels. Adult and c50 are
+read from the mirror and left out without it. Balanced k-means is compared with `k-means-constrained` if that is
+installed. Shares and sizes are computed from the labels.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def adult(mirror: str) -> tuple[np.ndarray, pd.DataFrame]:
 
 
 def authors(mirror: str) -> tuple[np.ndarray, pd.DataFrame]:
-    """c50: texts of fifty authors, fifty of each."""
+    """c50: fifty texts by each of fifty authors."""
     table = pd.read_csv(Path(mirror) / "standard/c50.csv")
     X = np.ascontiguousarray(table.drop(columns="color").to_numpy(float))
     standardize(X)
@@ -52,7 +52,7 @@ def made_up(rows: int) -> tuple[np.ndarray, pd.DataFrame]:
 
 
 def measure(X: np.ndarray, columns: pd.DataFrame | None, n_clusters: int, **params: Any) -> dict[str, float]:
-    """A fit, with its promises computed from the labels."""
+    """Time a fit, and compute the shares and sizes of its clusters from the labels."""
     small = slice(0, 400)
     warm = PriceFairKMeans(2, n_init=1, max_iter=2, tolerance=0.5, size_max=1.5, random_state=SEED)
     warm.fit(X[small], sensitive_features=None if columns is None else columns[small].iloc[:, :1])
@@ -81,7 +81,7 @@ def on_many(rows: int, **params: Any) -> dict[str, float]:
 
 
 def balanced(rows: int, n_features: int, n_clusters: int) -> dict[str, float]:
-    """Sizes within 5 % of the mean, by group prices and by k-means-constrained from one start each."""
+    """Time one start of group prices and one of k-means-constrained, with sizes within 5 % of the mean."""
     X, _ = drawn(rows, dtype=np.float64, n_features=n_features)
     bounds = {"size_min": 0.95, "size_max": 1.05}
     found = measure(X, None, n_clusters, n_init=1, **bounds)

@@ -1,4 +1,4 @@
-"""Rows that do not fit in memory: chunks of files and of Dask collections, and sums over them."""
+"""Clustering of rows that do not fit in memory: files and Dask collections are read in chunks."""
 
 from fairclust.chunks.sources import ChunkError
 from fairclust.chunks.table import ChunkTable, open_chunks

@@ -1,4 +1,4 @@
-"""A fit that was stopped goes on: its last outer step, kept in a file."""
+"""A file with the last outer step of a fit, from which a fit that was stopped can be resumed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fairclust.temporary import temporary_beside
 
 
 class Checkpoint:
-    """Centres, prices and history of the last outer step, replaced after each.
+    """A file with the centres, prices and history of the last outer step. Every outer step replaces it.
 
     Parameters
     ----------
     path : Path or None
-        None keeps nothing.
+        The file. If None, nothing is written.
     about : mapping
-        Parameters and data of the fit: the checkpoint of another one is an error.
+        Parameters of the fit and sizes of its groups. `load` refuses a checkpoint for which these differ.
     """
 
     def __init__(self, path: Path | None, about: Mapping[str, Any]) -> None:
@@ -32,7 +32,7 @@ class Checkpoint:
         self._digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()
 
     def save(self, run: Run) -> None:
-        """Keep the outer steps so far."""
+        """Write the outer steps so far to the file."""
         if self.path is None:
             return
         step = run.last
@@ -63,12 +63,12 @@ class Checkpoint:
             temporary.unlink(missing_ok=True)
 
     def load(self, points: ChunkedPoints) -> Run | None:
-        """The outer steps so far; None if there are none.
+        """Read the outer steps from the file; None if there is no file.
 
         Raises
         ------
         ChunkError
-            The file is no checkpoint, or that of another fit.
+            The file is not a checkpoint, or it is the checkpoint of another fit.
         """
         if self.path is None or not self.path.exists():
             return None
@@ -77,7 +77,9 @@ class Checkpoint:
                 arrays = {name: file[name] for name in file.files}
             text = json.loads(str(arrays.pop("text")))
         except (OSError, ValueError, KeyError) as error:
-            raise ChunkError(f"{self.path} is no checkpoint ({error}): remove it to begin again") from None
+            raise ChunkError(
+                f"{self.path} is no checkpoint ({error}): remove it to start the fit again"
+            ) from None
         if text["digest"] != self._digest:
             raise ChunkError(
                 f"{self.path} is the checkpoint of another fit, with other parameters or rows: remove it, or name "
@@ -106,6 +108,6 @@ class Checkpoint:
         )
 
     def remove(self) -> None:
-        """The fit is over."""
+        """Delete the file. A fit calls this when it has ended."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)

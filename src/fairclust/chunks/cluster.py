@@ -1,4 +1,4 @@
-"""Who runs a pass: the workers of a Dask cluster, which may be on other machines."""
+"""The engine that runs passes on the workers of a Dask cluster, which may be on other machines."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from fairclust.chunks.passes import labels_of
 from fairclust.chunks.points import LazyLabels
 from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, Values, as_float
 
-# Tasks that wait for each thread of a worker.
+# Number of tasks that wait for each thread of the workers.
 _AHEAD = 4
 _PATIENCE_SECONDS = 60
 
 
 class Cluster:
-    """The workers of a Dask cluster.
+    """An engine that runs every chunk of a pass as one task on a Dask cluster.
 
-    Every chunk is a task of its own in every pass. Dask gives a lost worker's tasks to the others. Results are added
-    in the order of the chunks, so that they depend neither on the number of workers nor on who did what.
+    If a worker is lost, Dask gives its tasks to the other workers. Results are added in the order of the chunks, so
+    the sums do not depend on the number of workers or on which worker ran which task.
 
     Parameters
     ----------
     client : Client, str or int
-        A client, the address of a scheduler or its ``--scheduler-file``, or the number of worker processes to start on
-        this machine.
+        A client, the address of a scheduler or the path of its ``--scheduler-file`` (which must end in ``.json``), or
+        the number of worker processes to start on this machine.
 
     Raises
     ------
@@ -46,7 +46,9 @@ class Cluster:
         self._own: list[Any] = []
         if isinstance(client, int):
             if client < 1:
-                raise ChunkError(f"client={client}: there must be at least one worker process")
+                raise ChunkError(
+                    f"client={client}: there must be at least one worker process, so pass 1 or more"
+                )
             workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
             client = Client(workers)
             self._own = [client, workers]
@@ -55,14 +57,17 @@ class Cluster:
                 place = {"scheduler_file": client} if client.endswith(".json") else {"address": client}
                 client = Client(**place, timeout=_PATIENCE_SECONDS)
             except (OSError, ValueError) as error:
-                raise ChunkError(f"there is no Dask scheduler at {client}: {error}") from None
+                raise ChunkError(
+                    f"there is no Dask scheduler at {client}: {error}. "
+                    "Start one by `dask scheduler` or pass another address"
+                ) from None
             self._own = [client]
         self.client = client
         self._check_workers()
 
     @property
     def is_own(self) -> bool:
-        """Whether `close` ends it."""
+        """Whether this object has started or opened the client, so that `close` closes it."""
         return bool(self._own)
 
     def _check_workers(self) -> None:
@@ -77,7 +82,9 @@ class Cluster:
         here = import_module("fairclust").__version__
         for worker, version in self.client.run(_version).items():
             if version != here:
-                raise ChunkError(f"worker {worker} has fairclust {version}, but here it is {here}")
+                raise ChunkError(
+                    f"worker {worker} has fairclust {version}, but here it is {here}: install one version on both"
+                )
 
     def run(
         self,
@@ -86,26 +93,27 @@ class Cluster:
         *args: Any,
         each: Iterable[tuple[Any, ...]] | None = None,
     ) -> Iterator[Any]:
-        """As `fairclust.chunks.engines.Engine.run`."""
+        """See `fairclust.chunks.engines.Engine.run`."""
         ahead = _AHEAD * max(1, sum(self.client.nthreads().values()))
         calls = zip(chunks, each or repeat(()), strict=False)
         return in_order((self.submit(function, chunk, *own, *args) for chunk, own in calls), ahead)
 
     def submit(self, function: Callable[..., Any], chunk: Chunk, *args: Any) -> Future:
-        """The future result of one task."""
+        """Submit one task and return its future."""
         held = chunk.future if isinstance(chunk, HeldChunk) else chunk
-        # Hashing the arguments of a task would only serve to look up results, of which there are none twice.
+        # Dask would hash the arguments to look up an earlier result of the same task. No task is submitted twice.
         return self.client.submit(_in_one_thread, function, held, *args, pure=False)
 
     def close(self) -> None:
-        """Close what was started or opened here; the client of somebody else stays."""
+        """Close the client and workers that were started here. A client that the caller passed stays open."""
         for one in self._own:
             one.close()
         self._own = []
 
 
 def _version() -> str:
-    # Imported by its name: methods whose rows are read in chunks need no new fits for a new version.
+    # Imported by name, so that a new version number is not a change of the code that this module depends on: results
+    # of methods that read rows in chunks then stay valid.
     return import_module("fairclust").__version__
 
 
@@ -115,7 +123,7 @@ def _in_one_thread(function: Callable[..., Any], chunk: Chunk, *args: Any) -> An
 
 
 def _writable(value: Any) -> Any:
-    """Arrays out of messages are read-only, which is another type to compiled code."""
+    """Copy read-only arrays. Arrays from Dask messages are read-only, and compiled code treats them as another type."""
     if isinstance(value, tuple) and hasattr(value, "_make"):
         return value._make(map(_writable, value))
     return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value
@@ -123,7 +131,7 @@ def _writable(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class HeldChunk:
-    """A partition of a Dask collection, which a worker holds as an `ArrayChunk`."""
+    """A partition of a Dask collection, as an `ArrayChunk` in the memory of a worker: its future and its rows."""
 
     future: Future
     n_rows: int
@@ -139,7 +147,7 @@ class HeldChunk:
 
 
 def running_client() -> Client | None:
-    """The client that this process has connected last."""
+    """The client that this process connected last; None if there is none."""
     try:
         return default_client()
     except ValueError:
@@ -149,7 +157,7 @@ def running_client() -> Client | None:
 def collection_chunks(
     X: Any, sensitive: Any, features: Sequence[str] | None, cluster: Cluster
 ) -> tuple[list[Chunk], tuple[str, ...]]:
-    """The partitions of a Dask array or data frame, computed once and held by the workers.
+    """Compute the partitions of a Dask array or data frame once and keep them in the memory of the workers.
 
     Returns
     -------
@@ -159,14 +167,17 @@ def collection_chunks(
     Raises
     ------
     ChunkError
-        The sensitive column is missing, or cut in other places than X.
+        X is not a matrix, the sensitive column is missing or has another length than X, a group is missing, or a
+        feature is not a number.
     """
     if isinstance(X, da.Array):
         names: tuple[str, ...] = ()
         tasks = _tasks_of_array(X, sensitive)
     else:
         if not isinstance(sensitive, str) or sensitive not in X.columns:
-            raise ChunkError("for a Dask data frame, sensitive_features is the name of its column of groups")
+            raise ChunkError(
+                "for a Dask data frame, sensitive_features is the name of its column of groups: pass that name"
+            )
         names = tuple(features or (name for name in X.columns if name != sensitive))
         tasks = [
             delayed(_block_of_frame)(part, names, sensitive, f"partition {i}")
@@ -191,7 +202,8 @@ def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
         column = column.rechunk((X.chunks[0],))
     if column.numblocks != X.numblocks[:1]:
         raise ChunkError(
-            "sensitive_features and X are cut into different numbers of blocks of unknown length"
+            "sensitive_features and X are cut into different numbers of blocks of unknown length: "
+            "call compute_chunk_sizes() on both"
         )
     parts = zip(X.to_delayed().ravel(), column.to_delayed().ravel(), strict=True)
     return [delayed(_block)(part, values, f"block {i}") for i, (part, values) in enumerate(parts)]
@@ -219,9 +231,10 @@ def _block_of_frame(frame: Any, names: tuple[str, ...], sensitive: str, name: st
 
 
 def held_labels(labels: LazyLabels, chunks: Sequence[Chunk], cluster: Cluster, dtype: np.dtype) -> da.Array:
-    """Labels as a Dask array with the blocks of the features.
+    """Labels as a Dask array with the same blocks of rows as the features.
 
-    The workers keep them, as they keep the features, unless the cluster ends with the fit.
+    The labels stay in the memory of the workers. If the cluster was started for this fit, they are copied to this
+    process instead.
     """
     moved = labels.moved_in(list(chunks))
     futures = [

@@ -1,4 +1,4 @@
-"""Who runs a pass: the threads of this process."""
+"""The interface of engines, which run a pass over all chunks, and the engine of threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numba
 
 from fairclust.chunks.sources import Chunk
 
-# Chunks that wait for each thread, so that none is idle while results are added up.
+# Number of chunks that wait for each thread, so that no thread is idle while results are added up.
 _AHEAD = 3
 
 
@@ -26,21 +26,21 @@ class Engine(Protocol):
         *args: Any,
         each: Iterable[tuple[Any, ...]] | None = None,
     ) -> Iterator[Any]:
-        """Results of ``function(chunk, *own, *args)`` in the order of the chunks, whichever ends first.
+        """Results of ``function(chunk, *own, *args)`` in the order of the chunks, whichever call ends first.
 
         Parameters
         ----------
         function : callable
         chunks : sequence of Chunk
         *args
-            The same for all chunks.
+            Arguments that are the same for all chunks.
         each : iterable of tuple, optional
-            For every chunk its own arguments.
+            A tuple of further arguments for every chunk, ``own`` above.
         """
         ...
 
     def close(self) -> None:
-        """Free what was taken for this engine."""
+        """End workers that were started for this engine."""
         ...
 
 
@@ -69,7 +69,7 @@ def in_order(jobs: Iterable[Any], ahead: int) -> Iterator[Any]:
 
 
 class Threads:
-    """The threads of this process, as many as `numba.get_num_threads` allows."""
+    """An engine of threads of this process, as many as `numba.get_num_threads` returns."""
 
     def run(
         self,
@@ -83,9 +83,9 @@ class Threads:
         if n_threads <= 1:
             yield from (function(*call) for call in calls)
             return
-        # A chunk stays in one thread: its kernels must not look for more.
+        # Each chunk is computed by one thread, so its kernels must not start more threads.
         with ThreadPoolExecutor(n_threads, "fairclust-chunks", numba.set_num_threads, (1,)) as pool:
             yield from in_order((pool.submit(function, *call) for call in calls), _AHEAD * n_threads)
 
     def close(self) -> None:
-        """Threads end with their pass."""
+        """Do nothing: the threads end with every pass."""

@@ -1,4 +1,4 @@
-"""Labels of many rows: an array of the smallest integers, a file of them, or a Dask array."""
+"""Labels of many rows as an array, a .npy file or a Dask array, in the smallest integer type that holds them."""
 
 from __future__ import annotations
 
@@ -18,32 +18,35 @@ from fairclust.temporary import temporary_beside
 
 
 def check_outputs(table: ChunkTable, n_clusters: int) -> None:
-    """Find out before the fit what cannot be written after it.
+    """Check before the fit that the labels and the checkpoint can be written.
 
     Raises
     ------
     ChunkError
-        There is no such folder, or its disk has no room for the labels.
+        The folder of a file does not exist, or its disk has too little free space for the labels.
     """
     for path in (table.labels, table.checkpoint):
         if path is not None and not path.absolute().parent.is_dir():
-            raise ChunkError(f"there is no folder {path.absolute().parent} to write {path.name} into")
+            raise ChunkError(
+                f"there is no folder {path.absolute().parent} to write {path.name} into: create it"
+            )
     if table.labels is not None:
         needed = table.n_rows * label_type(n_clusters).itemsize
         free = shutil.disk_usage(table.labels.absolute().parent).free
         if free < needed:
             raise ChunkError(
-                f"{table.labels} would take {needed:,} bytes, and its disk has {free:,} bytes left"
+                f"{table.labels} would take {needed:,} bytes, and its disk has {free:,} bytes left: "
+                "free some space or name a file on another disk"
             )
 
 
 def label_type(n_clusters: int) -> np.dtype:
-    """The smallest integers that hold the labels."""
+    """The smallest unsigned integer type that holds the labels."""
     return np.min_scalar_type(n_clusters - 1)
 
 
 def computed(labels: LazyLabels, points: ChunkedPoints, table: ChunkTable) -> Any:
-    """The labels of all rows, in the form that the table asks for.
+    """The labels of all rows, in the form that was asked of `open_chunks`.
 
     Returns
     -------
@@ -65,12 +68,12 @@ def computed(labels: LazyLabels, points: ChunkedPoints, table: ChunkTable) -> An
 
 
 def write_labels(parts: Iterable[np.ndarray], n_rows: int, dtype: np.dtype, path: Path) -> np.ndarray:
-    """Write a .npy file, which gets its name once it is complete, and map it.
+    """Write labels to a .npy file and map it. The file gets its name only when it is complete.
 
     Raises
     ------
     ChunkError
-        The disk is full, or the file cannot be written: nothing is left of it.
+        The disk is full, or the file cannot be written. No part of the file is left.
     """
     temporary = temporary_beside(path)
     try:
@@ -87,7 +90,8 @@ def write_labels(parts: Iterable[np.ndarray], n_rows: int, dtype: np.dtype, path
     except OSError as error:
         raise ChunkError(
             f"{n_rows * dtype.itemsize:,} bytes of labels cannot be written to {path}: {error.strerror or error}. "
-            "Free some room or name another file, and fit again; a fit with a checkpoint goes on where it was"
+            "Free some space or name another file, and fit again. A fit with a checkpoint resumes from its last "
+            "outer step"
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
@@ -95,12 +99,12 @@ def write_labels(parts: Iterable[np.ndarray], n_rows: int, dtype: np.dtype, path
 
 
 def _reserve(file: BinaryIO, n_bytes: int) -> None:
-    """Take the room that is going to be written, so that a full disk says so before the pass, not after it."""
+    """Reserve space for the labels, so that a full disk raises its error before the pass."""
     if not hasattr(os, "posix_fallocate"):
         return
     try:
         os.posix_fallocate(file.fileno(), file.tell(), n_bytes)
     except OSError as error:
-        # Some file systems cannot reserve room.
+        # Some file systems cannot reserve space. The labels are then written without.
         if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
             raise

@@ -1,4 +1,6 @@
-"""One pass over one chunk: a function of the chunk and of tables alone, so that it can run anywhere."""
+"""The part of a pass that concerns one chunk.
+
+Each function depends only on its arguments, a chunk and small tables, so it can run in any thread or process."""
 
 from __future__ import annotations
 
@@ -26,13 +28,13 @@ class Map(NamedTuple):
     names : ndarray of shape (n_groups,)
         The groups, sorted.
     shift : ndarray of shape (n_features,)
-        Taken out of the points, and already out of the centres.
+        Subtracted from the points. `centers` already have it subtracted.
     centers : ndarray of shape (n_clusters, n_features)
     scale, offset : float, ndarray of shape (n_groups, n_clusters)
     precise : bool
-        Compare in double precision, as `Potentials.priced` does.
+        Whether to compare in double precision, as `Potentials.priced` does. `scale` is then not used.
     dtype : float32 or float64
-        Of the distances.
+        Type of the distances.
     """
 
     names: np.ndarray
@@ -45,13 +47,13 @@ class Map(NamedTuple):
 
 
 def soft_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
-    """What `Potentials.soft` returns, and the sum of the least potentials."""
+    """The results of `Potentials.soft`, and the sum over rows of the least potential."""
     blocks = _blocks(chunk, by)
     return total_of((*points.soft(by.scale, by.offset), points.row_min_sum) for _, _, points in blocks)
 
 
 def moment_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
-    """What `Potentials.soft_moments` returns, and the sum of the least potentials."""
+    """The results of `Potentials.soft_moments`, and the sum over rows of the least potential."""
     blocks = _blocks(chunk, by)
     return total_of(
         (*points.soft_moments(by.scale, by.offset), points.row_min_sum) for _, _, points in blocks
@@ -59,7 +61,7 @@ def moment_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
 
 
 def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
-    """Counts, potential, least reduced costs, cluster sizes, sums of points, sum of the least potentials."""
+    """Counts, potential, sum of least reduced costs, cluster sizes, sums of points, sum of least potentials."""
 
     def sums(X: np.ndarray, points: Potentials) -> tuple[Any, ...]:
         labels, counts, potential, least = _assign(points, by)
@@ -69,7 +71,7 @@ def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
 
 
 def labels_of(chunk: Chunk, moved: np.ndarray, moved_labels: np.ndarray, by: Map) -> np.ndarray:
-    """The labels of the rows, as the smallest integers that hold them; a few of them are given."""
+    """The labels of the rows, in the smallest integer type; rows in `moved` get the labels in `moved_labels`."""
     found = np.empty(chunk.n_rows, np.min_scalar_type(len(by.centers) - 1))
     for first, X, points in _blocks(chunk, by):
         found[first : first + len(X)] = _assign(points, by)[0]
@@ -78,7 +80,7 @@ def labels_of(chunk: Chunk, moved: np.ndarray, moved_labels: np.ndarray, by: Map
 
 
 def close_to(chunk: Chunk, by: Map, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows that can change their label for at most `reach`, their groups and excess, see `close_rows`."""
+    """Rows whose label can change at a cost of at most `reach`, with their groups and excess, see `close_rows`."""
     rows, groups, excess = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty((0, len(by.centers)))]
     for first, _, points in _blocks(chunk, by):
         found, own_groups, own_excess = close_rows(points, by.offset, _assign(points, by)[0], reach)
@@ -89,14 +91,14 @@ def close_to(chunk: Chunk, by: Map, reach: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def add(total: tuple[Any, ...], part: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Sums, entry by entry; an empty tuple is nothing."""
+    """Add two tuples entry by entry. An empty tuple counts as zero."""
     if not total or not part:
         return total or part
     return tuple(one + other for one, other in zip(total, part, strict=True))
 
 
 def total_of(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Sums in the order of the parts; of none, the empty tuple."""
+    """Add tuples in their order; the empty tuple if there are none."""
     total: tuple[Any, ...] = ()
     for part in parts:
         total = add(total, part)
@@ -104,18 +106,18 @@ def total_of(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 def _assign(points: Potentials, by: Map) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Labels, counts, potential and, if the map is precise, least reduced costs."""
+    """Labels, counts, potential and the sum of least reduced costs, which is 0 unless the map is precise."""
     if by.precise:
         return points.priced(by.offset)
     return *points.hard(by.scale, by.offset), 0.0
 
 
 def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, Potentials]]:
-    """First row, rows and potentials of block after block; both last until the next one."""
+    """Yield first row, rows and potentials of each block. The next block overwrites the rows and potentials."""
     X, values = chunk.read()
     codes = group_codes(values, by.names, chunk)
     shape = len(by.names), X.shape[1], len(by.centers), np.dtype(by.dtype), X.dtype
-    # Each thread has a room of its own, and keeps it for the next chunk.
+    # Each thread allocates its own room and keeps it for the next chunk.
     if getattr(_rooms, "shape", None) != shape:
         _rooms.room, _rooms.shape = BlockRoom(*shape), shape
     for first in range(0, len(X), BLOCK_ROWS):
@@ -124,7 +126,7 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, Potentials
 
 
 def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
-    """Positions in `names`, as uint16.
+    """Codes of the values: their positions in `names`, as uint16.
 
     Raises
     ------
@@ -135,7 +137,7 @@ def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
     if own is not None:
         codes = _positions(own, names)[entries]
     elif entries.dtype == np.uint8:
-        # Every value of a byte is looked up at once.
+        # Look up all 256 values of a byte once, instead of every row.
         codes = _positions(np.arange(256), names)[entries]
     elif entries.dtype.kind in "iub" and names.dtype.kind in "iub" and _is_narrow(entries, names):
         low = int(names[0])
@@ -146,18 +148,21 @@ def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
     if strange.any():
         row = int(strange.argmax())
         value = entries[row] if own is None else own[entries[row]]
-        raise ChunkError(f"{chunk.place(row)}: the group {value} was not there when the fit began")
+        raise ChunkError(
+            f"{chunk.place(row)}: the group {value} was not there when the fit began: "
+            "do not change the rows during a fit"
+        )
     return codes
 
 
 def _is_narrow(entries: np.ndarray, names: np.ndarray) -> bool:
-    """Whether all values can be looked up in a table between the least and the largest name."""
+    """Whether a table of all integers from the smallest to the largest name covers the entries and is small."""
     low, high = int(names[0]), int(names[-1])
     return bool(len(entries)) and high - low < MOST_GROUPS and low <= entries.min() and entries.max() <= high
 
 
 def _positions(values: np.ndarray, names: np.ndarray) -> np.ndarray:
-    """Positions of values in sorted names; `_UNKNOWN` for what is not there."""
+    """Positions of values in sorted names; `_UNKNOWN` for values that are not among the names."""
     if names.dtype.kind == "U" and values.dtype.kind != "U":
         values = values.astype(str)
     codes = np.minimum(np.searchsorted(names, values), len(names) - 1)

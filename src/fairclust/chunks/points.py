@@ -1,4 +1,4 @@
-"""Points seen through sums over chunks: distances are computed again in every pass, and nothing of them is kept."""
+"""Points that lie in chunks. Every pass computes the distances again and keeps only sums over the points."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from fairclust.chunks.sources import Chunk
 from fairclust.chunks.survey import Survey
 from fairclust.kernels.points import TiledPoints
 
-# Rows that may move are looked for further away than the sample says, so that one pass is nearly always enough.
+# Search for movable rows further from the boundaries than the sample suggests, so that one pass is nearly always
+# enough: a multiple of the rows needed, some spare rows, and the factor for another pass.
 _MORE, _SPARE_ROWS, _FURTHER = 3, 8, 4.0
 
 
 @dataclass
 class LazyLabels:
-    """Labels by their map, which are not computed before they are wanted, and those of a few rows that moved.
+    """Labels described by a map and by the few rows that have moved. They are computed only when they are needed.
 
     Attributes
     ----------
     by : Map
     n_rows : int
     sizes, sums : ndarray
-        Of the map's clusters, as `ChunkedPoints.sums` returns.
+        Sizes of the map's clusters and sums of their points, as `ChunkedPoints.sums` returns.
     moved : dict of int to int
-        Rows that have another label than the map's.
+        Rows whose label differs from the map's, and their labels.
     """
 
     by: Map
@@ -44,7 +45,7 @@ class LazyLabels:
         return self.n_rows
 
     def see(self, rows: np.ndarray, labels: np.ndarray) -> None:
-        """Remember the map's labels of a few rows, which can then be asked for and changed."""
+        """Store the map's labels of a few rows, so that these can be read and changed by indexing."""
         self._seen.update(zip(rows.tolist(), labels.tolist(), strict=True))
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
@@ -58,7 +59,7 @@ class LazyLabels:
                 self.moved[row] = label
 
     def moved_in(self, chunks: list[Chunk]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """For every chunk the rows that moved, counted from its first, and their labels."""
+        """For every chunk, yield the rows that moved, as positions in the chunk, and their labels."""
         rows = np.array(sorted(self.moved), np.int64)
         labels = np.array([self.moved[row] for row in rows.tolist()], np.int64)
         first = 0
@@ -69,9 +70,10 @@ class LazyLabels:
 
 
 class ChunkedPoints:
-    """`fairclust.solvers.points.MeasuredPoints` whose rows lie in chunks.
+    """An implementation of `fairclust.solvers.points.MeasuredPoints` for rows in chunks.
 
-    The scale of the temperatures is that of the sample: it need not be exact.
+    `mean_gap` and `mean_excess` are those of the sample. They set the scale of the temperatures, which need not be
+    exact.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ class ChunkedPoints:
     ----------
     sample : TiledPoints
     n_passes : int
-        Times that all rows were read.
+        Number of passes over all rows, the survey included.
     """
 
     def __init__(
@@ -112,13 +114,13 @@ class ChunkedPoints:
         return self.sample.shift
 
     def measure(self, centers: np.ndarray) -> None:
-        """Take the distances to these centres, shape (n_clusters, n_features), from now on."""
+        """Set the centres, shape (n_clusters, n_features), to which later passes measure distances."""
         if self._at is not None and np.array_equal(centers, self._at):
             return
         self.sample.measure(centers)
         self._at = centers
         self._priced = None
-        # Until a pass has taken the sum.
+        # An estimate from the sample, until a pass has computed the sum.
         self.row_min_sum = self.sample.row_min_sum * self.n_samples / self.sample.n_samples
 
     def mean_gap(self) -> float:
@@ -149,12 +151,12 @@ class ChunkedPoints:
         return mass, potential, logsum, moments
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[LazyLabels, np.ndarray, float]:
-        """As `Potentials.hard`, with labels that are not computed yet."""
+        """As `Potentials.hard`, but the labels are `LazyLabels`."""
         return self._hard(self._map(scale, offset))[:3]
 
     def priced(self, prices: np.ndarray) -> tuple[LazyLabels, np.ndarray, float, float]:
-        """As `Potentials.priced`, with labels that are not computed yet."""
-        # First a bound and then the labels at the same prices: one pass is enough.
+        """As `Potentials.priced`, but the labels are `LazyLabels`."""
+        # Solvers ask for a bound and then for labels at the same prices. The second call reuses the first pass.
         key = prices.tobytes()
         if self._priced is None or self._priced[0] != key:
             self._priced = key, self._hard(self._map(1.0, prices, precise=True))
@@ -167,17 +169,17 @@ class ChunkedPoints:
     def labels_of_map(
         self, scale: float, offset: np.ndarray, precise: bool, sizes: np.ndarray, sums: np.ndarray
     ) -> LazyLabels:
-        """Labels at the present centres whose sums are known."""
+        """Labels at the current centres, from a map whose cluster sizes and sums of points are known."""
         return LazyLabels(self._map(scale, offset, precise=precise), self.n_samples, sizes, sums)
 
     def sums(self, labels: LazyLabels) -> tuple[np.ndarray, np.ndarray]:
-        """Cluster sizes and sums of the points, which the pass of the labels has taken."""
+        """Cluster sizes and sums of the points, from the pass that made the labels. Moved rows do not change them."""
         return labels.sizes, labels.sums
 
     def movable(
         self, prices: np.ndarray, labels: LazyLabels, units: np.ndarray
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
-        """As `Potentials.movable`; a few more rows than are needed."""
+        """As `Potentials.movable`, but with a few more rows than are needed."""
         if not units.any():
             return
         by = self._map(1.0, prices, precise=True)
@@ -206,11 +208,11 @@ class ChunkedPoints:
         return rows, groups, excess
 
     def _reach(self, prices: np.ndarray, units: np.ndarray) -> np.ndarray:
-        """What the rows that are needed pay at most to change from one cluster to another, by the sample."""
+        """Estimate from the sample the most that a needed row pays to change cluster, by group and pair of clusters."""
         K, sample = self.n_clusters, self.sample
         reach = np.full((self.n_groups, K, K), -np.inf)
         labels = sample.priced(prices)[0]
-        # Of the groups with units, all rows.
+        # Units as large as the sample return all rows of the groups that have units.
         for j, rows, excess in sample.movable(prices, labels, np.where(units > 0, sample.n_samples, 0)):
             reduced = excess + prices[j]
             wanted = int(np.ceil(_MORE * units[j] * len(rows) / self.group_sizes[j])) + _SPARE_ROWS
@@ -224,7 +226,7 @@ class ChunkedPoints:
         return reach
 
     def written(self, labels: LazyLabels) -> Iterator[np.ndarray]:
-        """The labels chunk by chunk, those that moved included."""
+        """Yield the final labels, moved rows included, chunk by chunk."""
         yield from self.engine.run(labels_of, self.chunks, labels.by, each=labels.moved_in(self.chunks))
         self.n_passes += 1
 
@@ -232,7 +234,7 @@ class ChunkedPoints:
 def _too_few(
     reach: np.ndarray, units: np.ndarray, groups: np.ndarray, old: np.ndarray, reduced: np.ndarray
 ) -> np.ndarray:
-    """Which of the reaches have brought fewer rows than a group may need."""
+    """Where `reach` has found fewer rows than `units`, as booleans of the shape of `reach`."""
     regret = reduced - np.take_along_axis(reduced, old[:, None], axis=1)
     short = np.zeros(reach.shape, bool)
     for j in np.flatnonzero(units):

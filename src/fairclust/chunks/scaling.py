@@ -1,4 +1,4 @@
-"""Chunks whose rows are scaled as they are read."""
+"""Chunks whose rows are scaled when they are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairclust.chunks.table import ChunkTable
 
 @dataclass(frozen=True)
 class ScaledChunk:
-    """A chunk whose features have mean 0 and variance 1 over all chunks; perhaps with rows of unit length."""
+    """A chunk of features with mean 0 and variance 1 over all chunks; if `unit_rows`, of rows of length 1."""
 
     chunk: Chunk
     mean: np.ndarray
@@ -40,14 +40,14 @@ class ScaledChunk:
 
 
 def standardized(table: ChunkTable, *, unit_rows: bool = False) -> ChunkTable:
-    """A table whose features have mean 0 and variance 1; takes two passes.
+    """A table whose features have mean 0 and variance 1. Finding their scale takes two passes.
 
     Parameters
     ----------
     table : ChunkTable
-        Of arrays or files.
+        A table of arrays or files, not of a Dask collection.
     unit_rows : bool, default=False
-        Then divide every row by its length.
+        Whether to divide every scaled row by its length.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def standardized(table: ChunkTable, *, unit_rows: bool = False) -> ChunkTable:
     n_rows, sums = found
     mean = sums / n_rows
     (squares,) = total_of(table.engine.run(_squares, table.chunks, mean))
-    # A constant stays as it is. The fit reports a NaN, with its row.
+    # A constant feature becomes 0. A NaN makes its whole feature NaN, which the fit then reports.
     scale = np.where(squares > 0, np.sqrt(squares / n_rows), 1.0)
     return replace(table, chunks=[ScaledChunk(chunk, mean, scale, unit_rows) for chunk in table.chunks])
 

@@ -1,4 +1,4 @@
-"""What labels of many rows are worth, counted from the rows and the labels alone."""
+"""Scores of the labels of many rows, computed from the rows and the labels alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairclust.metrics.counts import contingency
 def score_chunks(
     table: ChunkTable, labels: Any, names: np.ndarray, n_clusters: int
 ) -> tuple[np.ndarray, float]:
-    """The group-by-cluster table and the sum of squared distances to the cluster means; takes two passes.
+    """The group-by-cluster table and the sum of squared distances to the cluster means, in two passes.
 
     Parameters
     ----------

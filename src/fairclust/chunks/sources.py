@@ -1,4 +1,6 @@
-"""Where chunks of rows come from. A chunk is a short description by which any process can read its rows."""
+"""Chunks of rows from arrays and Parquet files.
+
+A chunk of a file is a short description with which any process can read its rows."""
 
 from __future__ import annotations
 
@@ -15,18 +17,18 @@ CHUNK_ROWS = 1 << 20
 
 
 class ChunkError(ValueError):
-    """Rows that cannot be used as they are; the message names the file and the row or column."""
+    """Rows, files or workers that a fit in chunks cannot use. The message names them and says what is wrong."""
 
 
 class Values(NamedTuple):
-    """A sensitive column: the value of every row or, if there are names, its position among them."""
+    """A sensitive column: the value of every row or, if `names` is given, the position of its value in `names`."""
 
     entries: np.ndarray
     names: np.ndarray | None = None
 
 
 class Chunk(Protocol):
-    """Rows that lie together."""
+    """A block of consecutive rows that is read at once."""
 
     @property
     def n_rows(self) -> int: ...
@@ -55,13 +57,13 @@ class MappedArray:
 
     @classmethod
     def of(cls, array: np.ndarray) -> MappedArray | None:
-        """The place of an array that is mapped from a file; None for others, and for those with gaps."""
+        """The place in the file of a mapped array; None for other arrays and for arrays that are not contiguous."""
         root: Any = array
         while isinstance(root, np.ndarray) and not isinstance(root.base, mmap.mmap):
             root = root.base
         if not isinstance(root, np.memmap) or root.filename is None or not array.flags.c_contiguous:
             return None
-        # A part of a mapped array names the offset of the whole.
+        # `root.offset` is the offset of the whole mapped array, also if `array` is a part of it.
         behind = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
         return cls(str(root.filename), root.offset + behind, array.dtype.str, array.shape)
 
@@ -82,10 +84,11 @@ class ArrayChunk:
     Attributes
     ----------
     X, values : MappedArray or ndarray
-        The whole array where it lies in a file, these rows alone where it lies in memory.
+        The whole array if it is mapped from a file; otherwise only the rows of the chunk.
     first, last : int
+        The rows ``first`` to ``last - 1`` of the whole array.
     name : str
-        For messages.
+        Name of the array in messages.
     """
 
     X: MappedArray | np.ndarray
@@ -113,19 +116,19 @@ class ArrayChunk:
 
 
 def as_float(X: np.ndarray) -> np.ndarray:
-    """Numbers as float32 or float64, whichever holds them."""
+    """Numbers as float32 or float64. Other types become float32 if they have at most 16 bits, else float64."""
     if X.dtype in (np.float32, np.float64):
         return X
     return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64)
 
 
 def array_chunks(X: Any, values: Any, chunk_rows: int) -> list[Chunk]:
-    """Chunks of a matrix and of the sensitive column beside it.
+    """Chunks of a matrix and its sensitive column.
 
     Raises
     ------
     ChunkError
-        Shapes or types that do not fit.
+        The sensitive column is missing, or a shape or type does not fit.
     """
     if values is None:
         raise ChunkError(
@@ -162,7 +165,7 @@ class ParquetChunk:
     features : tuple of str
     sensitive : str
     first : int
-        Rows of the file before them.
+        Number of rows of the file before this chunk.
     n_rows : int
     """
 
@@ -178,7 +181,7 @@ class ParquetChunk:
         import pyarrow.parquet as pq
 
         with pq.ParquetFile(self.path) as file:
-            # Chunks are read side by side: threads of their own would only be in each other's way.
+            # Several chunks are read at the same time already, so further threads would slow them down.
             table = file.read_row_groups(
                 list(self.groups), list(dict.fromkeys([*self.features, self.sensitive])), use_threads=False
             ).unify_dictionaries()
@@ -193,7 +196,9 @@ class ParquetChunk:
         )
         if values.null_count:
             row = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
-            raise ChunkError(f"{self.place(row)}: column {self.sensitive!r} is missing")
+            raise ChunkError(
+                f"{self.place(row)}: column {self.sensitive!r} is missing: leave out or fill in such rows"
+            )
         if not pa.types.is_dictionary(values.type):
             values = values.dictionary_encode()
         return X, Values(values.indices.to_numpy(), np.asarray(values.dictionary.to_pylist()))
@@ -206,18 +211,23 @@ class ParquetChunk:
 
 
 def parquet_files(pattern: str | Path) -> list[Path]:
-    """The files of a path, sorted: itself, those of a folder, or those of a pattern such as ``big/*.parquet``."""
+    """The Parquet files of a path, sorted.
+
+    The path is a file, a folder, or a pattern such as ``big/*.parquet``.
+    """
     path = Path(pattern)
     if path.is_file():
         return [path]
     found = sorted(path.rglob("*.parquet") if path.is_dir() else _matches(path))
     if not found:
-        raise ChunkError(f"there is no Parquet file at {pattern}")
+        raise ChunkError(
+            f"there is no Parquet file at {pattern}: pass a file, a folder or a pattern that matches files"
+        )
     return found
 
 
 def _matches(pattern: Path) -> Iterator[Path]:
-    """The paths of a pattern, which may begin at the root."""
+    """The paths that match a relative or absolute pattern."""
     if pattern.is_absolute():
         return Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor)))
     return Path().glob(str(pattern))
@@ -226,7 +236,7 @@ def _matches(pattern: Path) -> Iterator[Path]:
 def parquet_chunks(
     pattern: str | Path, sensitive: str, features: Sequence[str] | None, chunk_rows: int
 ) -> tuple[list[Chunk], tuple[str, ...]]:
-    """Chunks of whole row groups, of about `chunk_rows` rows or of one group that has more.
+    """Chunks of whole row groups. A chunk has at most `chunk_rows` rows, unless a single row group has more.
 
     Returns
     -------
@@ -236,7 +246,8 @@ def parquet_chunks(
     Raises
     ------
     ChunkError
-        A file cannot be read, lacks a column, has another one, or has it in another type than the first file.
+        There is no file, a file cannot be read, a feature is not a number, or the columns of a file differ from those
+        of the first file in name or type.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -276,12 +287,13 @@ def _check_numbers(path: Path, types: dict[str, Any]) -> None:
     for name, kind in types.items():
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             raise ChunkError(
-                f"{path}: column {name!r} is of type {kind}, which is no number; name the columns to cluster by"
+                f"{path}: column {name!r} is of type {kind}, which is no number: "
+                "pass the columns to cluster by as features"
             )
 
 
 def _is_small(kind: Any) -> bool:
-    """Whether single precision holds the numbers of a column."""
+    """Whether float32 holds every number of this Arrow type exactly."""
     import pyarrow as pa
 
     return kind in (pa.float16(), pa.float32(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.bool_())

@@ -1,4 +1,4 @@
-"""The first pass: whether the rows are sound, which groups there are, and a sample to start from."""
+"""The first pass over the rows. It checks them, finds the groups, and draws the sample on which a fit starts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from fairclust.chunks.sources import Chunk, ChunkError, Values
 from fairclust.group_encoding import encode_groups
 
 SAMPLE_ROWS = 1 << 22
-# A group has at least such a share of the sample if it has the rows, and a few rows of every chunk that has it.
+# From every chunk, the sample has at least _LEAST_ROWS rows of each group, or all rows that the group has there. If
+# _LEAST_SHARE of the sample, divided by the number of chunks, is more, it has that many.
 _LEAST_SHARE, _LEAST_ROWS = 1 / 2000, 8
 
 
 class Survey(NamedTuple):
-    """What is known of a chunk, or of all of them, before the fit.
+    """Groups, their sizes and a sample of the rows, of one chunk or of all chunks.
 
     Attributes
     ----------
     names : ndarray of shape (n_groups,)
-        Sorted.
+        The groups, sorted.
     sizes : ndarray of shape (n_groups,)
     X : ndarray of shape (n_sampled, n_features)
-        A sample of the rows, that of all chunks in random order. Small groups have more rows in it than is their
-        share.
+        A sample of the rows. The sample of all chunks is in random order. Small groups can have a larger share of the
+        sample than of the rows.
     codes : ndarray of shape (n_sampled,), int32
     """
 
@@ -42,14 +43,14 @@ class Survey(NamedTuple):
 
 
 def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: int) -> Survey:
-    """Look at every row once.
+    """Check every row and draw a sample, in one pass.
 
     Parameters
     ----------
     chunks : sequence of Chunk
     engine : Engine
     sample_rows : int
-        Of the sample, about.
+        Approximate size of the sample.
     seed : int
 
     Raises
@@ -59,19 +60,23 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: i
     """
     n_rows = sum(chunk.n_rows for chunk in chunks)
     if not n_rows:
-        raise ChunkError("there are no rows")
+        raise ChunkError("there are no rows: pass at least one row for each cluster")
     share = min(1.0, sample_rows / n_rows)
     least = max(_LEAST_ROWS, int(_LEAST_SHARE * sample_rows / len(chunks)))
     seeds = (([seed, number],) for number in range(len(chunks)))
     parts = [part for part in engine.run(_look, chunks, share, least, each=seeds) if part is not None]
     widths = sorted({part.X.shape[1] for part in parts})
     if len(widths) > 1:
-        raise ChunkError(f"some chunks have {widths[0]} features and others {widths[-1]}")
+        raise ChunkError(
+            f"some chunks have {widths[0]} features and others {widths[-1]}: all must have the same"
+        )
     if len({part.names.dtype.kind == "U" for part in parts}) > 1:
-        raise ChunkError("the groups are text in some chunks and numbers in others")
+        raise ChunkError("the groups are text in some chunks and numbers in others: use one type in all")
     names = np.unique(np.concatenate([part.names for part in parts]))
     if len(names) > MOST_GROUPS:
-        raise ChunkError(f"there are {len(names):,} groups, at most {MOST_GROUPS:,} can be told apart")
+        raise ChunkError(
+            f"there are {len(names):,} groups, at most {MOST_GROUPS:,} are supported: merge some"
+        )
     sizes = np.zeros(len(names), np.int64)
     codes = []
     for part in parts:
@@ -84,18 +89,19 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: i
 
 
 def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | None:
-    """Groups, their sizes and a sample of one chunk; None of an empty one."""
+    """Groups, their sizes and a sample of one chunk; None if the chunk is empty."""
     X, values = chunk.read()
     if not len(X):
         return None
-    # A sum is finite only if its terms are. It may overflow, so that what it suspects is looked at.
+    # If the sum is finite, all numbers are. The sum of finite numbers may overflow, so then each number is checked.
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(X.sum())
     if suspicious and not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0].tolist()
         number = X[row, column]
         raise ChunkError(
-            f"{chunk.place(row)}: {chunk.feature(column)} is {number}, which is not a finite number"
+            f"{chunk.place(row)}: {chunk.feature(column)} is {number}, which is not a finite number: "
+            "leave out or fill in such rows"
         )
     names, codes = _groups(values, chunk)
     sizes = np.bincount(codes, minlength=len(names))
@@ -104,10 +110,10 @@ def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | N
 
 
 def _groups(values: Values, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
-    """The groups that occur in a chunk, sorted, and the position of each row's."""
+    """The groups that occur in a chunk, sorted, and for each row the position of its group."""
     entries, own = values
     if own is None and entries.dtype.kind in "ub" and entries.itemsize == 1:
-        # Every value of a byte is a possible name: no need to sort the rows.
+        # Take all 256 values of a byte as possible names, which is faster than sorting the rows.
         own, entries = np.arange(256).astype(np.uint8).view(entries.dtype), entries.view(np.uint8)
     if own is not None:
         used = np.flatnonzero(np.bincount(entries, minlength=len(own)))
@@ -125,7 +131,7 @@ def _groups(values: Values, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
 def _drawn(
     codes: np.ndarray, sizes: np.ndarray, share: float, least: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Rows drawn at random, and more of groups of which there would be fewer than `least`."""
+    """Draw rows at random, then draw more from groups of which fewer than `least` were drawn."""
     if share == 1:
         return np.arange(len(codes))
     rows = rng.choice(len(codes), int(np.ceil(share * len(codes))), replace=False, shuffle=False)

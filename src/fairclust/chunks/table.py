@@ -1,4 +1,4 @@
-"""What `fit` takes for rows that do not fit in memory."""
+"""Tables of rows that do not fit in memory, which `fit` takes in place of an array."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.sources import CHUNK_ROWS, Chunk, ChunkError, array_chunks, parquet_chunks
 from fairclust.chunks.survey import SAMPLE_ROWS
 
-# An array mapped from a file is read into memory as long as its points and distances take at most so many bytes.
+# A mapped array is read into memory if its points and distances, as float32, take at most this many bytes.
 _IN_MEMORY = 1 << 31
 
 
 @dataclass(frozen=True)
 class ChunkTable:
-    """Rows in chunks, from `open_chunks`, and what a fit does with them; a context manager.
+    """Rows in chunks and the options of a fit on them, as returned by `open_chunks`; a context manager.
 
     Attributes
     ----------
     chunks : list of Chunk
     features : tuple of str
-        Their names, if they have names.
+        Names of the features; empty if they have none.
     engine : Engine
     is_collection : bool
-        Dask holds the rows.
+        Whether X was a Dask collection.
     labels, checkpoint : Path or None
+        Files for the labels and for the checkpoint.
     sample_rows : int
+        Approximate size of the sample on which the fit starts.
     """
 
     chunks: list[Chunk]
@@ -46,7 +48,7 @@ class ChunkTable:
         return sum(chunk.n_rows for chunk in self.chunks)
 
     def close(self) -> None:
-        """End the workers that `open_chunks` has started."""
+        """End the workers that `open_chunks` started, and close a client that it opened."""
         self.engine.close()
 
     def __enter__(self) -> ChunkTable:
@@ -67,42 +69,47 @@ def open_chunks(
     chunk_rows: int = CHUNK_ROWS,
     sample_rows: int = SAMPLE_ROWS,
 ) -> ChunkTable:
-    """Rows that a fit reads chunk by chunk, in every pass.
+    """Open rows that do not fit in memory, which a fit reads chunk by chunk in every pass.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features), str, Path, or Dask array or data frame
-        An array, which may be mapped from a file, a .npy file, a Parquet file, a folder of Parquet files, or a
-        pattern such as ``"big/*.parquet"``. The partitions of a Dask collection are computed once and stay in the
-        memory of the workers.
+        An array (which may be mapped from a file), a Dask array or data frame, or the path of a .npy file, of a
+        Parquet file or of a folder of Parquet files, or a pattern such as ``"big/*.parquet"``. The partitions of a
+        Dask collection are computed once and stay in the memory of the workers.
     sensitive_features : array of shape (n_samples,), or str
-        The group of every row: an array, a .npy file or a Dask array; for Parquet and Dask data frames the name of
-        the column.
+        The group of every row, as an array, the path of a .npy file, or a Dask array. For Parquet files and Dask data
+        frames, the name of the column of groups.
     features : sequence of str, optional
-        Columns to cluster by, where columns have names; default: all but the sensitive one.
+        Columns of Parquet files or of a Dask data frame to cluster by. By default all columns but the sensitive one.
     labels : path, optional
-        The labels are written to this .npy file and mapped from there, as the smallest integers that hold them.
-        By default they are an array in memory, and for Dask collections a Dask array.
+        A .npy file to which the labels are written. ``labels_`` is then mapped from this file. By default the labels
+        are an array in memory and, for Dask collections, a Dask array. Their type is the smallest unsigned integer
+        type that holds them.
     checkpoint : path, optional
-        The outer steps of the fit are kept in this file; a fit that finds it goes on from there. Removed in the end.
+        A file to which the fit writes its last outer step. If the file exists, the fit resumes from it. The fit
+        removes the file at its end.
     client : distributed.Client, str or int, optional
-        Let the workers of a Dask cluster read the chunks: its client, the address or file of its scheduler, or the
-        number of worker processes to start here. They must find the files under the same names. By default the threads
-        of this process read them; for Dask collections, the cluster that is connected, or one started here.
+        The Dask cluster whose workers read the chunks: its client, the address of its scheduler, the path of its
+        scheduler file, or the number of worker processes to start on this machine. Files must have the same paths on
+        all workers. By default the threads of this process read the chunks. For Dask collections, the default is the
+        client that this process connected last, or else two worker processes.
     chunk_rows : int
-        Rows of a chunk. Sums are added in the order of the chunks, so that another number changes the last digits.
+        Number of rows of a chunk of an array, and the most rows of a chunk of several Parquet row groups. Another
+        value changes the order in which sums are added and, if there are more than `sample_rows` rows, the sample.
     sample_rows : int
-        The fit starts on a random sample of about so many rows, held in memory.
+        Approximate size of the random sample on which the fit starts. It is held in memory.
 
     Returns
     -------
     ChunkTable
-        The X of `fit`. Close it, or use it as a context manager, if this has started workers.
+        Pass it to `fit` as X. If `open_chunks` has started workers, call `close` or use it as a context manager.
 
     Raises
     ------
     ChunkError
-        A ValueError: files that are not there or do not fit together, or no such cluster.
+        A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, or there is no
+        such cluster.
     """
     engine = _engine(client, X)
     names: tuple[str, ...] = ()
@@ -114,7 +121,7 @@ def open_chunks(
         elif isinstance(X, str | Path) and Path(X).suffix != ".npy":
             if not isinstance(sensitive_features, str):
                 raise ChunkError(
-                    "for Parquet files, sensitive_features is the name of their column of groups"
+                    "for Parquet files, sensitive_features is the name of their column of groups: pass that name"
                 )
             chunks, names = parquet_chunks(X, sensitive_features, features, chunk_rows)
         else:
@@ -136,29 +143,31 @@ def open_chunks(
 def _engine(client: Any, X: Any) -> Engine:
     if client is None and not _is_collection(X):
         return Threads()
-    # Imported only here: without a cluster, Dask is not needed.
+    # Imported only here, because Dask is not needed without a cluster.
     from fairclust.chunks.cluster import Cluster, running_client
 
     return Cluster((running_client() or 2) if client is None else client)
 
 
 def _is_collection(X: Any) -> bool:
-    """Whether X is a Dask array or data frame, told without importing Dask."""
+    """Whether X is a Dask array or data frame. This does not import Dask."""
     return type(X).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def _mapped(X: Any) -> Any:
-    """The array of a .npy file; anything else as it is."""
+    """The mapped array of a .npy file if X is a path, else X."""
     if not isinstance(X, str | Path):
         return X
     try:
         return np.load(X, mmap_mode="r")
     except (OSError, ValueError) as error:
-        raise ChunkError(f"{X} cannot be mapped as an array: {error}") from None
+        raise ChunkError(
+            f"{X} cannot be mapped as an array: {error}. Pass an existing .npy file of numbers"
+        ) from None
 
 
 def comes_in_chunks(X: Any, n_clusters: int) -> bool:
-    """Whether `fit` reads X chunk by chunk: paths, Dask collections, `open_chunks`, and large mapped arrays."""
+    """Whether `fit` reads X chunk by chunk: a path, Dask collection, `ChunkTable` or large mapped array."""
     if isinstance(X, np.memmap) and X.ndim == 2:
         return X.shape[0] * (X.shape[1] + n_clusters) * 4 > _IN_MEMORY
     return isinstance(X, str | Path | ChunkTable) or _is_collection(X)

@@ -1,4 +1,4 @@
-"""Compiled array functions. Whoever waits for the compiler in a terminal or a notebook is told so."""
+"""Compiled array functions. In a terminal or a notebook, a message tells the user when compiling takes long."""
 
 from fairclust.kernels.compiling import announce
 

@@ -20,7 +20,8 @@ from numpy.typing import DTypeLike
 from fairclust.kernels.fast import FAST, exp
 from fairclust.kernels.tiles import TILE, TileLayout, padded, run_over_tiles, sum_by_group
 
-# The scale of temperatures is at most so many times the median gap, which is taken over so many tiles.
+# The scale of temperatures is at most _MOST_MEDIANS times the median gap. The median is taken over about
+# _MEDIAN_TILES tiles.
 _MOST_MEDIANS = 30.0
 _MEDIAN_TILES = 64
 
@@ -432,15 +433,15 @@ class Potentials:
     def mean_gap(self) -> float:
         """Mean over points of the second smallest less the smallest potential: the scale of temperatures.
 
-        Zero for a single cluster. A few points far from all others do not decide it: it is at most thirty
-        times the median, where that is positive.
+        Zero for a single cluster. If the median is positive, the result is at most thirty times the median, so that a
+        few points far from all others do not determine it.
         """
         if self.a.shape[1] == 1:
             return 0.0
         gaps = np.empty(self.layout.n_tiles)
         run_over_tiles(_mean_gap, self.layout.n_tiles, self.entries, self.a, self.layout.count, gaps)
         mean = float(gaps.sum()) / len(self.layout.order)
-        # Of tiles at equal distances: a median of all would take longer than the pass.
+        # The median is taken over some tiles only. The median over all would take longer than the pass.
         some = slice(None, None, -(-self.layout.n_tiles // _MEDIAN_TILES))
         second = np.partition(self.a[some], 1, axis=1)[:, 1]
         median = float(np.median(second[np.arange(TILE) < self.layout.count[some, None]]))

@@ -1,4 +1,4 @@
-"""Points that come and go: a block of rows is packed into tiles, measured and summed up, and its room used again."""
+"""Distances of blocks of rows. Each block is packed into tiles in the same arrays, which overwrite the last block."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fairclust.kernels.fast import FAST
 from fairclust.kernels.tiles import TILE, TileLayout
 
 BLOCK_ROWS = 1 << 16
-"""Rows packed at a time: their distances to ten centres stay in the processor's cache."""
+"""Number of rows packed at a time. Their distances to ten centres fit in the processor's cache."""
 
 
 @njit(cache=True, nogil=True)
 def _pack_block(X, codes, n_groups, shift, order, group, start, count, packed):  # type: ignore[no-untyped-def]
-    """Sort rows by group into tiles; returns how many tiles there are."""
+    """Sort rows by group into tiles and return the number of tiles."""
     sizes = np.zeros(n_groups, np.int64)
     for p in range(len(codes)):
         sizes[codes[p]] += 1
@@ -56,7 +56,7 @@ def _least_sum(row_min, count):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _close(a, prices, group, start, count, order, labels, reach, rows, groups, excess):  # type: ignore[no-untyped-def]
-    """Rows that change to some other cluster for at most `reach[group, label, other]`; returns how many."""
+    """Store the rows that pay at most `reach[group, label, other]` to change to some other cluster; return how many."""
     n_clusters = a.shape[1]
     found = 0
     for t in range(len(group)):
@@ -77,21 +77,21 @@ def _close(a, prices, group, start, count, order, labels, reach, rows, groups, e
 
 
 class BlockRoom:
-    """Room for the tiles of at most `BLOCK_ROWS` rows, their distances included.
+    """Arrays for the tiles of at most `BLOCK_ROWS` rows and for their distances.
 
     Parameters
     ----------
     n_groups, n_features, n_clusters : int
     dtype : float32 or float64
-        Of the tiles.
+        Type of the tiles.
     row_dtype : float32 or float64
-        Of the rows.
+        Type of the rows.
     """
 
     def __init__(
         self, n_groups: int, n_features: int, n_clusters: int, dtype: DTypeLike, row_dtype: DTypeLike
     ) -> None:
-        # The last tile of every group may hold a single point.
+        # The last tile of every group may be partly empty, so each group adds at most one tile.
         n_tiles = BLOCK_ROWS // TILE + n_groups
         self.n_groups = n_groups
         self._X = np.empty((BLOCK_ROWS, n_features), row_dtype)
@@ -104,22 +104,22 @@ class BlockRoom:
     def measure(
         self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray, centers: np.ndarray
     ) -> tuple[np.ndarray, Potentials]:
-        """Squared distances of a block of rows to some centres.
+        """Compute the squared distances of a block of rows to some centres.
 
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_features)
-            At most `BLOCK_ROWS`.
+            At most `BLOCK_ROWS` rows.
         codes : ndarray of uint16, shape (n_rows,)
         shift : ndarray of shape (n_features,)
-            Taken out of the rows.
+            Subtracted from the rows.
         centers : ndarray of shape (n_clusters, n_features)
-            With the shift taken out.
+            Centres from which the shift has been subtracted.
 
         Returns
         -------
         X : ndarray of shape (n_rows, n_features)
-            A copy. It lasts until the next call, and so do the potentials.
+            A copy of the rows. The next call overwrites it and the potentials.
         potentials : Potentials
         """
         room = self._X[: len(X)]
@@ -145,22 +145,23 @@ class BlockRoom:
 def close_rows(
     points: Potentials, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows of a block that are level between two clusters, or nearly so.
+    """The rows of a block whose reduced costs in two clusters are equal or nearly so.
 
     Parameters
     ----------
     points : Potentials
     prices : ndarray of shape (n_groups, n_clusters)
     labels : ndarray of shape (n_rows,)
-        Those of `Potentials.priced`.
+        The labels that `Potentials.priced` returns for these prices.
     reach : ndarray of shape (n_groups, n_clusters, n_clusters)
-        What a row of a group pays at most to change from one cluster to another.
+        The most that a row of a group may pay to change from one cluster to another. A row is returned if it can
+        change to some cluster at that cost.
 
     Returns
     -------
     rows, groups : ndarray of shape (n_found,)
     excess : ndarray of shape (n_found, n_clusters)
-        As `Potentials.movable`.
+        As `Potentials.movable` yields.
     """
     layout = points.layout
     rows, groups = np.empty((2, points.n_samples), np.int64)

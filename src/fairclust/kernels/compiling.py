@@ -1,4 +1,4 @@
-"""A line for people who wait while Numba compiles, which happens once on every machine."""
+"""A message for users who wait while Numba compiles. The compiled code is cached, so later runs do not wait."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def _watched() -> bool:
 
 
 class Announcer(event.Listener):
-    """Says once that code of this package is being compiled, if that takes longer than a second.
+    """Print once that code of this package is being compiled, if compiling takes longer than a second.
 
-    Numba tells of functions that it compiles, not of those that it finds in its cache.
+    Numba sends these events for functions that it compiles, not for functions that it reads from its cache.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Announcer(event.Listener):
             self._timer.start()
 
     def on_end(self, event: Any) -> None:
-        # Functions are compiled inside of others.
+        # Compiling a function can start the compilation of functions that it calls, so events are nested.
         self._depth -= 1
         if self._timer is not None and self._depth == 0:
             self._timer.cancel()
@@ -51,5 +51,5 @@ class Announcer(event.Listener):
 
 
 def announce() -> None:
-    """Listen to Numba's compiler from now on."""
+    """Register the listener with Numba's compiler."""
     event.register("numba:compile", Announcer())

@@ -108,10 +108,9 @@ def sweep(
     own_group : bool
         Look at the terms of the point's own group only. Points of different groups then lower different sums,
         and no common objective need fall.
-
     members : ndarray of shape (n_values, n_groups), optional
-        Of several sensitive columns, which groups have which value: j above then runs over all values of all columns.
-        By default each group is a value.
+        For several sensitive columns, ones and zeros that say which groups have which value. In the penalty, j then
+        runs over all values of all columns. By default each group is a value.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Points of a sparse matrix: their rows are never made dense, their distances to the centres are."""
+"""Points of a sparse matrix. The rows stay sparse, while their distances to the centres are dense."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from fairclust.kernels.tiles import TILE, make_layout
 class SparsePoints(Potentials):
     """Sparse points whose potentials are their squared distances to the centres of the last `measure`.
 
-    Distances come from products, ``||x||^2 - 2 x'c + ||c||^2``, in double precision.
+    The distances are computed as ``||x||^2 - 2 x'c + ||c||^2`` in double precision.
 
     Attributes
     ----------
     X : sparse matrix of shape (n_samples, n_features), CSR, float64
     shift : ndarray of shape (n_features,)
-        Zeros: a shift would fill the matrix.
+        Zeros, because a shift would make the matrix dense.
     squares : ndarray of shape (n_samples,)
         Squared lengths of the rows.
     squared : bool
-        Always, as with the other points of k-means.
+        Always True.
     """
 
     X: Any
@@ -46,7 +46,7 @@ class SparsePoints(Potentials):
         *,
         dtype: DTypeLike = np.float32,
     ) -> SparsePoints:
-        """Sort rows by group; the matrix stays as it is."""
+        """Sort rows by group into tiles. The matrix keeps its order."""
         layout = make_layout(codes, n_groups)
         X = X.astype(np.float64, copy=False)
         return cls(
@@ -60,7 +60,7 @@ class SparsePoints(Potentials):
         )
 
     def measure(self, centers: np.ndarray) -> None:
-        """Take the distances to these centres, shape (n_clusters, n_features)."""
+        """Compute the distances to these centres, shape (n_clusters, n_features)."""
         costs = np.asarray(self.X @ centers.T)
         costs *= -2
         costs += self.squares[:, None]

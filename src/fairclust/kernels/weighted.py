@@ -1,4 +1,4 @@
-"""Points with weights: a point of weight w counts as w points, and stays whole."""
+"""Points with weights. A point of weight w counts as w points that always have the same label."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fairclust.kernels.tiles import TILE, padded
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _weighted_soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
-    """As `_soft` of fairclust.kernels.assignment, each point's terms times its weight."""
+    """As `_soft` of fairclust.kernels.assignment, with each point's terms multiplied by its weight."""
     n_clusters = a.shape[1]
     zero = a.dtype.type(0)
     s = np.empty((n_clusters, TILE), a.dtype)
@@ -65,9 +65,9 @@ class WeightedPotentials(Potentials):
     Attributes
     ----------
     weights : ndarray of shape (n_samples,)
-        Positive, of mean 1.
+        Positive weights of mean 1, in the order of the points.
     weight : ndarray of shape (n_tiles, TILE)
-        In tiles, 0 behind the last point.
+        The weights in tiles, and 0 in the padding.
     """
 
     weights: np.ndarray
@@ -84,7 +84,7 @@ class WeightedPotentials(Potentials):
 
     @property
     def group_sizes(self) -> np.ndarray:
-        """Weight of each group."""
+        """Sum of the weights of each group."""
         layout = self.layout
         return np.bincount(layout.group[self._tile], self.weights[layout.order], self.n_groups)
 
@@ -113,7 +113,7 @@ class WeightedPotentials(Potentials):
         return labels, counts, cost, cost + float((counts * prices).sum())
 
     def _weighed(self, labels: np.ndarray) -> tuple[np.ndarray, float]:
-        """Weights by group and cluster, and the weighted potentials of the labels."""
+        """The sum of weights by group and cluster, and the weighted sum of the labels' potentials."""
         layout = self.layout
         own, weights = labels[layout.order], self.weights[layout.order]
         cell = layout.group[self._tile] * self.n_clusters + own

@@ -27,7 +27,7 @@ class Step(NamedTuple):
 
     Attributes
     ----------
-    labels : ndarray of shape (n_samples,), int32, or what stands for it
+    labels : ndarray of shape (n_samples,), int32, or `LazyLabels` for points in chunks
     counts : ndarray of shape (n_groups, n_clusters)
     scale, offset : float, ndarray of shape (n_groups, n_clusters)
         The labels are ``argmin_k (scale * a[p, k] + offset[group of p, k])``.
@@ -109,7 +109,7 @@ def alternate(
     begun: Run | None = None,
     keep: Callable[[Run], None] | None = None,
 ) -> Run:
-    """Assignments and centres in turn, from the given centres.
+    """Compute assignments and centres in turn, from the given centres.
 
     Parameters
     ----------
@@ -118,11 +118,11 @@ def alternate(
     prototypes : Prototypes
     max_iter : int
     verbose : int
-        1 prints every step.
+        Any value but 0 prints every step.
     begun : Run, optional
-        Steps of a run that was stopped, to go on from instead.
+        A run that was stopped. Its last step and its centres are used instead of `prototypes`.
     keep : callable, optional
-        Gets the run so far after every step.
+        Called with the run so far after every step.
     """
     history: list[dict[str, float]] = []
     last: Step | None = None
@@ -168,7 +168,7 @@ def alternate(
 
 
 def judge_fall(step: int, before: Step | None, now: Step, *, tol: float) -> str:
-    """At rest once the objective falls by no more than `tol`, relatively."""
+    """The verdict "at rest" if the objective falls by at most `tol` times its absolute value, else ""."""
     fall = np.inf if before is None else before.objective - now.objective
     return "at rest" if fall <= tol * abs(now.objective) else ""
 

@@ -1,4 +1,4 @@
-"""What a user asks of the clusters, as one criterion: bounds by column, and bounds of the sizes."""
+"""The bounds that a user gives, on sensitive columns and on cluster sizes, combined in one criterion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairclust.solvers.sensitive import Sensitive, SensitiveColumn
 
 
 class Asked(NamedTuple):
-    """Bounds as `fairclust.fair_assignment` takes them."""
+    """The bounds among the parameters of `fairclust.fair_assignment`."""
 
     tolerance: Any = 0.0
     min_balance: Any = None
@@ -30,18 +30,18 @@ class Asked(NamedTuple):
 def bounds_criterion(
     asked: Asked, sensitive: Sensitive, sizes: np.ndarray, n_clusters: int, *, unit: float | None = None
 ) -> Criterion:
-    """The criterion that a user asked for, if the data can meet it.
+    """The criterion for the bounds that a user gave, if the data can meet them.
 
     Parameters
     ----------
     asked : Asked
     sensitive : Sensitive
     sizes : ndarray of shape (n_groups,)
-        Points of each group, or their weights in units of the mean weight.
+        Number of points of each group, or the sum of their weights divided by the mean weight.
     n_clusters : int
     unit : float, optional
-        The mean weight of a point: `size_min` and `size_max` are sums of the weights as they were given. None where
-        every point counts one, and clusters have whole sizes.
+        The mean weight of a point, for data with weights. `size_min` and `size_max` are then bounds on sums of the
+        weights that the user gave. None without weights, where cluster sizes are whole numbers.
 
     Returns
     -------
@@ -50,9 +50,10 @@ def bounds_criterion(
     Raises
     ------
     ValueError
-        Bounds that are out of range, or that name no column.
+        A bound is out of range or names a column that does not exist, or there is neither a sensitive column nor a
+        bound on the sizes.
     NotSupported
-        A ValueError: bounds that no assignment meets. The message says which could be met.
+        A ValueError: no assignment meets the bounds. The message says which bounds could be met or which to change.
     """
     total = float(sizes.sum())
     least, most = size_bounds(
@@ -70,8 +71,8 @@ def bounds_criterion(
     names = [column.name for column in sensitive.columns]
     if asked.crossed and len(names) > 1:
         if asked.mean_tolerance:
-            raise ValueError("mean_tolerance bounds a column on its own, and so not with crossed=True")
-        # One column, of the combinations.
+            raise ValueError("mean_tolerance bounds one column at a time: pass it without crossed=True")
+        # The combinations of values are treated as the values of one column without a name.
         _check_names(asked, [])
         columns, members = [SensitiveColumn("", sensitive.names)], [np.eye(len(sizes))]
     else:
@@ -95,24 +96,25 @@ def size_bounds(
     Parameters
     ----------
     size_min, size_max : None, int, float, or sequence of them with one for each cluster
-        Whole numbers are points, others are shares of ``total / n_clusters``.
+        Integers are numbers of points. Floats are multiples of ``total / n_clusters``.
     total : float
-        Points, or the sum of their weights.
+        Number of points, or the sum of their weights.
     n_clusters : int
     whole : bool, default=True
-        Shares are rounded to whole points inwards, or outwards where the sizes would not add up otherwise.
+        Whether to round bounds that were given as floats to whole points. They are rounded to the stricter side, or to
+        the looser side if the sizes could not add up to `total` otherwise.
 
     Returns
     -------
     least, most : ndarray of shape (n_clusters,)
-        0 and `total` where there is no bound.
+        Without a bound, 0 and `total`.
 
     Raises
     ------
     ValueError
-        A bound is negative, or a sequence has not one for each cluster.
+        A bound is negative, or a sequence does not have one entry for each cluster.
     NotSupported
-        The sizes cannot add up to the total.
+        The sizes cannot add up to the total, or a cluster's `size_min` is above its `size_max`.
     """
     mean = total / n_clusters
     low, low_shares = _sizes(size_min, "size_min", 0.0, mean, n_clusters)
@@ -141,7 +143,10 @@ def size_bounds(
         )
     if (low > high + slack).any():
         k = int((low - high).argmax())
-        raise NotSupported(f"cluster {k} cannot have at least {low[k]:g} and at most {high[k]:g} rows")
+        raise NotSupported(
+            f"cluster {k} cannot have at least {low[k]:g} and at most {high[k]:g} rows: "
+            "lower size_min or raise size_max"
+        )
     return low, high
 
 
@@ -152,12 +157,15 @@ def _floor(value: float, whole: bool) -> float:
 def _sizes(
     asked: Any, name: str, default: float, mean: float, n_clusters: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sizes of all clusters, and which of them were shares."""
+    """Bounds of all clusters in points, and which of them were given as floats."""
     if asked is None:
         return np.full(n_clusters, default), np.zeros(n_clusters, bool)
     listed = list(asked) if np.ndim(asked) else [asked] * n_clusters
     if len(listed) != n_clusters:
-        raise ValueError(f"{name} has {len(listed)} entries, there are {n_clusters} clusters")
+        raise ValueError(
+            f"{name} has {len(listed)} entries, there are {n_clusters} clusters: "
+            "pass one number, or one for each cluster"
+        )
     shares = np.array([not isinstance(value, Integral) for value in listed])
     values = np.array(listed, dtype=float)
     if not (values >= 0).all():
@@ -168,7 +176,11 @@ def _sizes(
 def _of_column(
     asked: Asked, column: SensitiveColumn, sizes: np.ndarray, *, several: bool = False, alone: bool = False
 ) -> Criterion:
-    """The criterion of one column's values, of several columns or with bounds of sizes unless it is `alone`."""
+    """The criterion of one column's values.
+
+    `several` says that there are several columns. Messages then name the column, and `target` maps columns to shares.
+    `alone` says that there are neither other columns nor bounds on the sizes.
+    """
     name = column.name
     if column.measured:
         return _mean_bound(float(_entry(asked.mean_tolerance, name)), column.values, sizes)
@@ -176,7 +188,7 @@ def _of_column(
     tolerance, target = _entry(asked.tolerance, name), asked.target
     if several:
         target = _entry(target, name)
-    # Where bounds name other columns, the default tolerance is no wish.
+    # If min_balance or max_gap is a mapping, the default tolerance of 0 does not bound the columns it leaves out.
     named = isinstance(asked.min_balance, Mapping) or isinstance(asked.max_gap, Mapping)
     if named and not isinstance(asked.tolerance, Mapping) and tolerance == 0:
         tolerance = None
@@ -187,7 +199,9 @@ def _of_column(
     try:
         if column.overlapping:
             if balance is not None or gap is not None:
-                raise ValueError("groups that share rows can be bounded by tolerance only")
+                raise ValueError(
+                    "groups that share rows can be bounded by tolerance only: leave out min_balance and max_gap"
+                )
             return _member_bounds(tolerance, sizes, target)
         return make_criterion(
             column.values,
@@ -205,7 +219,7 @@ def _of_column(
 
 
 def _mean_bound(tolerance: float, values: np.ndarray, sizes: np.ndarray) -> Criterion:
-    """The mean of a column of numbers within some standard deviations of that of all rows."""
+    """Bound a cluster's mean of a numeric column to within `tolerance` standard deviations of the mean of all rows."""
     if not tolerance >= 0:
         raise ValueError(f"mean_tolerance must be at least 0, found {tolerance}")
     mean = float(values @ sizes / sizes.sum())
@@ -214,7 +228,7 @@ def _mean_bound(tolerance: float, values: np.ndarray, sizes: np.ndarray) -> Crit
 
 
 def _member_bounds(tolerance: float, sizes: np.ndarray, target: np.ndarray | None) -> Criterion:
-    """Bounds on the share of those inside a group that may overlap with others."""
+    """Bounds on the share of the points inside a group that may overlap with other groups."""
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance must be at least 0 and below 1, found {tolerance}")
     share = float(sizes[1] / sizes.sum())
@@ -226,7 +240,7 @@ def _member_bounds(tolerance: float, sizes: np.ndarray, target: np.ndarray | Non
             f"tolerance={tolerance} cannot be met: the group has the share {share:.6g} of the data, its target is "
             f"{wanted:.6g}; the smallest tolerance for this target is {least:.6g}"
         )
-    # A share within these bounds is one outside within 1 less them.
+    # If the share inside is within [lower, upper], the share outside is within [1 - upper, 1 - lower].
     upper = min(upper, 1.0)
     return share_bounds(np.array([1 - upper, lower]), np.array([1 - lower, upper]))
 
@@ -238,14 +252,14 @@ def _resolve(target: Any, column: SensitiveColumn, sizes: np.ndarray) -> np.ndar
 
 
 def _entry(asked: Any, name: str) -> Any:
-    """What was asked of a column: a mapping has an entry for each, anything else is for all of them."""
+    """The bound of one column. A mapping has an entry for each bounded column; any other value is for all columns."""
     if not isinstance(asked, Mapping):
         return asked
     return {str(key): value for key, value in asked.items()}.get(name)
 
 
 def _check_names(asked: Asked, names: list[str]) -> None:
-    """Mappings name columns that are there; of crossed columns, and of one without a name, there is nothing to name."""
+    """Raise an error if a mapping names a column that does not exist. `names` is empty for crossed columns."""
     for parameter in ("tolerance", "min_balance", "max_gap", "mean_tolerance"):
         given = getattr(asked, parameter)
         if isinstance(given, Mapping) and (unknown := [str(key) for key in given if str(key) not in names]):
@@ -256,5 +270,6 @@ def _check_names(asked: Asked, names: list[str]) -> None:
         return
     if not isinstance(target, Mapping) or (set(map(str, target)) - set(names)):
         raise ValueError(
-            f"target must have an entry for each column that it bounds, such as {{{names[0]!r}: ...}}, out of {names}"
+            f"target must have an entry for each column that it bounds, such as {{{names[0]!r}: ...}}. "
+            f"The sensitive columns are {names}"
         )

@@ -1,4 +1,4 @@
-"""The fairest assignment that costs no more than a budget: bisection on the tolerance."""
+"""The smallest tolerance whose assignment costs no more than a budget, found by bisection."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from fairclust.base import NotSupported
 from fairclust.solvers.bounds import Asked
 
-# Halvings of the interval of tolerances: to 1e-4.
+# Number of times the interval [0, 1] of tolerances is halved: to a width of less than 1e-4.
 _STEPS = 14
 
 
 class Attempt(NamedTuple):
-    """What an assignment at some tolerance costs, what every other one costs at least, and the assignment.
+    """The assignment at one tolerance, its cost, and a lower bound on the cost of every assignment at this tolerance.
 
-    The cost is infinite where the lower bound alone is above the budget.
+    If the lower bound is above the budget, the cost is infinite and no labels were computed.
     """
 
     cost: float
@@ -26,16 +26,18 @@ class Attempt(NamedTuple):
 
 
 class Fairest(NamedTuple):
-    """The end of the bisection.
+    """The result of the bisection.
 
     Attributes
     ----------
     tolerance : float
-        The smallest that was found to cost no more than the budget; 1 if only no bound does.
+        The smallest tolerance found whose assignment costs no more than the budget; 1 if only the assignment without
+        bounds on the shares does.
     tolerance_bound : float
-        At this tolerance and below every assignment costs more, by its lower bound; 0 if that was not shown of any.
+        If positive, every assignment at this tolerance or less costs more than the budget, by the lower bounds. 0 if
+        the bisection showed this for no positive tolerance.
     found : object
-        The assignment.
+        The assignment at `tolerance`.
     """
 
     tolerance: float
@@ -46,22 +48,22 @@ class Fairest(NamedTuple):
 def check_budget(
     asked: Asked, max_cost: float | None, max_cost_increase: float | None, plain_cost: float
 ) -> float:
-    """What an assignment may cost.
+    """The most that an assignment may cost.
 
     Parameters
     ----------
     asked : Asked
     max_cost, max_cost_increase : float or None
-        As such, or over `plain_cost`: one of them.
+        The budget itself, or the fraction by which it is above `plain_cost`. One of them is None.
     plain_cost : float
-        What it costs without bounds.
+        The cost of the assignment without bounds.
 
     Raises
     ------
     ValueError
-        Two budgets, or a budget beside a bound that it is to find.
+        Both budgets are given, or a budget together with `tolerance`, `min_balance` or `max_gap`.
     NotSupported
-        A ValueError: a budget below the cost without bounds.
+        A ValueError: the budget is below the cost without bounds.
     """
     if max_cost is not None and max_cost_increase is not None:
         raise ValueError("give max_cost or max_cost_increase, not both")
@@ -69,7 +71,9 @@ def check_budget(
         raise ValueError("max_cost finds the tolerance: give it without tolerance, min_balance and max_gap")
     budget = plain_cost * (1 + (max_cost_increase or 0.0)) if max_cost is None else max_cost
     if budget < plain_cost:
-        raise NotSupported(f"a cost of {budget:.6g} cannot be met: without any bounds it is {plain_cost:.6g}")
+        raise NotSupported(
+            f"a cost of {budget:.6g} cannot be met: without any bounds it is {plain_cost:.6g}. Pass a larger budget"
+        )
     return float(budget)
 
 
@@ -79,14 +83,14 @@ def fairest_within(attempt: Callable[[float | None], Attempt], budget: float) ->
     Parameters
     ----------
     attempt : callable
-        From a tolerance to its assignment, without bounds on the shares for None; raises `NotSupported` where no
+        Takes a tolerance, or None for no bounds on the shares, and returns an `Attempt`. It raises `NotSupported` if no
         assignment is within the bounds.
     budget : float
 
     Raises
     ------
     NotSupported
-        With bounded sizes, even the loosest shares cost more.
+        Even without bounds on the shares the assignment costs more. Bounds on the sizes can cause this.
     """
     strict = _attempt(attempt, 0.0)
     if strict is not None and strict.cost <= budget:
@@ -95,7 +99,8 @@ def fairest_within(attempt: Callable[[float | None], Attempt], budget: float) ->
     if best.cost > budget:
         found = f"{best.cost:.6g}" if best.cost < np.inf else f"at least {best.lower_bound:.6g}"
         raise NotSupported(
-            f"a cost of {budget:.6g} cannot be met: without bounds on the shares it is {found}"
+            f"a cost of {budget:.6g} cannot be met: without bounds on the shares it is {found}. "
+            "Pass a larger budget or loosen the other bounds"
         )
     low, high, refused = 0.0, 1.0, 0.0
     for _ in range(_STEPS):

@@ -26,24 +26,24 @@ class Criterion:
     ----------
     rows : ndarray of shape (n_rows, n_groups)
     limits : ndarray of shape (n_rows, 1) or (n_rows, n_clusters)
-        Also given as one number for each row.
+        Also accepted with shape (n_rows,). The limits are then the same for all clusters.
     excess : callable
         From a table, shape (n_groups, n_clusters), to the points that each cell is off its bounds by, same
         shape; 0 within.
     equal : bool
-        The rows are those of `exact_shares`, all of them equalities.
+        Whether the rows are those of `exact_shares`, which are all equalities.
     helpers : ndarray of shape (n_rows, n_helpers)
     low, high : ndarray of shape (n_groups,)
         Of criteria whose rows are ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` for all groups, in this
         order, or equalities of shares; else empty.
     factors : Factors
-        Of the rows; by default each row is a value of its own.
+        Factors of the rows. By default each row is its own value.
     exact : ndarray of bool, shape (n_rows,)
         Which rows are equalities.
     combined : bool
-        Made by `combine`.
+        Whether `combine` made this criterion.
     parts : tuple of ndarray of shape (n_rows, n_values)
-        Then, the coefficients of each row at the values of each column.
+        If `combined`, for each column the coefficients of all rows at its values.
     """
 
     rows: np.ndarray
@@ -75,15 +75,15 @@ class Criterion:
         return self.rows.T @ multipliers
 
     def column_prices(self, multipliers: np.ndarray) -> list[np.ndarray]:
-        """Prices of each column's values, shape (n_values, n_clusters), then of the cluster, shape (1, n_clusters).
+        """Prices of each column's values, shape (n_values, n_clusters), and last of the cluster, shape (1, n_clusters).
 
-        Those of a group are the sum of its values' prices and of the cluster's.
+        The price of a group is the sum of the prices of its values and of the cluster.
         """
         alone = np.where(self.factors.value < 0, self.factors.size, 0.0)
         return [rows.T @ multipliers for rows in (*self.parts, alone[:, None])]
 
     def excess_of(self, columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-        """`excess` of any columns, shape (n_groups, n_columns), each of one of the clusters."""
+        """`excess` of a table, shape (n_groups, n_columns), whose columns belong to the given clusters."""
         return self.excess(columns, clusters) if self.combined else self.excess(columns)
 
 
@@ -106,7 +106,7 @@ def make_criterion(
     sizes : ndarray of shape (n_groups,)
         Points of each group, positive.
     target, tolerance, min_balance, max_gap, complete
-        As in `fairclust.fair_assignment`, and in `exact_shares`.
+        `complete` as in `exact_shares`, the others as in `fairclust.fair_assignment`.
 
     Raises
     ------
@@ -160,7 +160,8 @@ def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
     shares : ndarray of shape (n_groups,)
         Those of the data: no others can be met.
     complete : bool, default=False
-        A row for the last group too, though it follows from the others: beside other rows they are rounded together.
+        Whether to add a row for the last of more than two groups, although it follows from the others. It is needed
+        beside the rows of other columns or of sizes, because all these rows are rounded together.
     """
     n_rows = len(shares) if complete and len(shares) > 2 else len(shares) - 1
     value = np.arange(n_rows)
@@ -286,17 +287,19 @@ def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
 
 
 def mean_bound(scores: np.ndarray, tolerance: float) -> Criterion:
-    """In every cluster the mean of the groups' scores is at most `tolerance`, and at least its negative.
+    """In every cluster the mean score of the points is between ``-tolerance`` and ``tolerance``.
 
     Parameters
     ----------
     scores : ndarray of shape (n_groups,)
-        Numbers whose mean over all points is 0 and whose standard deviation is 1.
+        The score of each group. Over all points the mean is 0 and the standard deviation is 1.
     tolerance : float
+        In standard deviations.
     """
 
     def excess(table: np.ndarray) -> np.ndarray:
-        # In points that are off by one: every cell of the cluster takes part in its mean.
+        # The unit is a point whose score is off by one. All cells of a cluster contribute to its mean, so all get the
+        # same excess.
         off = np.maximum(0.0, np.abs(scores @ table) - tolerance * table.sum(axis=0))
         return np.broadcast_to(off, table.shape)
 
@@ -308,7 +311,7 @@ def mean_bound(scores: np.ndarray, tolerance: float) -> Criterion:
 
 
 def no_bound(n_groups: int) -> Criterion:
-    """Anything goes."""
+    """A criterion without rows, which every table meets."""
     return Criterion(np.empty((0, n_groups)), np.empty(0), np.zeros_like)
 
 
@@ -318,19 +321,20 @@ def combine(
     least: np.ndarray,
     most: np.ndarray,
 ) -> Criterion:
-    """Criteria on the values of several columns, and bounds on the clusters' sizes.
+    """Combine criteria on several columns and bounds on the cluster sizes in one criterion.
 
     Parameters
     ----------
     parts : sequence of (Criterion, ndarray of shape (n_values, n_groups))
-        Each with the groups that have its column's values, as ones and zeros.
+        The criterion of each column, with ones and zeros that say which groups have which of the column's values.
     sizes : ndarray of shape (n_groups,)
         Points of each group.
     least, most : ndarray of shape (n_clusters,)
-        Bounds of the clusters' sizes: from 0 to all points where there is none.
+        Bounds on the cluster sizes. Without a bound they are 0 and the number of points.
     """
     n_clusters = len(least)
-    # The values of the first are eliminated before the dense part of a Newton step: the column with most of them.
+    # The column with the most values comes first, because a Newton step eliminates the values of the first column
+    # before it solves a dense system for the others.
     order = sorted(range(len(parts)), key=lambda i: -parts[i][0].factors.n_leading)
     ordered = [parts[i] for i in order]
     size_rows = [
@@ -371,7 +375,7 @@ def combine(
 def _joint_factors(
     parts: Sequence[tuple[Criterion, np.ndarray]], n_groups: int, size_signs: list[float]
 ) -> Factors:
-    """The factors of all parts' rows on the groups, then rows of the sizes alone with these signs."""
+    """The factors of the rows of all parts, followed by one row of the cluster size for each of `size_signs`."""
     values, value, sign, size = [np.empty((0, n_groups))], [], [], []
     first = 0
     for part, members in parts:

@@ -35,9 +35,10 @@ _DOUBLE_ENTRIES = 1 << 23
 _BLOCK_ROWS = 1 << 16
 # Sums as exact as these can tell lower temperatures apart.
 _DOUBLE_ROUNDING = 1e-12
-# With fewer points for each cell of the table, points are chosen rather than counts; of more rows it would take long.
+# With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
+# multipliers it is not tried, because it would take long.
 _FEW, _FEW_ROWS = 20, 200
-# Less than this is rounding in HiGHS.
+# A smaller excess over the bounds is a rounding error of HiGHS.
 _MET = 1e-5
 
 
@@ -51,10 +52,10 @@ class FairAssignment:
     prices : ndarray of shape (n_groups, n_clusters)
         All points but the few that were rounded are in ``argmin_k distances[p, k] + prices[group of p, k]``.
     groups : ndarray of shape (n_groups,)
-        The groups in the order of the rows of `prices`: the values of a single sensitive column, the combinations
-        of several that occur.
+        The groups in the order of the rows of `prices`: the values of a single sensitive column, or the combinations
+        of the values of several columns that occur.
     cost : float
-        Sum of the labels' distances, each times its row's weight.
+        Sum over rows of the distance to the cluster of the row's label, times the weight of the row.
     lower_bound : float
         What every assignment within the bounds costs at least, fractional ones included.
     gap : float
@@ -63,12 +64,12 @@ class FairAssignment:
         ``cost / lower_bound - 1``; elsewhere what the violation may have saved is taken from the lower bound
         first. Never negative.
     violation : ndarray of shape (n_groups, n_clusters)
-        Points, or weight, that each cell of the table is off its bounds by; 0 within. Of several sensitive columns
-        the largest counts.
+        Number of points, or sum of their weights, by which each cell of the table is outside its bounds; 0 within.
+        With several sensitive columns or bounds on the sizes, it is the largest of their violations.
     tolerance : float or None
-        With a budget, the smallest tolerance that was found to cost no more.
+        With a budget, the smallest tolerance found whose assignment costs no more than the budget; else None.
     tolerance_bound : float or None
-        With a budget, no assignment with a tolerance of this or less costs as little.
+        With a budget, else None. If positive, every assignment with this tolerance or less costs more than the budget.
     """
 
     labels: np.ndarray
@@ -113,11 +114,12 @@ def fair_assignment(
     distances : array-like of shape (n_samples, n_clusters)
         Cost of each point in each cluster, finite. An array mapped from a file is read in blocks.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
-        The group of every row; or several sensitive columns, each of which is bounded on its own. Several columns of
-        truth values are groups that may overlap: the share of those inside each is bounded. None if only sizes are.
+        The group of every row, or several sensitive columns, each of which is bounded on its own. If there are several
+        columns and all hold truth values, each column is a group, and groups may overlap: the share of the points
+        inside each group is bounded. None if only the sizes are bounded.
     target : None, mapping of group to share, or array-like of shape (n_groups,), default=None
-        Wanted shares mu of the groups in every cluster; None takes the data's own. For several columns a mapping of
-        column to such targets.
+        Wanted shares mu of the groups in every cluster. None takes the shares of the data. For several columns, a
+        mapping from columns to targets.
     tolerance : float or mapping of column to float, default=0.0
         t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
         mapping does not name are not bounded.
@@ -126,20 +128,23 @@ def fair_assignment(
     max_gap : float or mapping of column to float, optional
         Instead, a bound on Delta, `fairclust.metrics.delta`.
     size_min, size_max : int, float, or sequence with one for each cluster, optional
-        Rows that every cluster has at least and at most: whole numbers are rows (or their weight), other numbers are
-        shares of ``n_samples / n_clusters``.
+        Smallest and largest size of every cluster. Integers are numbers of rows, or sums of their weights. Floats are
+        multiples of the mean size, ``n_samples / n_clusters`` or the total weight divided by ``n_clusters``.
     crossed : bool, default=False
-        Bound the combinations of several columns instead of each column.
+        Whether to bound the combinations of the values of several columns instead of each column.
     bins : int or mapping of column to int, optional
-        Ranges, with about as many rows each, that a sensitive column of many different numbers is cut into.
+        Number of ranges into which a sensitive column of many different numbers is cut. Each range has about the same
+        number of rows.
     mean_tolerance : mapping of column to float, optional
-        Bounds the mean of a sensitive column of numbers instead: in every cluster it is within so many standard
-        deviations of that of all rows. Columns of more than 128 different numbers are rounded to as many.
+        For a sensitive column of numbers, a bound on its mean instead of shares. In every cluster, the mean is at most
+        this many standard deviations away from the mean of all rows. A column of more than 128 different numbers is
+        rounded to at most 128.
     sample_weight : array-like of shape (n_samples,), optional
-        Positive. A row of weight 2 counts as two rows that stay together, in the cost and in the bounds.
+        Positive weights. A row of weight 2 counts as two rows with the same label, in the cost and in the bounds.
     max_cost, max_cost_increase : float, optional
-        Instead of a tolerance, what the assignment may cost, as such or over that to the nearest: 0.05 is 5 % more.
-        The smallest tolerance that costs no more is found by bisection.
+        A budget for the cost, instead of a tolerance. Pass `max_cost`, or pass `max_cost_increase` as the fraction
+        above the cost of the cheapest assignment without any bounds: 0.05 allows 5 % more. Bisection finds the smallest
+        tolerance whose assignment costs no more than the budget.
 
     Returns
     -------
@@ -204,12 +209,12 @@ def fair_assignment(
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
-    """Weights of mean 1, and the mean that they were divided by; None and 1 without weights.
+    """Divide weights by their mean; returns them and the mean, or None and 1 without weights.
 
     Raises
     ------
     ValueError
-        As `fairclust.base.positive_weights`.
+        See `fairclust.base.positive_weights`.
     """
     if sample_weight is None:
         return None, 1.0
@@ -330,7 +335,7 @@ def round_prices(
     small = criterion.combined and solved.multipliers.size <= _FEW_ROWS
     if small and points.n_samples < _FEW * counts.size:
         nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit, weights)
-        # Equalities cannot be met by whole points: near is good enough.
+        # Whole points can rarely meet equalities, so an excess of up to one point is accepted there.
         if criterion.excess(nearby[1]).max() <= (1.0 if criterion.exact.any() else _MET):
             return nearby[0], cost + nearby[2], nearby[1], least
     if isinstance(points, WeightedPotentials):
@@ -347,9 +352,10 @@ def round_prices(
 def round_loosely(
     points: Points, criterion: Criterion, solved: Prices
 ) -> tuple[np.ndarray, float, np.ndarray] | None:
-    """The cheapest labels found that are off the bounds by a point in a cell at most; None if there are none.
+    """The cheapest labels found that are outside the bounds by at most a point in every cell; None if there are none.
 
-    Where a point lies far from all others, `round_prices` may pay any cost for a part of a point.
+    If a point lies far from all others, `round_prices` may move it at a very high cost to remove an excess of less than
+    a point. These labels avoid that.
 
     Returns
     -------
@@ -371,7 +377,7 @@ def round_loosely(
 
 
 def _soft(solved: Prices) -> np.ndarray:
-    """The prices' table, whose rows sum to the sizes of the groups."""
+    """The table at the prices, scaled so that its rows sum to whole numbers, the sizes of the groups."""
     totals = solved.mass.sum(axis=1, keepdims=True)
     return solved.mass * (np.rint(totals) / totals)
 

@@ -141,12 +141,13 @@ def sum_of_columns(penalties: Sequence[Penalty], members: Sequence[np.ndarray], 
     Parameters
     ----------
     penalties : sequence of callable
-        One for each column, of the table of its values.
+        One for each column. It takes the table of mean responsibilities of the column's values.
     members : sequence of ndarray of shape (n_values, n_groups)
-        Which groups have which value of each column.
+        For each column, ones and zeros that say which groups have which value.
     sizes : ndarray of shape (n_groups,)
+        Number of points of each group.
     """
-    # The mean over a value's points, from the means over its groups.
+    # A value's mean is the mean of its groups' means, weighted by the sizes of the groups.
     means = [of * sizes / (of @ sizes)[:, None] for of in members]
 
     def penalty(M: np.ndarray) -> tuple[float, np.ndarray]:

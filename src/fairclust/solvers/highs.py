@@ -1,4 +1,4 @@
-"""SciPy's programs solved by HiGHS, without what HiGHS writes to the standard output of the process."""
+"""SciPy's `linprog` and `milp`, without the lines that HiGHS writes to the standard output of the process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _lock = Lock()
 
 
 def _silent(solve: Callable[..., Any]) -> Callable[..., Any]:
-    """Some versions of HiGHS print lines for their developers, whatever SciPy asks of them."""
+    """Discard standard output during `solve`. Some versions of HiGHS print debug lines even with output turned off."""
 
     @wraps(solve)
     def solved(*args: Any, **kwargs: Any) -> Any:
@@ -27,14 +27,14 @@ def _silent(solve: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 kept = os.dup(1)
             except OSError:
-                # There is no standard output to keep clean.
+                # The process has no standard output, so there is nothing to discard.
                 return solve(*args, **kwargs)
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, 1)
             try:
                 return solve(*args, **kwargs)
             finally:
-                # The lines wait in the C library's buffer, which would write them later.
+                # The lines can still be in the C library's buffer. Flush it before standard output is restored.
                 ctypes.CDLL(None).fflush(None)
                 os.dup2(kept, 1)
                 os.close(kept)

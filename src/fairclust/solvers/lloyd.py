@@ -9,9 +9,9 @@ from threadpoolctl import threadpool_limits
 
 
 class Lloyd(cluster.KMeans):
-    """`sklearn.cluster.KMeans` whose digits do not depend on the number of threads.
+    """`sklearn.cluster.KMeans` whose results do not depend on the number of threads.
 
-    scikit-learn adds one partial sum per thread, so that centres and inertia differ in their last digits.
+    scikit-learn adds up one partial sum per thread, so the last digits of centres and inertia depend on their number.
     """
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Lloyd:

@@ -165,7 +165,8 @@ class Trace:
         value = loglik - penalty
         if not (np.isfinite(value) and np.isfinite(mixture.vector()).all()):
             raise Diverged(
-                f"the mixture left the finite numbers at step {step}: take a smaller lam, or columns of one size"
+                f"the mixture left the finite numbers at step {step}: "
+                "take a smaller lam, or scale the columns to similar sizes"
             )
         now = perf_counter()
         self.history.append(

@@ -34,7 +34,7 @@ class Columns(NamedTuple):
 class Rows(NamedTuple):
     """What is learned from: a matrix, maybe mapped from disk, its groups, and how to cut it into tiles.
 
-    Tiles hold the numeric columns less `shift`, in multiples of `unit`.
+    Tiles hold the numeric columns minus `shift`, divided by `unit`.
     """
 
     X: np.ndarray
@@ -46,7 +46,7 @@ class Rows(NamedTuple):
     unit: float = 1.0
 
     def numeric(self, X: np.ndarray) -> np.ndarray:
-        """Numeric columns of some rows, shifted and scaled, of the type that they have."""
+        """Numeric columns of some rows, minus `shift` and divided by `unit`, in the dtype of `X`."""
         return ((X[:, self.columns.numeric] - self.shift) / self.unit).astype(X.dtype)
 
     def tiles(self, rows: np.ndarray | slice = slice(None), *, merge: bool = False) -> MixtureTiles:

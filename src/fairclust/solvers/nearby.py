@@ -1,7 +1,8 @@
 """Labels within the bounds, chosen among the points nearest to the boundaries between clusters.
 
-Of many small groups an integer table says little about the cost: a cell of two points has no point that is level. Here
-the points themselves are the unknowns of a small mixed-integer program, all but the nearest few staying where they are.
+If there are many small groups, a table of counts says little about the cost, because a cell of two points may have no
+point near a boundary. Here the labels of single points are the unknowns of a small mixed-integer program. Only the
+points nearest to the boundaries can move; all others keep their labels.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.highs import milp
 from fairclust.solvers.points import Points
 
-# So many points may change their cluster, and of each boundary so many at least.
+# _POINTS points can move, and in addition the nearest _OF_BOUNDARY of each pair of clusters.
 _POINTS, _OF_BOUNDARY = 40, 2
-# Nodes, not seconds: the same labels on every machine.
+# A limit on nodes instead of seconds gives the same labels on every machine.
 _NODES, _TOLERANCE = 50, 0.05
-# A point's worth of excess, in terms of the mean gap of the potentials: the largest, and the sum.
+# Costs of one point of excess, in units of the mean gap of the potentials: of the largest excess, and of their sum.
 _WORST, _ALL = 100.0, 10.0
 
 
@@ -31,7 +32,7 @@ def move_nearby(
     unit: float,
     weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """The cheapest change of the nearest points that breaks the criterion's rows least.
+    """Move the points nearest to the boundaries so that the criterion's rows are met, or broken as little as possible.
 
     Parameters
     ----------
@@ -39,9 +40,9 @@ def move_nearby(
     criterion : Criterion
     prices : ndarray of shape (n_groups, n_clusters)
     labels : ndarray of shape (n_samples,), int32
-        Those of `Points.priced` at these prices.
+        The labels that `Points.priced` returns at these prices.
     counts : ndarray of shape (n_groups, n_clusters)
-        Their table.
+        The table of `labels`.
     unit : float
         The scale of the potentials.
     weights : ndarray of shape (n_samples,), optional
@@ -49,9 +50,9 @@ def move_nearby(
     Returns
     -------
     labels, counts : ndarray
-        New ones, of the same shapes; those given where the program has no solution.
+        New arrays of the same shapes, or those given if the program has no solution.
     added : float
-        What the potentials of the labels have grown by.
+        Increase of the sum of the labels' potentials.
     """
     group, rows, cost = _nearest(points, prices, labels)
     n_points, n_clusters = cost.shape
@@ -68,7 +69,7 @@ def move_nearby(
     cells, n_sides = cost.size, most.size
     eye = sparse.eye_array(n_clusters)
     over = sparse.eye_array(n_sides)
-    # Unknowns: the shares of every point, helpers, the excess of every row, and the largest.
+    # Unknowns: the share of every point in every cluster, the helpers, the excess of every row, the largest excess.
     system = sparse.block_array(
         [
             [sparse.kron(sparse.eye_array(n_points), np.ones((1, n_clusters))), None, None, None],
@@ -108,7 +109,7 @@ def move_nearby(
 def _nearest(
     points: Points, prices: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Group, place and potentials of the points that would lose least in another cluster."""
+    """Group, row and potentials of the points for which a change of cluster costs least."""
     n_groups, n_clusters = prices.shape
     found = list(points.movable(prices, labels, np.full(n_groups, _OF_BOUNDARY)))
     group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])

@@ -84,19 +84,19 @@ class PenaltySolution(NamedTuple):
 
 
 Target = np.ndarray | Sequence[tuple[np.ndarray, np.ndarray]]
-"""Shares U of the groups; or, for a sum over several columns, the groups that have each value of a column, shape
-(n_values, n_groups), and the shares of these values."""
+"""Target shares U of the groups, shape (n_groups,). For several columns, a sequence of pairs, one for each column: ones
+and zeros that say which groups have which value, shape (n_values, n_groups), and the target shares of the values."""
 
 
 def padded_fairness(counts: np.ndarray, target: Target) -> float:
-    """Fairness term of equation 4 that stays finite where a group lacks in a cluster; the sum of those of columns."""
+    """Fairness term of equation 4, finite also if a group is missing in a cluster; summed over several columns."""
     if not isinstance(target, np.ndarray):
         return sum(padded_fairness(members @ counts, shares) for members, shares in target)
     return fairness_term(counts + _PSEUDO_COUNT * target[:, None], target)
 
 
 def penalty_slope(mass: np.ndarray, target: Target) -> np.ndarray:
-    """b, the derivative of R by the table, shape (n_groups, n_clusters)."""
+    """The derivative b of the fairness term R by the table, shape (n_groups, n_clusters)."""
     if not isinstance(target, np.ndarray):
         return sum(members.T @ penalty_slope(members @ mass, shares) for members, shares in target)
     padded = mass + _PSEUDO_COUNT * target[:, None]
@@ -247,8 +247,8 @@ def minimize_penalty(
     points : Points
         Of any scale: temperatures are multiples of `temperature_unit`.
     lam : float
-    target : ndarray of shape (n_groups,), or a sequence for several columns
-        Target shares U, see `Target`.
+    target : Target
+        Target shares U: an array of shape (n_groups,), or a sequence of pairs for several columns.
     start : ndarray of shape (n_groups, n_clusters), optional
         Prices of a similar problem, as that of the step before.
     heat : bool, default=False

@@ -3,8 +3,8 @@
 The points may lie in memory with their distances kept, in a file that is read in every pass, or on several
 machines. A solver sees none of that. It exchanges tables with J groups, K clusters and d features only, which
 add up from chunk to chunk: the J x K table of an assignment, its K x K moments for each group, K x d sums,
-costs. Labels are an array in the order of the points, or what stands for one: solvers hand them back to the points,
-and ask for those of a few rows.
+costs. Labels are an array in the order of the points, or an object such as `LazyLabels` that stands for one. Solvers
+only pass labels back to the points and read or change those of a few rows.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class MeasuredPoints(Points, Protocol):
 
     @property
     def shift(self) -> np.ndarray:
-        """Taken out of points and centres."""
+        """Subtracted from points and centres before distances are computed, shape (n_features,)."""
 
     def measure(self, centers: np.ndarray) -> None: ...
 
@@ -67,6 +67,6 @@ class MeasuredPoints(Points, Protocol):
 
 
 class WeightedPoints(Points, Protocol):
-    """Points that count by their weights, of mean 1."""
+    """Points with weights, whose mean is 1. Tables and sums over points are weighted."""
 
     weights: np.ndarray

@@ -30,16 +30,16 @@ START_LEVELS = (0.2, 0.04, 0.02)
 _STEPS_PER_LEVEL = 12
 _DAMPING = 1e-6
 _SHORTEN = 1e4
-# Steps vanish long before, and the damping should not overflow.
+# The largest damping, so that it does not overflow. Steps are negligible long before.
 _MOST_DAMPING = 1e30
-# Of rows of several columns, or of many groups, whose warm starts overshoot more often: the first damping of these, and
-# its factors after a bad step and a good one.
+# For criteria on several columns or with many multipliers, whose warm starts overshoot more often: the damping at a
+# warm start, its factor after a step that is rejected, and its divisor after one that is accepted.
 _MANY_DAMPING = 1e-2, 10, 3
-# With multipliers that miss B'y = 0 by more, in units, the dual function is no lower bound.
+# If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
 _UNBALANCED = 1e-8
 # Criteria with more multipliers than these are taken apart by group, if they can be.
 _DENSE_UNKNOWNS = 60
-# From so many on, where that fails, by value: the dense system would take minutes.
+# Above this many, if that fails, they are taken apart by value, because the dense system would take minutes.
 _LARGE_UNKNOWNS = 400
 
 
@@ -232,7 +232,7 @@ def _newton_step(
         )
         if found is not None:
             return found
-    # Shares of the points and multiples of the unit: all of order one.
+    # With slack as a fraction of the points and multipliers in units, all numbers are of order one.
     scale = unit / n_points
     if criterion.combined or (banded and y.size > _LARGE_UNKNOWNS):
         curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0

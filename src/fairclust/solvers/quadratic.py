@@ -125,8 +125,8 @@ def pivot(  # type: ignore[no-untyped-def]
 ):
     """Block principal pivoting (Portugal, Judice, Vicente 1994): rows that bind, by the signs of both sides.
 
-    All wrong signs change at once as long as they become fewer; then, for a few rounds, anyhow. Multipliers that are
-    `always` free have any sign.
+    All wrong signs change at once as long as they become fewer; then, for a few rounds, anyhow. Multipliers
+    where `always` is true are free and may have any sign.
     """
     fewest, patience = free.size + 1, _FULL_PIVOTS
     for _ in range(attempts):

@@ -20,7 +20,8 @@ from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.highs import linprog, milp
 from fairclust.solvers.points import Points, WeightedPoints
 
-# The integers searched lie so close to the soft table, and further off where many points are too many in it.
+# The search covers cells within _WINDOW of the soft table, and within _PER_EXCESS more for each point by which the
+# soft table itself exceeds the bounds.
 _WINDOW, _PER_EXCESS = 3, 2
 # Nodes, not seconds: the same table on every machine.
 _MAX_NODES = 50
@@ -29,15 +30,16 @@ _TOLERANCE = 0.05
 _WORST, _ALL = 100.0, 10.0
 # Larger tables are rounded by a flow where the rows cannot all be met: within a point, fast.
 _SEARCHED_CELLS = 30
-# From so many cells on, cluster sizes are rounded first: few rows bind, and the search would take seconds.
+# Above this many cells, only the cluster sizes are rounded first, because a search over all tables takes seconds.
 _LARGE = 300
-# Cluster sizes are tried so far below the soft ones and above; a point away costs so much, squared.
+# Cluster sizes up to _NEAR_SIZES below and above the soft sizes are tried. The squared distance costs _FAR_SIZES.
 _NEAR_SIZES, _FAR_SIZES = 3, 1e-3
-# Less than this is rounding, here and in HiGHS.
+# Numbers below these are rounding errors, here and in HiGHS.
 _NEAR, _MET = 1e-9, 1e-5
-# Points with weights: so many of each group nearest to each boundary may move, and so often for each cell.
+# For points with weights: the number of points of each group that can move at each boundary, and the most moves for
+# each cell of the table.
 _NEARBY, _MOST_MOVES = 6, 10
-# Regrets are compared with this part of their mean added.
+# This fraction of the mean regret is added to every regret, so that none is zero.
 _FREE = 1e-6
 _PRICED = 0.2
 
@@ -58,7 +60,8 @@ def integer_table(
         What a point more in a cell saves, in units of the mean gap of the potentials.
     criterion : Criterion
     multipliers : ndarray of shape (n_rows, n_clusters), optional
-        What a row's limit is worth, in these units; needed of criteria that `combine` has made, and large tables.
+        What one point more in a row's limit saves, in the same units. Used for criteria that `combine` has made and for
+        large tables.
 
     Returns
     -------
@@ -75,7 +78,7 @@ def integer_table(
         tables.append(_search_at_sizes(soft, prices, multipliers, criterion))
     if not large or soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=True))
-    # Exact rows cannot be met by whole points: near is good enough.
+    # Whole points can rarely meet equalities, so an excess of up to one point is accepted there.
     allowed = 1.0 if criterion.exact.any() else _MET
     good = [t for t in tables if t is not None and criterion.excess(t.astype(float)).max() <= allowed]
     if good:
@@ -98,7 +101,7 @@ def _least_excess(tables: Sequence[np.ndarray | None], criterion: Criterion) -> 
 
 
 def loose_tables(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> list[np.ndarray]:
-    """Integer tables that need not meet the rows, each at most a point off in every cell.
+    """Integer tables near the soft table whose cells are outside their bounds by at most one point.
 
     Parameters
     ----------
@@ -116,10 +119,10 @@ def loose_tables(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> 
 def _search_at_sizes(
     soft: np.ndarray, prices: np.ndarray, multipliers: np.ndarray, criterion: Criterion
 ) -> np.ndarray | None:
-    """The cheapest integers near a soft table that meet the rows at whole cluster sizes, or break them least.
+    """Round the cluster sizes, then find the cheapest integer table near `soft` that meets or least breaks the rows.
 
-    At fixed sizes a row bounds a sum of cells by a whole number, and the linear program has hardly a vertex that is
-    not whole. For one column it is a flow, which has none.
+    At fixed sizes each row bounds a sum of cells by a whole number. Nearly all vertices of the linear program are then
+    integers. With one column all of them are, because the program is a flow.
     """
     factors = criterion.factors
     n_groups, n_clusters = soft.shape
@@ -131,7 +134,8 @@ def _search_at_sizes(
         return None
     own = np.flatnonzero(~alone)
     value, helpers, exact = factors.value[own], criterion.helpers[own], criterion.exact[own, None]
-    # A row over its sign bounds the points of a value: where these are whole, by a whole number.
+    # Divided by the magnitude of its sign, a row bounds the number of points of a value. That is a whole number, so the
+    # bound is rounded to one.
     scale = np.abs(factors.sign[own])[:, None]
     most = (limits - size * sizes)[own] / scale
     whole = ~helpers.any(axis=1) & np.all(np.isin(factors.values[value], (0, 1)), axis=1)
@@ -140,7 +144,7 @@ def _search_at_sizes(
     most = np.where(whole[:, None], np.floor(most + _NEAR), most)
     each, cells = sparse.eye_array(n_clusters), sparse.eye_array(soft.size)
     n_over, n_free = most.size, helpers.shape[1] * n_clusters
-    # Unknowns: table, distance to the soft one, helpers, excess of the rows.
+    # Unknowns: the table, its distance to the soft table, the helpers, the excess of the rows.
     widths = {"table": soft.size, "far": soft.size, "free": n_free, "over": n_over}
     blocks = [
         {"table": sparse.kron(sparse.eye_array(n_groups), np.ones((1, n_clusters)))},
@@ -173,7 +177,7 @@ def _search_at_sizes(
 
 
 def _side_by_side(widths: dict[str, int], blocks: dict[str, sparse.sparray]) -> sparse.sparray:
-    """Blocks of columns, with zeros for those that are not given."""
+    """Stack blocks side by side, with zeros for names of `widths` that have no block."""
     height = next(iter(blocks.values())).shape[0]
     return sparse.hstack(
         [blocks.get(name, sparse.csr_array((height, width))) for name, width in widths.items()]
@@ -183,10 +187,11 @@ def _side_by_side(widths: dict[str, int], blocks: dict[str, sparse.sparray]) -> 
 def _whole_sizes(
     criterion: Criterion, multipliers: np.ndarray, soft: np.ndarray, total: int
 ) -> np.ndarray | None:
-    """Whole cluster sizes near the soft ones, at which whole numbers of points lose least of the bounds.
+    """Whole cluster sizes near the soft sizes, chosen so that rounding the bounds to whole points costs least.
 
-    A row whose bound is 12.9 points loses 0.9 of them, times its multiplier. The sizes with the least sum of losses
-    and the right total are found by dynamic programming. None if no sizes within the bounds are near.
+    At some cluster size a row may allow 12.9 points. Only 12 of them can be used, and the loss is 0.9 times the row's
+    multiplier. Dynamic programming finds the sizes that have the right total and the least sum of losses. Returns None
+    if no sizes near the soft sizes are within the bounds.
     """
     factors = criterion.factors
     n_clusters = len(soft)
@@ -195,14 +200,14 @@ def _whole_sizes(
     tried = np.floor(soft + _NEAR)[:, None] + np.arange(-_NEAR_SIZES, _NEAR_SIZES + 2)
     left = limits[:, :, None] - factors.size[:, None, None] * tried
     lost = np.where(_of_whole_numbers(criterion), left - np.floor(left + _NEAR), 0.0)
-    # Far from the soft sizes the multipliers do not tell the loss.
+    # The multipliers predict the loss only near the soft sizes, so the distance to these costs something too.
     loss = (multipliers[:, :, None] * lost)[~alone].sum(axis=0) + _FAR_SIZES * (tried - soft[:, None]) ** 2
     loss[(left[alone] < -_NEAR).any(axis=0) | (tried < 0)] = np.inf
     first = tried[:, 0].astype(int)
     most = int(total - first.sum())
     if most < 0:
         return None
-    # best[t]: the least loss of the clusters so far, of which the sizes are t more than the first ones.
+    # best[t] is the least loss of the clusters so far, if their sizes sum to t more than their smallest sizes.
     best, steps = np.full(most + 1, np.inf), []
     best[0] = 0.0
     for of_cluster in loss:
@@ -222,7 +227,7 @@ def _whole_sizes(
 
 
 def _of_whole_numbers(criterion: Criterion) -> np.ndarray:
-    """Rows that bound a number of points from above or below, shape (n_rows, 1, 1)."""
+    """Which rows are inequalities on a whole number of points, as booleans of shape (n_rows, 1, 1)."""
     factors = criterion.factors
     values = np.vstack([factors.values, np.zeros(factors.values.shape[1])])
     whole = np.all(np.isin(values, (0, 1)), axis=1)[factors.value] & ~criterion.helpers.any(axis=1)
@@ -359,9 +364,9 @@ def move_to_table(
 def move_whole(
     points: WeightedPoints, criterion: Criterion, prices: np.ndarray, labels: np.ndarray, counts: np.ndarray
 ) -> float:
-    """Change labels of points with weights in place until no change of one point brings the table nearer its bounds.
+    """Change labels of weighted points in place, one at a time, until no change brings the table nearer to its bounds.
 
-    The points stay whole, so the bounds can be missed by up to the weight of one at a boundary.
+    A point is never divided, so a cell can stay outside its bounds by up to the weight of a point near a boundary.
 
     Parameters
     ----------
@@ -371,12 +376,12 @@ def move_whole(
     labels : ndarray of shape (n_samples,), int32
         Those of `Points.priced` at these prices.
     counts : ndarray of shape (n_groups, n_clusters)
-        Weights by group and cluster; changed with the labels.
+        Sum of the weights by group and cluster; changed in place with the labels.
 
     Returns
     -------
     float
-        What the weighted potentials of the labels have grown by.
+        Increase of the weighted sum of the labels' potentials.
     """
     n_groups, n_clusters = counts.shape
     found = list(points.movable(prices, labels, np.full(n_groups, _NEARBY)))
@@ -412,18 +417,18 @@ def move_whole(
 
 @njit(cache=True, nogil=True)
 def shortest_paths(cost, before, surplus):  # type: ignore[no-untyped-def]
-    """Cheapest labels in whose clusters no point is too many, by successive shortest paths.
+    """Cheapest labels with the wanted cluster sizes, by successive shortest paths.
 
-    The nodes are the clusters, and an edge costs what the point that changes most cheaply along it pays.
+    The nodes are the clusters. The cost of an edge is the least cost at which a point changes from one to the other.
 
     Parameters
     ----------
     cost : ndarray of shape (n_points, n_clusters)
         ``inf`` where a point cannot go.
     before : ndarray of int64, shape (n_points,)
-        Labels that are the cheapest for the cluster sizes that they have.
+        Current labels, which are the cheapest labels with their cluster sizes.
     surplus : ndarray of int64, shape (n_clusters,)
-        Points too many (negative: too few) in each cluster; changed in place.
+        Current size less wanted size of each cluster; changed in place.
 
     Returns
     -------

@@ -1,9 +1,10 @@
-"""Newton steps of multipliers whose prices are sums over few values.
+"""Newton steps for multipliers whose prices are sums of a price for each value and one for the cluster.
 
-A multiplier's row bounds one value of one sensitive column (the groups that have it, added up) less a multiple of the
-cluster's size, or that size alone. The prices of all multipliers are therefore sums of a price for every value and one
-for the cluster. Groups of different values of a column are disjoint, so the curvature does not couple these values:
-the first column is eliminated value by value, in K x K systems. What is left is dense, and small.
+Each row bounds the number of points of one value of a sensitive column, summed over the groups with this value, less a
+multiple of the cluster's size; or it bounds that size alone. The price of a group is therefore the sum of a price for
+each of its values and one for the cluster. Different values of a column have no group in common, so the curvature does
+not couple them. The first column is eliminated value by value, in K x K systems. The system that remains is dense but
+small.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from fairclust.solvers.quadratic import longest_step, pivot
 
-# From the last step's rows few changes are needed. Where more are, the interior point method is faster.
+# Few rows change from one step to the next. The interior point method is faster if more than _PIVOTS pivots are needed.
 _PIVOTS = 10
 _INTERIOR_STEPS = 60
 _GAP, _RESIDUAL = 1e-12, 1e-9
@@ -27,14 +28,15 @@ class Factors:
     Attributes
     ----------
     values : ndarray of shape (n_values, n_groups)
-        As a rule 1 for the groups that have the value, else 0.
+        Mostly 1 for the groups that have the value and 0 for others. For a bounded mean, the scores of the groups.
     value : ndarray of int, shape (n_rows,)
-        -1 for rows of the cluster's size alone.
+        The value of each row, as its row in `values`; -1 for rows of the cluster's size alone.
     sign : ndarray of shape (n_rows,)
-        1 or -1, and 0 for rows of the size alone.
+        The coefficient of the value: mostly 1 or -1, and 0 for rows of the size alone.
     size : ndarray of shape (n_rows,)
+        The coefficient of the cluster's size.
     n_leading : int
-        The first so many values share no group. They are eliminated first.
+        The number of values of the first column. They have no group in common and are eliminated first.
     """
 
     values: np.ndarray
@@ -45,7 +47,7 @@ class Factors:
 
     @property
     def signed(self) -> np.ndarray:
-        """The sign of every row at its value, shape (n_values, n_rows), else 0."""
+        """The sign of every row at its own value and 0 at other values, shape (n_values, n_rows)."""
         out = np.zeros((len(self.values), len(self.value)))
         own = np.flatnonzero(self.value >= 0)
         out[self.value[own], own] = self.sign[own]
@@ -53,17 +55,17 @@ class Factors:
 
     @property
     def rows(self) -> np.ndarray:
-        """The rows that they are the factors of, shape (n_rows, n_groups)."""
+        """The product of the factors, which are the rows, shape (n_rows, n_groups)."""
         return self.signed.T @ self.values + self.size[:, None]
 
 
 class RowSystem:
-    """``(G H G' + D) step + B v = right`` and ``B' step = below``, for several diagonals D.
+    """The linear system ``(G H G' + D) step + B v = right``, ``B' step = below``, for any diagonal D.
 
     Parameters
     ----------
     factors : Factors
-        Of the rows G.
+        Factors of the rows G.
     helpers : ndarray of shape (n_rows, n_helpers)
         B, the same for every cluster.
     blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
@@ -73,7 +75,7 @@ class RowSystem:
     def __init__(self, factors: Factors, helpers: np.ndarray, blocks: np.ndarray) -> None:
         self.factors, self.helpers, self.blocks = factors, helpers, blocks
         self._signed = factors.signed
-        # What multiplies 1 / D in the sums over a value's rows.
+        # Coefficients that multiply 1 / D in the sums over a value's rows.
         others = np.vstack([factors.size, helpers.T])
         self._others = others
         self._squares = self._signed**2
@@ -83,7 +85,7 @@ class RowSystem:
         lead = factors.values[:n_leading]
         rest = np.vstack([factors.values[n_leading:], np.ones(len(blocks))])
         self._lead = np.tensordot(lead**2, blocks, 1)
-        # Leading values by the other values and the cluster, then these among themselves.
+        # Curvature between the leading values and the others (the cluster included), then among the others.
         self._cross = np.tensordot(lead[:, None] * rest, blocks, 1)
         self._rest = np.tensordot(rest[:, None] * rest, blocks, 1)
 
@@ -102,12 +104,12 @@ class RowSystem:
     def solve(
         self, inverse: np.ndarray, right: np.ndarray, below: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Step and v.
+        """Solve the system for the step and v.
 
         Parameters
         ----------
         inverse : ndarray of shape (n_rows, n_clusters)
-            1 / D, not negative. The step is 0 where it is 0.
+            1 / D, not negative. Where it is 0, the step is 0.
         right : ndarray of shape (n_rows, n_clusters)
         below : ndarray of shape (n_helpers, n_clusters)
         """
@@ -115,7 +117,7 @@ class RowSystem:
         n_rest, n_more = len(self._signed) - n_leading, len(self._others)
         width, at = n_rest + 1 + n_more, np.arange(n_clusters)
         known = inverse * right
-        # Each value's curvature u_v follows from its price p_v: p_v = alpha_v - a_v u_v - b_v (u, v).
+        # The price p_v of a value and its curvature u_v are related by p_v = alpha_v - a_v u_v - b_v (u, v).
         a = self._squares @ inverse
         b = np.tensordot(self._mixed, inverse, 1)
         q = np.tensordot(self._products, inverse, 1)
@@ -126,7 +128,7 @@ class RowSystem:
         b_over_a, alpha_over_a = b * one_over_a[:, None], alpha * one_over_a
         q = q - np.einsum("vik,vjk->ijk", b, b_over_a)
         beta = beta - np.einsum("vik,vk->ik", b, alpha_over_a)
-        # Unknowns: prices of the other values and of the cluster, the curvature of the cluster, v.
+        # Unknowns: prices of the values that are not leading and of the cluster, the curvature of the cluster, v.
         system = np.zeros((width, n_clusters, width, n_clusters))
         found: np.ndarray = np.zeros((width, n_clusters))
         system[: n_rest + 1, :, : n_rest + 1] = self._rest.transpose(0, 2, 1, 3)
@@ -144,7 +146,7 @@ class RowSystem:
         for i in range(n_more):
             for j in range(n_more):
                 system[more[i], at, more[j], at] = q[i, j]
-        # Helpers whose rows are all at rest are held at zero.
+        # Helpers of which no row can change are held at zero.
         for i in range(1, n_more):
             idle = at[unused[i]]
             system[more[i], idle, more[i], idle] = 1.0
@@ -187,21 +189,22 @@ class RowSystem:
 def step_of_rows(
     system: RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
 ) -> np.ndarray:
-    """The multipliers y >= 0 with ``B'y = 0`` that maximise the quadratic model; free for exact rows.
+    """The multipliers y that maximise the quadratic model with ``B'y = 0`` and, except for exact rows, ``y >= 0``.
 
-    By pivoting from the rows that bind so far, or else by the interior point method.
+    Pivoting starts from the rows that bind so far. If it fails, the interior point method solves the problem.
 
     Parameters
     ----------
     system : RowSystem
     slack : ndarray of shape (n_rows, n_clusters)
-        Gradient of the dual by the multipliers at `y`. It, the curvature and `y` should be of order one.
+        Gradient of the dual function by the multipliers at `y`. The gradient, the curvature and `y` should be of order
+        one.
     y : ndarray of shape (n_rows, n_clusters)
         Multipliers so far.
     damping : float
-        Positive; times half the squared step, taken from the model.
+        Positive. The model is reduced by half of it times the squared length of the step.
     exact : ndarray of bool, shape (n_rows,)
-        Rows that are equalities.
+        Which rows are equalities.
 
     Returns
     -------
@@ -211,7 +214,7 @@ def step_of_rows(
     always = np.broadcast_to(exact[:, None], y.shape)
 
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The step with the other multipliers at zero, and the gradient left."""
+        """The step in the free multipliers, with the others at zero, and the gradient that is left."""
         fixed = np.where(free, 0.0, -y)
         inverse = np.where(free, 1 / damping, 0.0)
         step, v = system.solve(inverse, slack - system.apply(fixed), -helpers.T @ (y + fixed))
@@ -251,7 +254,7 @@ def _interior_step(
         safe = np.where(bounded, y, 1.0)
         inverse = 1.0 / (damping + s / safe)
         target = np.zeros(y.shape)
-        # First to zero, to see how far that gets, then to where it may.
+        # Mehrotra's predictor step aims at complementarity zero; the corrector step uses how far the predictor got.
         for last in (False, True):
             dy, dv = system.solve(inverse, np.where(bounded, target / safe - s, 0.0) - dual, -primal)
             ds = np.where(bounded, (target - s * dy) / safe - s, 0.0)
@@ -261,5 +264,6 @@ def _interior_step(
                 target = max((after / max(gap, 1e-300)) ** 3, 1e-3) * gap - dy * ds
         step = min(1.0, 0.995 * step)
         y, v, s = y + step * dy, v + step * dv, s + step * ds
-    # Rows that do not bind have multipliers of about 1e-12: the next step should not take them for some that do.
+    # Rows that do not bind have multipliers of about 1e-12. They are set to zero, so that the next step does not treat
+    # these rows as binding.
     return np.where(bounded & (y <= s), 0.0, y)

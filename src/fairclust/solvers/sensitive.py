@@ -1,7 +1,7 @@
 """Sensitive columns: one or several, and the groups that the rows fall into.
 
-The groups are the combinations of values that occur, one from each column. Bounds speak of the values of a column; the
-solvers know the groups only.
+A group is a combination of values, one from each column, that occurs in the rows. Bounds are on the values of a column,
+while the solvers see only the groups.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ from fairclust.group_encoding import encode_groups
 from fairclust.metrics.columns import split_columns
 
 BETWEEN = " & "
-# Numbers of more different values than these are measured rather than named.
+# A column with more different numbers than this is a measurement, unless the numbers are codes (see `is_measured`).
 _MANY_VALUES = 20
-# Columns whose mean is bounded are rounded to so many numbers, unless they have no more.
+# A column whose mean is bounded is rounded to at most this many different numbers.
 _MEASURED_VALUES = 128
 
 
 @dataclass(frozen=True)
 class SensitiveColumn:
-    """How the cells of a column become values.
+    """How the cells of a sensitive column are encoded as values.
 
     Attributes
     ----------
     name : str
-        Empty where the caller gave none.
+        Empty if the caller gave no name.
     values : ndarray of shape (n_values,)
+        The different values, the names of ranges, or the numbers of a measured column.
     edges : ndarray of shape (n_values - 1,) or None
-        Where one range of a column of numbers ends and the next begins.
+        For a column of numbers that is cut into ranges or rounded, the lower end of each range but the first.
     overlapping : bool
-        A column of truth values beside others: it says who is in a group, and only those inside are bounded.
+        Whether the column holds truth values that say which rows are in a group, next to other such columns. Only the
+        share of the rows inside is bounded.
     measured : bool
-        `values` are numbers, to the nearest of which every cell is rounded; their mean is bounded.
+        Whether the mean of the column is bounded. Every cell is then rounded to the nearest of `values`.
     """
 
     name: str
@@ -48,12 +50,12 @@ class SensitiveColumn:
     measured: bool = False
 
     def encode(self, cells: Any, n_samples: int) -> np.ndarray:
-        """The value of every cell, as its place in `values`.
+        """The value of every cell, as its position in `values`.
 
         Raises
         ------
         ValueError
-            A cell is missing, or has a value that is not among them.
+            A cell is missing, or its value is not among `values`.
         """
         if self.edges is not None:
             numbers = _numbers(cells, n_samples, self.name)
@@ -68,11 +70,11 @@ class Sensitive:
     Attributes
     ----------
     columns : tuple of SensitiveColumn
-        None of them, if only sizes are bounded.
+        Empty if only cluster sizes are bounded.
     codes : ndarray of int32, shape (n_samples,)
         The group of every row.
     cells : ndarray of int, shape (n_groups, n_columns)
-        The values of every group.
+        The value of every group in each column, as a position in the column's `values`.
     """
 
     columns: tuple[SensitiveColumn, ...]
@@ -90,13 +92,13 @@ class Sensitive:
 
     @property
     def by_column(self) -> dict[str, np.ndarray]:
-        """The value of every row in each of several columns, as its place; empty if there is one column."""
+        """For each of several columns, the position of every row's value; empty if there is one column."""
         if len(self.columns) < 2:
             return {}
         return {column.name: self.cells[self.codes, i] for i, column in enumerate(self.columns)}
 
     def _words(self) -> list[list[str]]:
-        """The value of every group, column by column; of columns of truth values the column's name."""
+        """The value of every group as text, column by column. For overlapping groups, "not name" or "name"."""
         found = []
         for column, codes in zip(self.columns, self.cells.T, strict=True):
             values = [str(value) for value in column.values]
@@ -123,19 +125,20 @@ def read_sensitive(
     Parameters
     ----------
     sensitive_features : None, array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
-        One column, or several: a mapping has a column for each name. A table of truth values has a column for each
-        group, and a row may be in any number of them.
+        One column or several; a mapping maps names to columns. In a table of truth values with several columns, each
+        column is a group, and a row may be in any number of groups.
     n_samples : int
     bins : int or mapping of column to int, optional
-        Ranges into which a column of numbers is cut, each with about as many rows: of each such column with more than
-        20 different numbers, or of those that the mapping names.
+        Number of ranges, each with about the same number of rows, into which columns of numbers are cut. An int cuts
+        every column with more than 20 different numbers (see `is_measured`). A mapping cuts the columns that it names.
     means : collection of str, default=()
         Columns of numbers whose mean is to be bounded.
 
     Raises
     ------
     ValueError
-        Wrong shapes, missing values, or a column of many different numbers without `bins` that is not in `means`.
+        A shape is wrong, a value is missing, `bins` or `means` name a column that does not exist, or a column has many
+        different numbers and is neither cut by `bins` nor named in `means`.
     """
     named = split_columns(sensitive_features)
     overlapping = _overlap(named)
@@ -166,12 +169,12 @@ def read_sensitive(
 
 
 def read_groups(sensitive_features: Any, n_samples: int) -> Sensitive:
-    """As `read_sensitive`, for what needs at least one column.
+    """As `read_sensitive`, for methods that need at least one column.
 
     Raises
     ------
     ValueError
-        As there, or there is no column.
+        As in `read_sensitive`, or `sensitive_features` is None.
     """
     if sensitive_features is None:
         raise ValueError("sensitive_features is missing: pass the group of every row")
@@ -179,7 +182,7 @@ def read_groups(sensitive_features: Any, n_samples: int) -> Sensitive:
 
 
 def overlapping_groups(sensitive_features: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Names of groups that may overlap, and who is in which, shape (n_samples, n_groups); None of other columns."""
+    """Names of overlapping groups and which rows are in which, shape (n_samples, n_groups); None for other columns."""
     named = split_columns(sensitive_features)
     return (np.array(list(named)), np.column_stack(list(named.values()))) if _overlap(named) else None
 
@@ -189,18 +192,18 @@ def _overlap(named: Mapping[str, Any]) -> bool:
 
 
 def cross_codes(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """The combinations of several codes that occur.
+    """Find the combinations of several codes that occur.
 
     Returns
     -------
     groups : ndarray of int32, shape (n_samples,)
-        Which combination each row has.
+        The combination of each row, as a row of `cells`.
     cells : ndarray of int, shape (n_groups, n_columns)
         The combinations, in lexicographic order.
     """
     groups, cells = np.zeros(len(codes[0]), np.int64), np.empty((1, 0), np.int64)
     for of_rows, n in zip(codes, n_values, strict=True):
-        # Numbered anew after each column: products of many numbers of values would overflow.
+        # Groups are numbered again after each column, because the product of all numbers of values could overflow.
         both, groups = np.unique(groups * n + of_rows, return_inverse=True)
         cells = np.column_stack([cells[both // n], both % n])
     return groups.astype(np.int32), cells
@@ -214,13 +217,13 @@ def _read_column(
     values = np.asarray(cells)
     numeric = values.dtype.kind in "iuf"
     if chosen and not numeric:
-        raise ValueError(f"bins names {name!r}, which does not hold numbers")
+        raise ValueError(f"bins names {name!r}, which does not hold numbers: leave it out of bins")
     if numeric and (chosen or is_measured(values)):
         if asked is None:
             raise ValueError(
-                f"{_label(name)} holds {len(np.unique(values))} different numbers, and each would be a group. Give "
-                "bins=4 to bound the shares of four ranges of it, mean_tolerance to bound its mean, or make text of "
-                "the numbers if they are names"
+                f"{_label(name)} holds {len(np.unique(values))} different numbers, and each would be a group. Pass "
+                "bins=4 to bound the shares of four ranges, or mean_tolerance to bound the mean. If the numbers are "
+                "names, convert them to text"
             )
         column = cut_column(name, _numbers(values, n_samples, name), asked)
         return column, column.encode(values, n_samples)
@@ -229,7 +232,10 @@ def _read_column(
 
 
 def is_measured(values: np.ndarray) -> bool:
-    """Many different numbers, other than codes that are counted from 0 or 1 and occur several times each."""
+    """Whether there are more than 20 different numbers and they are not codes.
+
+    Codes are consecutive from 0 or 1 and occur more than twice each on average.
+    """
     if values.ndim != 1 or not values.size or not np.isfinite(values).all():
         return False
     found = np.unique(values)
@@ -238,7 +244,7 @@ def is_measured(values: np.ndarray) -> bool:
 
 
 def cut_column(name: str, numbers: np.ndarray, bins: int) -> SensitiveColumn:
-    """Ranges of about as many rows each, fewer where many rows have the same number."""
+    """Cut a column into ranges of about equal numbers of rows. Ranges are fewer if many rows have the same number."""
     if not isinstance(bins, Integral) or bins < 2:
         raise ValueError(f"bins must be a whole number of at least 2, found {bins!r}")
     quantiles = np.quantile(numbers, np.arange(1, bins) / bins, method="higher")
@@ -252,7 +258,7 @@ def cut_column(name: str, numbers: np.ndarray, bins: int) -> SensitiveColumn:
 
 
 def measure_column(name: str, numbers: np.ndarray) -> SensitiveColumn:
-    """The different numbers, or the means of 128 ranges of about as many rows each."""
+    """Take all different numbers as values or, if there are more than 128, the means of 128 ranges."""
     found = np.unique(numbers)
     if len(found) > _MEASURED_VALUES:
         ranges = cut_column(name, numbers, _MEASURED_VALUES)
@@ -268,12 +274,14 @@ def _numbers(cells: Any, n_samples: int, name: str) -> np.ndarray:
     values = values.astype(float)
     if not np.isfinite(values).all():
         first = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ValueError(f"{_label(name)} has a missing or infinite number in row {first}")
+        raise ValueError(
+            f"{_label(name)} has a missing or infinite number in row {first}: leave out or fill in such rows"
+        )
     return values
 
 
 def _named(name: str, call: Any, *args: Any, **options: Any) -> Any:
-    """A call whose messages should name the column."""
+    """Make a call, and name the column in the messages of its errors."""
     if not name:
         return call(*args, **options)
     try:

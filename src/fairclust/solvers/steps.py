@@ -101,7 +101,7 @@ def newton_step(
 
 
 def _levels(levels: tuple[float, ...], points: Points, criterion: Criterion) -> tuple[float, ...]:
-    """Temperatures that are worth while: in many small groups few points are near a boundary at low ones."""
+    """Raise low temperatures for many small groups, where few points are near a boundary at low ones."""
     if points.n_groups <= _MANY_GROUPS or criterion.equal:
         return levels
     least = points.n_groups / points.n_samples
@@ -113,7 +113,7 @@ def price_step(
 ) -> Step | None:
     """The cheapest table within the bounds; None if its lower bound is above the last step's.
 
-    At the first step `multipliers`, if given, are those to start from.
+    At the first step, Newton's method starts from `multipliers`, if given.
     """
     if not np.isfinite(points.row_min_sum):
         raise Diverged(f"the distances sum to {points.row_min_sum}")
