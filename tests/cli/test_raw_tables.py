@@ -441,7 +441,7 @@ def test_worker_processes_read_the_files(parts, capsys, tmp_path):
 def test_what_tables_in_chunks_cannot_do(parts, capsys):
     needed = ("fit", parts, "--n-clusters", 3)
     for options, message in (
-        (("--sensitive", "sex", "serial"), "--sensitive: one column"),
+        (("--sensitive", "sex", "serial"), "in chunks take one column"),
         (
             ("--sensitive", "sex", "--method", "bfkm"),
             "needs all rows in memory; price, vfc and kmeans do not",
@@ -449,10 +449,10 @@ def test_what_tables_in_chunks_cannot_do(parts, capsys):
         (("--sensitive", "sex", "--out", "labels.csv"), "written as .npy"),
         (("--sensitive", "sex", "--save", "model"), "--save: not with tables that are read in chunks"),
         (("--sensitive", "sex", "--missing", "drop"), "--missing: not with tables that are read in chunks"),
-        (("--sensitive", "sex", "--workers", 0), "--workers: a number from 1 on"),
+        (("--sensitive", "sex", "--workers", 0), "and at least 1 worker"),
         (
             ("--sensitive", "sex", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"),
-            "not beside --scheduler",
+            "--workers: --scheduler has workers of its own",
         ),
         (("--sensitive", "age"), "column 'sex' is of type"),
         (("--sensitive", "gender"), "has no column 'gender'"),
