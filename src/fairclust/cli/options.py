@@ -31,7 +31,7 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
     chunks = parser.add_argument_group(
         "tables larger than the memory",
         "The table is a folder of Parquet files, a pattern such as 'big/*.parquet', or one file together with "
-        "an option of this section. Features are numbers, and there is one sensitive column. Labels are written as .npy.",
+        "an option of this section. Features are numbers, and there is one sensitive column. Labels become .npy files.",
     )
     chunks.add_argument(
         "--workers", type=int, metavar="N", help="number of processes of this machine that read the chunks"
