@@ -5,7 +5,7 @@ import pandas as pd
 
 
 def write_people(path, n_rows=200):
-    """The table that the examples of the pages read, also returned."""
+    """Write the table that the examples of the pages read as `people.csv`, and return it."""
     rng = np.random.default_rng(0)
     people = pd.DataFrame(rng.normal(size=(n_rows, 2)), columns=["age", "income"])
     people = people.assign(sex=rng.choice(["f", "m"], n_rows), ethnicity=rng.choice(["a", "b"], n_rows))

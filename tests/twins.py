@@ -82,7 +82,7 @@ def bfkm_sweep(X, codes, centers, labels, rho, lam, own_group=False):
 
 
 def padded_fairness(counts, target, pseudo_count=0.01):
-    """sum_k sum_j -mu_j log P(j | k), with a hundredth of a point more in every cluster, shared as the target."""
+    """sum_k sum_j -mu_j log P(j | k), with `pseudo_count` points more in every cluster, split as the target."""
     total = 0.0
     for cluster in np.asarray(counts, dtype=float).T:
         padded = [n + pseudo_count * share for n, share in zip(cluster, target, strict=True)]

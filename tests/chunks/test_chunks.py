@@ -1,4 +1,4 @@
-"""Rows read chunk by chunk give what rows in memory give, whatever they are read from and by how many threads."""
+"""Rows that are read chunk by chunk give the same results as rows in memory, for every source and number of threads."""
 
 import errno
 import os
@@ -49,7 +49,7 @@ def arrow(X, groups, names="xyz"):
 
 @pytest.fixture
 def parquet(blobs, tmp_path):
-    """The same rows in two files of row groups of other lengths than the chunks; text for groups."""
+    """The same rows in two Parquet files, with groups as text. Row groups and chunks differ in length."""
     X, codes = blobs
     names = np.array(["a", "b", "c"])[codes]
     folder = tmp_path / "parts"
@@ -323,7 +323,7 @@ def test_room_that_cannot_be_reserved_is_written_all_the_same(tmp_path, monkeypa
     assert found.tolist() == np.load(tmp_path / "labels.npy").tolist() == [0, 1, 2, 0, 1]
 
 
-# Fits that were stopped
+# Fits that were stopped and continue
 
 
 @pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)

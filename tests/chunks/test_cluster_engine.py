@@ -1,7 +1,7 @@
-"""Chunks read by the workers of a Dask cluster: the same bits, however many there are and whichever are lost."""
+"""Chunks that Dask workers read give the same results, bit for bit, for every number of workers and if one is lost."""
 
 # ruff: noqa: E402
-# Skipped without Dask, which the imports below need.
+# The imports below need Dask, so the tests are skipped without it.
 import os
 import signal
 
@@ -123,7 +123,7 @@ def test_workers_are_looked_at_first(rows, client, monkeypatch):
 
 @pytest.mark.slow
 def test_a_lost_worker_changes_nothing(rows, alone):
-    """One of two processes is killed in the middle of a pass."""
+    """The result does not change if one of two processes is killed in the middle of a pass."""
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, **QUIET) as workers,
         distributed.Client(workers) as client,

@@ -85,7 +85,7 @@ def test_a_model_of_several_columns_predicts_by_all_of_them(people, capsys, tmp_
     status, text, _ = run(capsys, "predict", model, people)
     assert status == 0
     fitted, predicted = pd.read_csv(labels), pd.read_csv(io.StringIO(text))
-    # But for the few rows that were rounded.
+    # They differ only in the few rows that the fit moved to meet the bounds.
     assert (fitted["cluster"] == predicted["cluster"]).mean() > 0.9
 
 
@@ -388,7 +388,7 @@ def test_parquet_files_are_read_in_chunks(parts, capsys, tmp_path):
     result = json.loads(text)
     assert result["groups"].keys() == {"f", "m"} and result["certificate"]["violation"] < 1
     assert [own["size"] for own in result["clusters"]] == np.bincount(labels).tolist()
-    # Standardised as in memory: the same cost.
+    # The columns are standardised as in memory, so the cost is the same.
     frame = pd.concat(map(pd.read_parquet, sorted(parts.iterdir())))
     X = frame[["age", "income"]].to_numpy()
     X = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -441,7 +441,7 @@ def test_worker_processes_read_the_files(parts, capsys, tmp_path):
 def test_what_tables_in_chunks_cannot_do(parts, capsys):
     needed = ("fit", parts, "--n-clusters", 3)
     for options, message in (
-        (("--sensitive", "sex", "serial"), "--sensitive: one column"),
+        (("--sensitive", "sex", "serial"), "in chunks take one column"),
         (
             ("--sensitive", "sex", "--method", "bfkm"),
             "needs all rows in memory; price, vfc and kmeans do not",
@@ -449,10 +449,10 @@ def test_what_tables_in_chunks_cannot_do(parts, capsys):
         (("--sensitive", "sex", "--out", "labels.csv"), "written as .npy"),
         (("--sensitive", "sex", "--save", "model"), "--save: not with tables that are read in chunks"),
         (("--sensitive", "sex", "--missing", "drop"), "--missing: not with tables that are read in chunks"),
-        (("--sensitive", "sex", "--workers", 0), "--workers: a number from 1 on"),
+        (("--sensitive", "sex", "--workers", 0), "and at least 1 worker"),
         (
             ("--sensitive", "sex", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"),
-            "not beside --scheduler",
+            "--workers: --scheduler has workers of its own",
         ),
         (("--sensitive", "age"), "column 'sex' is of type"),
         (("--sensitive", "gender"), "has no column 'gender'"),

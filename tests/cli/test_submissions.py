@@ -162,7 +162,7 @@ def bad_labels(labels):
         "a fraction": (labels + 0.5, {}, "600 cells of the column 'cluster' are no whole numbers"),
         "an empty cell": (np.where(np.arange(ROWS) == 3, "", labels.astype(str)), {}, "'' in data row 4"),
         "infinity": (np.where(np.arange(ROWS) == 3, "inf", labels.astype(str)), {}, "'inf' in data row 4"),
-        "too many clusters": (wide, {}, "1 labels are others: the first is 9 in row 8"),
+        "too many clusters": (wide, {}, "1 labels are not: the first is 9 in row 8"),
         "from one": (labels + 1, {}, "with K = 3, clusters are 0 to 2"),
         "negative": (labels - 1, {}, "clusters are 0 to 2"),
         "one cluster": (labels * 0, {}, "all rows are in one cluster"),

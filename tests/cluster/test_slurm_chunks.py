@@ -1,7 +1,7 @@
-"""A fit by Dask workers on two nodes, one of which is lost in the middle: the labels of an undisturbed fit."""
+"""A fit by Dask workers on two nodes gives the labels of an undisturbed fit, although one node is lost on the way."""
 
 # ruff: noqa: E402
-# Skipped without Dask, which the imports below need.
+# The imports below need Dask, so the tests are skipped without it.
 import os
 import subprocess
 import sys

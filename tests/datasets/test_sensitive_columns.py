@@ -1,4 +1,4 @@
-"""Data sets with several sensitive columns: their groups are combinations, and each column is kept."""
+"""Data sets with several sensitive columns: the groups are the combinations, and each column is stored."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""Points with weights against the same points, repeated."""
+"""Points with whole weights give the same results as points that are repeated so many times."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from toys import make_grouped_blobs
 
 @pytest.fixture(params=[np.float32, np.float64])
 def both(request):
-    """Potentials with whole weights, scaled to mean 1, and with as many repeated rows."""
+    """Two potentials of the same points: with whole weights, scaled to mean 1, and with rows repeated as often."""
     rng = np.random.default_rng(0)
     times, codes = rng.integers(1, 4, 700), rng.integers(3, size=700)
     costs = rng.random((700, 5))

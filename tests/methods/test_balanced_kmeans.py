@@ -98,7 +98,7 @@ def test_too_few_sweeps_warn(grouped_blobs):
 
 
 def test_numbers_whose_squares_overflow():
-    # No symmetric rows, between whose centres the last digit would choose.
+    # Rows are not symmetric: the last digit would otherwise decide between two centres at the same distance.
     X, codes = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
     models = [fit(factor * X, codes, n_clusters=2, rho=0) for factor in (1.0, 1e200)]
     np.testing.assert_array_equal(models[0].labels_, models[1].labels_)

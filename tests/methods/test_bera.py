@@ -124,7 +124,7 @@ def test_groups_that_overlap(solver, grouped_blobs):
         counts, share = np.bincount(model.labels_[inside], minlength=3), inside.mean()
         off = np.maximum(0.8 * share * sizes - counts, counts - share / 0.8 * sizes)
         assert off.max() <= model.violation_ + 1e-9
-    # D, the most groups of a row, is 2: the published bound.
+    # The published bound is 4 D + 3, where D = 2 is the largest number of groups that a row is in.
     assert model.violation_ <= 4 * 2 + 3
     distances = cdist(X, model.cluster_centers_, "sqeuclidean")
     best = cheapest_fractions(distances, np.column_stack(list(members.values())), 0.2)

@@ -226,7 +226,7 @@ def test_two_heaps_far_apart_are_found_whatever_the_method(model):
         pytest.skip("random labels find nothing")
     rng = np.random.default_rng(0)
     heap = np.arange(160) % 2
-    # The groups do not know of the heaps: the fair clusters are the plain ones.
+    # Both heaps have the same shares of groups, so the fair clusters are the heaps.
     X, codes = rng.normal(size=(160, 2)) + 40 * heap[:, None], np.arange(160) // 2 % 2
     labels = model.set_params(n_clusters=2).fit_predict(X, sensitive_features=codes)
     assert (labels == heap).mean() in (0, 1)

@@ -1,8 +1,7 @@
 """Labels do not depend on the unit of the data, its origin, the order of rows or columns, or names of groups.
 
-Every method is tried with every change of the data. What a method cannot promise is named in `EXCEPTIONS`, with
-the reason; a reason that no longer holds fails the test, because strict expected failures may not pass. In the quick
-run each is tried on one set of points.
+Every method is tried with every change of the data. `EXCEPTIONS` lists the changes that alter the labels of a method,
+with the reason. These tests are expected to fail, and they count as errors if they pass.
 """
 
 from functools import lru_cache
@@ -20,7 +19,7 @@ from toys import make_grouped_blobs
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 N_CLUSTERS = 3
-# Labels of small data in little time; what is left out is the default.
+# Parameters that make fits of small data quick. All others have their defaults.
 QUICK = {
     "BatchProgramKMeans": {"n_batches": 30},
     "FairAlignmentKMeans": {"n_init": 1, "max_iter": 4},
@@ -49,10 +48,10 @@ EXCEPTIONS = {
     ("SpectralClustering", "rows"): DRAWN,
     ("VariationalFairNCut", "rows"): DRAWN,
 }
-# What holds for most data only, and by how much the cost of the labels may differ on the others. Exact shares leave
-# points level between two clusters, whose labels depend on the last digits of sums; centres follow the labels. The
-# integer table of the counts is searched up to 5 %, in the order of the groups. Rows of a block of the alignment are
-# drawn from one group after the other.
+# Changes that alter the labels on some data only, and by how much, relatively, the cost of the labels may then differ.
+# Exact shares leave points at which two clusters have the same price, so their labels, and then the centres, depend on
+# the last digits of sums. Group prices search for the table of integer counts in the order of the groups and stop within
+# 5 % of the best. The alignment draws the rows of a block from one group after the other.
 MOSTLY = {
     ("FairAlignmentKMeans", "names"): 0.05,
     ("PriceFairKMeans", "names"): 0.05,
@@ -61,7 +60,8 @@ MOSTLY = {
     ("PriceFairKMeans", "shift"): 0.001,
     ("PriceFairKMeans", "unit"): 0.001,
 }
-# Methods that start from given centres: the only starts that do not depend on the order of the rows.
+# Methods that can start from given centres. Other starts are drawn by the positions of the rows, so the order of the
+# rows matters.
 CENTERED = {
     "BeraFairKMeans",
     "FairMixture",
@@ -76,7 +76,7 @@ CENTERED = {
 
 
 def changed(change, X, groups, number):
-    """The data after a change, and the order in which its rows are those of before."""
+    """The data after a change, and for each of its rows the position that the row had before."""
     rng = np.random.default_rng(number)
     rows = np.arange(len(X))
     if change.startswith("times"):
@@ -99,7 +99,8 @@ def fitted(name, X, groups, start=None):
     params = {"n_clusters": N_CLUSTERS, "random_state": 0, **QUICK.get(name, {})}
     if start is not None:
         params["init"] = start
-    # Tables of sums are added up in the order of the rows and of the groups: here to the last digit.
+    # Sums depend on the order of the rows and of the groups in their last digits. Double precision keeps this from
+    # changing labels.
     cls = getattr(methods, name)
     if "precision" in cls._parameter_constraints:
         params["precision"] = "double"
@@ -109,7 +110,7 @@ def fitted(name, X, groups, start=None):
 @lru_cache(maxsize=64)
 def data_of(number):
     X, groups = make_grouped_blobs(240, n_features=3, n_clusters=4, seed=number)
-    # No unit and no origin that the methods could be tuned to.
+    # The unit and the origin are odd, so that no method can be tuned to them.
     return 3.7 * X + [1.0, -20.0, 5.0], groups
 
 
@@ -140,7 +141,7 @@ def pairs(*changes):
     "name, change", list(pairs("times 1e-2", "times 1e4", "shift", "columns", "rows", "names"))
 )
 def test_labels_are_the_same(name, change):
-    # On one set of points luck may hide what a method cannot promise.
+    # A method in `EXCEPTIONS` may pass by chance on one set of points, so more sets are tried until one fails.
     for number in range(1, 20 if (name, change) in EXCEPTIONS else 2):
         np.testing.assert_array_equal(*labels_of_both(name, change, number))
 
@@ -192,7 +193,7 @@ def test_a_coreset_has_the_same_rows_and_weights(change):
     )
     np.testing.assert_array_equal(one.sample_indices_, two.sample_indices_)
     np.testing.assert_allclose(one.weights_, two.weights_, rtol=1e-6)
-    # Rows and groups are drawn one after the other: their order is part of the draw.
+    # Other orders of rows or groups are not tested: rows are drawn in this order, so the coreset depends on it.
     assert len(one.weights_) < len(X)
 
 

@@ -1,4 +1,4 @@
-"""Groups as people have them: what is a group, what is missing, and what is said."""
+"""Groups in the forms in which users have them: which values are groups, which are missing, and the messages."""
 
 import numpy as np
 import pandas as pd

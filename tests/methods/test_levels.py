@@ -1,4 +1,4 @@
-"""Penalty methods asked for a level of fairness, and their defaults."""
+"""Penalty methods that search for a level of fairness, and their defaults."""
 
 import numpy as np
 import pytest
@@ -59,7 +59,7 @@ def test_the_smallest_weight_that_reaches_the_level(grouped_blobs, method, level
     fair = path.values <= bound if name.startswith("max_") else path.values >= bound
     if method in SEARCHING:
         assert fair[path.best]
-        # The next smaller weight that was tried is less than half the kept one's distance to nothing.
+        # The largest weight that was tried and is not fair enough is 0, or at least half of the weight that was kept.
         below = path.weights[: path.best][~fair[: path.best]]
         assert not len(below) or below[-1] == 0 or path.weights[path.best] <= 2 * below[-1]
     weight = model.rho_ if method is BalancedFairKMeans else model.lam_
@@ -77,7 +77,7 @@ def test_the_smallest_weight_that_reaches_the_level(grouped_blobs, method, level
 def test_defaults_buy_fairness_on_data_of_any_unit(method, load):
     X, truth = load(return_X_y=True)
     X, truth = X[:600], truth[:600]
-    # A group that leans to classes, so that plain clusters are unfair.
+    # The groups depend on the classes, so that plain clusters are unfair.
     codes = (np.random.default_rng(0).random(len(X)) < np.where(truth % 2 == 0, 0.75, 0.35)).astype(int)
     plain = KMeans(3, random_state=0).fit(scale(X), sensitive_features=codes)
     unfair = measured("share_ratio", counts_of(plain.labels_, codes, 3))
@@ -89,7 +89,7 @@ def test_defaults_buy_fairness_on_data_of_any_unit(method, load):
 
 def test_groups_that_do_not_matter_cost_nothing(grouped_blobs):
     X, _ = grouped_blobs(n_samples=2000)
-    # Another seed than that of the blobs, whose draws would be the same.
+    # The seed differs from that of the blobs, because with the same seed the groups would depend on the points.
     codes = np.random.default_rng(1).integers(2, size=2000)
     model = VariationalFairKMeans(3, random_state=0).fit(X, sensitive_features=codes)
     assert model.lam_ == 0

@@ -96,7 +96,7 @@ def test_mean_of_a_number(people):
     assert (np.abs(means - age.mean()) / age.std() <= 0.11).all()
     assert ratio(labels, columns["sex"]) >= 0.8 - 1e-9
     assert (model.predict(X, given) != labels).sum() == model.n_rounded_
-    # Numbers in between are rounded to the nearest, and prices of new combinations are sums.
+    # A new number gets the price of the nearest known number. A new combination has the sum of its values' prices.
     new = {"sex": columns["sex"], "age": age + 0.2}
     np.testing.assert_array_equal(model.predict(X, new), model.predict(X, given))
 

@@ -144,7 +144,8 @@ def test_a_far_point_costs_a_part_of_a_point_instead(precision):
     model = PriceFairKMeans(4, tolerance=0.2, precision=precision, random_state=0)
     with pytest.warns(ConvergenceWarning, match=r"off the bounds by up to 0\.41 points in a cluster"):
         model.fit(X, sensitive_features=codes)
-    # The cluster of the one point lacks 0.8 times its share of the other group; nothing else is off.
+    # The cluster with the single point has none of the other group and lacks 0.8 times the share of that group. Nothing
+    # else is off its bounds.
     other = 1 - codes[-1]
     lacking = 0.8 * (codes == other).mean()
     assert model.violation_ == pytest.approx(lacking, rel=1e-6)
@@ -164,5 +165,5 @@ def test_heavy_tails_are_alike_in_both_precisions():
         costs.append(model.cost_)
         assert model.violation_ <= 1
         assert model.gap_ <= 0.05
-    # Not closer than the certificates: a few rows are worth several per cent here.
+    # The costs can differ as much as the certificates allow: here a few rows make up several per cent of the cost.
     assert costs[0] == pytest.approx(costs[1], rel=0.05)

@@ -1,4 +1,4 @@
-"""Methods with a penalty on several sensitive columns, and methods that take one."""
+"""Methods that add a penalty for each sensitive column, and methods that take only one column."""
 
 import numpy as np
 import pandas as pd

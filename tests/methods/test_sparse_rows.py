@@ -1,4 +1,4 @@
-"""Sparse rows give the labels of the same rows made dense, and are never made dense themselves."""
+"""Sparse rows give the same labels as dense copies of them, and the fit makes no dense copy."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from fairclust.methods import KMeans, PriceFairKMeans, PriceFairKMedians, Variat
 
 @pytest.fixture(scope="module")
 def words():
-    """Counts of words in texts of three kinds, in rows of unit length, and the writers' groups."""
+    """Word counts of texts of three kinds, scaled to rows of unit length, and a group for each text."""
     rng = np.random.default_rng(0)
     kind = rng.integers(3, size=600)
     rates = rng.gamma(0.2, size=(3, 120))
@@ -82,7 +82,7 @@ def test_every_method_takes_sparse_rows_or_says_that_it_does_not(words, name):
 def test_more_columns_than_would_fit_if_dense():
     rng = np.random.default_rng(0)
     kind = rng.integers(2, size=4000)
-    # 64 GB of zeros: a common column for each kind of row, and one of its own for every row.
+    # As dense rows these would take 64 GB. Each kind of row has a column in common, and each row has one of its own.
     columns = np.column_stack([kind, 2 + np.arange(4000) * 499])
     X = sp.csr_array(
         (np.tile([3.0, 0.1], 4000), columns.ravel(), 2 * np.arange(4001)), shape=(4000, 2_000_000)

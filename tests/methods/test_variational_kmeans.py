@@ -247,7 +247,7 @@ def test_a_step_that_is_no_better_is_not_taken(grouped_blobs, monkeypatch, fault
     assert how == [(False, False), (True, False), (False, False), (True, True)]
     assert model.converged_
     assert [step["objective"] for step in model.history_] == [first[0].energy]
-    # The solver sees the rows in the order of the fit.
+    # The estimator sorts the rows before the solver sees them.
     order = model._row_order(X, X, codes)
     np.testing.assert_array_equal(model.labels_[order], first[0].labels)
     np.testing.assert_array_equal(model.cluster_centers_, X[:4])

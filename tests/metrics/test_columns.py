@@ -16,7 +16,7 @@ def test_each_column_and_the_worst():
         "worst": pytest.approx(1 / 3),
     }
     assert found == by_column("balance", LABELS, sensitive_features=dict(FRAME.items()))
-    # Where lower is better the worst is the largest.
+    # If lower values of a metric are fairer, the largest value is the worst.
     gaps = by_column("delta", LABELS, sensitive_features=FRAME.to_numpy())
     assert gaps["worst"] == max(gaps["0"], gaps["1"]) > min(gaps["0"], gaps["1"])
 

@@ -45,7 +45,7 @@ def from_matrix(a, codes):
 
 
 def optimum(a, codes, criterion, weights=None):
-    """Least cost of the linear program over all N x K shares, by HiGHS; rows may have weights."""
+    """Least cost of the linear program over all N x K shares of rows, found by HiGHS. Rows may have weights."""
     weights = np.ones(len(a)) if weights is None else weights
     n_samples, n_clusters = a.shape
     members = (codes == np.arange(codes.max() + 1)[:, None]) * weights

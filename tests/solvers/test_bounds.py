@@ -14,7 +14,7 @@ from fairclust.solvers.sensitive import read_sensitive
 
 
 def people(n_samples=600, n_clusters=5, seed=0):
-    """Distances, and two columns that go along with them."""
+    """Distances, and two sensitive columns whose values depend on the nearest centre."""
     problem = from_blobs(n_samples, 3, n_clusters, seed=seed)
     rng = np.random.default_rng(seed)
     sex = np.where(rng.random(n_samples) < 0.3 + 0.4 * (problem.a.argmin(axis=1) % 2), "f", "m")
@@ -26,7 +26,7 @@ def criterion_of(a, sensitive, sizes, unit=None, **asked):
 
 
 def check(a, columns, **asked):
-    """What must hold of every answer; returns it."""
+    """Assign, check what must hold of every result, and return the result with its table of counts."""
     found = fair_assignment(a, columns, **asked)
     sensitive = read_sensitive(columns, len(a))
     table = contingency(found.labels, sensitive.codes, a.shape[1], len(sensitive.cells)).astype(float)
@@ -225,7 +225,7 @@ def test_shares_of_sizes_become_whole_rows_inwards_where_they_can():
 
 
 def test_many_groups_are_fast_enough_to_test():
-    """Fifty groups: the structure of the rows is used, or this takes minutes."""
+    """Fifty groups take minutes if the solver does not use the structure of the bounds."""
     problem = from_blobs(1000, 2, 6)
     groups = np.random.default_rng(0).permutation(1000) % 50
     found = fair_assignment(problem.a, groups, tolerance=0.4)
@@ -249,7 +249,7 @@ def test_means_of_a_column_of_numbers_against_highs(asked):
     assert best * (1 - 1e-4) <= found.lower_bound <= best * (1 + 1e-9)
     means = np.bincount(found.labels, age) / np.bincount(found.labels)
     off = np.abs(means - age.mean()) / age.std()
-    # Off by at most a point or so in clusters of a hundred.
+    # A cluster has about a hundred points, and its mean can be off by about one point.
     assert (off <= asked["mean_tolerance"]["age"] + 0.02).all()
     assert found.gap < 0.02
     nearest = np.bincount(a.argmin(axis=1), age) / np.bincount(a.argmin(axis=1))

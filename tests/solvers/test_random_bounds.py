@@ -1,4 +1,4 @@
-"""Random mixed problems: bounds of every kind against HiGHS, and every promise computed again from the labels."""
+"""Random problems that mix all kinds of bounds: costs against HiGHS, and each bound checked again from the labels."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ N_QUICK, N_SLOW = 20, 200
 
 
 def draw(seed, most=200):
-    """Distances, sensitive columns, what is asked, and weights; every fifth problem has a budget."""
+    """Draw distances, sensitive columns, the parameters to ask for, and weights; every fifth problem has a budget."""
     rng = np.random.default_rng(seed)
     n_samples, n_clusters = int(rng.integers(most // 4, most)), int(rng.integers(2, 6 if most > 100 else 4))
     problem = from_blobs(n_samples, 3, n_clusters, seed=seed)
@@ -60,7 +60,7 @@ def balance_of(column, weights):
 
 
 def promises(columns, asked, tolerance):
-    """Each column's cells as groups, its tolerance or None, its balance or None."""
+    """For each column that is bounded: the group of each row, the tolerance or None, and the least balance or None."""
     if asked.get("crossed"):
         joined = ["|".join(row) for row in zip(*columns.values(), strict=True)]
         yield np.array(joined), tolerance, None
@@ -72,7 +72,7 @@ def promises(columns, asked, tolerance):
 
 
 def most_broken(labels, columns, asked, tolerance, weights, n_clusters):
-    """Points, or weight, by which the labels miss what was asked, from nothing but the labels."""
+    """The largest number of points, or weight, by which the labels miss a bound, computed from the labels alone."""
     sizes = np.bincount(labels, weights, n_clusters)
     total, off = weights.sum(), [0.0]
     for cells, own, balance in promises(columns, asked, tolerance):
@@ -86,7 +86,7 @@ def most_broken(labels, columns, asked, tolerance, weights, n_clusters):
     mean, whole = total / n_clusters, (weights == 1).all()
     least, most = asked.get("size_min", 0.0) * mean, asked.get("size_max", np.inf) * mean
     if whole:
-        # Whole rows can need a size next to a share of n / K.
+        # Bounds on sizes that are multiples of n / K may have to be rounded outwards to whole rows.
         least, most = np.floor(least), np.ceil(most)
     return max(*off, (least - sizes).max(), (sizes - most).max())
 
@@ -120,7 +120,7 @@ def check(seed, most=200):
         if found.tolerance_bound > 0:
             assert best_at(found.tolerance_bound) > budget * (1 - 1e-9)
     best = best_at(tolerance)
-    # The dual bound is one, and is tight.
+    # The dual bound is a lower bound on the best cost, and close to it.
     assert best - 2e-4 * abs(best) - 1e-9 <= found.lower_bound <= best + 1e-8 * (1 + abs(best))
     paid = a[np.arange(n_samples), found.labels]
     assert found.cost == pytest.approx(float(each @ paid), rel=1e-9, abs=1e-9)
@@ -128,7 +128,7 @@ def check(seed, most=200):
     assert broken <= found.slack + 1e-4
     if found.slack < 1e-9:
         assert found.cost >= best - 1e-8 * (1 + abs(best))
-    # Rows are whole: off by a point or two, or by the heaviest rows at a boundary.
+    # Whole rows can be off the bounds by up to two points, or by the weight of the two heaviest rows.
     assert found.slack <= 2 * each.max()
 
 

@@ -79,7 +79,7 @@ def test_tables_of_exact_shares_are_within_a_point(n_groups, n_clusters):
 
 
 def test_a_table_of_millions_is_brought_within_its_bounds():
-    """Prices are exact to a part of all points only, which may be more than the rounding looks for at first."""
+    """The error of the prices is a fraction of all points, which can be more points than rounding first moves."""
     shares = np.array([0.5, 0.3, 0.2])
     criterion = share_bounds(0.8 * shares, shares / 0.9)
     soft = np.outer(shares, [3e5, 2e5, 4e5, 1e5])

@@ -11,7 +11,7 @@ OF_B = (np.arange(N_GROUPS) % B == np.arange(B)[:, None]).astype(float)
 
 
 def curved(n_groups=N_GROUPS, seed=0):
-    """Blocks of a softmax's curvature, and the table."""
+    """Random blocks like those of the curvature of a softmax, and the table of counts."""
     rng = np.random.default_rng(seed)
     s = rng.dirichlet(np.ones(K), (n_groups, 30))
     mass = s.sum(axis=1)
@@ -74,7 +74,7 @@ def test_solution_is_that_of_the_dense_system(kind, some_zero):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("attempts", [0, 10])
 def test_step_meets_the_conditions_of_the_optimum(kind, attempts, monkeypatch):
-    """By both methods: the interior point method alone where pivoting may not try."""
+    """With no pivots allowed, the interior point method finds the step; otherwise pivoting is tried first."""
     monkeypatch.setattr("fairclust.solvers.row_system._PIVOTS", attempts)
     criterion, (blocks, mass) = bounded(kind), curved()
     rng = np.random.default_rng(1)
@@ -86,7 +86,7 @@ def test_step_meets_the_conditions_of_the_optimum(kind, attempts, monkeypatch):
     y = step_of_rows(system, slack, start, damping, criterion.exact)
     left = slack - system.apply(y) - damping * y
     free = criterion.exact[:, None] | (y > 0)
-    # Helper numbers v make up for the gradient that is left: B v.
+    # The gradient that is left must be of the form B v, where B are the helper columns and v any numbers.
     helpers = criterion.helpers
     for k in range(K):
         if helpers.size:

@@ -60,11 +60,11 @@ def test_many_different_numbers_are_no_groups():
     np.testing.assert_array_equal(np.bincount(found.columns[0].encode(age, 50)), [13, 12, 12, 13])
     assert found.columns[0].encode([0, 31, 99], 3).tolist() == [0, 1, 3]
     assert len(found.columns[1].values) == 2
-    # As names they are groups, and so are codes.
+    # Numbers as text are groups, and so are codes that count up from 0 or 1.
     assert len(read_sensitive(age.astype(str), 50).names) == 50
     assert len(read_sensitive(np.arange(150) % 50, 150).names) == 50
     assert len(read_sensitive(np.arange(150) % 50 + 1, 150).names) == 50
-    # A mapping also cuts what would have been groups.
+    # A mapping also cuts a column whose few different numbers would otherwise be the groups.
     assert len(read_sensitive({"sex": age % 4}, 50, bins={"sex": 2}).names) == 2
 
 

@@ -137,7 +137,7 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path, undisturbed):
 @pytest.mark.slow
 def test_an_interrupt_ends_at_once_and_makes_no_tables(tmp_path, undisturbed):
     project = new_project(tmp_path / "project")
-    # Of tests that a shell has started in the background, all processes would ignore it.
+    # If a shell has started the tests in the background, all processes ignore the signal unless this is set.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     process = project.start("--cores", "2")
     wait_for_cells(project, process, 2)

@@ -43,7 +43,7 @@ def test_each_column_counts_and_is_shown(tmp_path):
         assert list(each) == ["sex", "race"]
         for metric, worst in (("balance", min), ("fairness_error", max)):
             assert scores[metric][method] == worst(of[metric] for of in each.values())
-    # Within its own bound in each column, up to whole rows.
+    # Each column is within its own bound, up to whole rows.
     price = json.loads(scores.by_column["price"])
     assert price["sex"]["fairness_ratio"] >= 0.88 and price["race"]["fairness_ratio"] >= 0.78
     page = (project.results / "report/index.html").read_text()

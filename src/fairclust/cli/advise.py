@@ -36,13 +36,13 @@ NEEDS = {
         "the cost may rise by some per cent and no more",
         "price",
         "--set max_cost_increase=0.05",
-        "finds the smallest tolerance that costs at most 5 % more than k-means; `fairclust front` shows the others",
+        "finds the smallest tolerance that costs at most 5 % more than k-means; `fairclust front` compares tolerances",
     ),
     "sizes": Need(
         "every cluster must have nearly the same number of rows",
         "price",
         "--set tolerance=0.2 --set size_min=0.9 --set size_max=1.1",
-        "keeps sizes within a tenth of the mean, besides the shares; from Python also without a sensitive column",
+        "keeps sizes within a tenth of the mean, and shares within the tolerance; Python needs no sensitive column",
     ),
     "cost": Need(
         "no group should pay more than the others, in distance to its centres",
@@ -79,7 +79,7 @@ NEEDS = {
         "nothing must be promised, but the paper's method is wanted for a comparison",
         "vfc",
         "--set max_gap=0.05",
-        "it searches for the smallest weight of fairness with which the clusters reach the level",
+        "searches for the smallest weight of fairness with which Delta is at most 0.05",
     ),
 }
 

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> list[str]:
         The table cannot be read or fitted, an output cannot be written, or an option names a column, method or
         parameter that does not exist.
     """
-    # Imported here, because that module takes the parameters from this one.
+    # Imported here to avoid a circular import: `in_chunks` imports `parameters` from this module.
     from fairclust.cli import in_chunks
 
     if in_chunks.is_asked_for(args):
@@ -188,9 +188,35 @@ def fit(cls: type, params: dict[str, Any], X: np.ndarray, groups: Any) -> tuple[
 def fit_starts(
     cls: type, params: dict[str, Any], X: np.ndarray, groups: Any, starts: int
 ) -> tuple[Any, float, list[str]]:
-    """As `fit`: of so many starts the one with the lowest objective, and the seconds of all.
+    """Fit a method from several starts, and keep the fit with the lowest objective.
 
-    A method without `n_init` is fitted once for each start, so that methods are compared with as many starts.
+    A method without the parameter `n_init` is fitted once for each start, with another seed each time. So all methods
+    that have random starts are compared with the same number of them.
+
+    Parameters
+    ----------
+    cls : type
+        The class of the method.
+    params : dict
+        From `parameters`.
+    X : ndarray of shape (n_rows, n_features)
+    groups : ndarray of shape (n_rows,), or mapping of column to ndarray
+    starts : int
+        At least 1.
+
+    Returns
+    -------
+    model : FairClusterer
+        The best fit.
+    seconds : float
+        Wall-clock time of all starts together.
+    warned : list of str
+        The first line of each warning of the best fit.
+
+    Raises
+    ------
+    CommandError
+        As for `fit`.
     """
     takes = inspect.signature(cls).parameters
     if "n_init" in takes:
@@ -213,7 +239,7 @@ def _plain(model: Any, params: dict[str, Any], raw: RawTable) -> np.ndarray:
 
 
 def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
-    """What to know of sizes and groups; `each` sensitive column counts on its own, or their combinations are."""
+    """Notes on small clusters, small groups and, by `each`, whether each sensitive column counts on its own."""
     notes = []
     if len(raw.X) < _FEW_ROWS * n_clusters:
         notes.append(
@@ -229,7 +255,7 @@ def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
         listed = " and ".join(raw.groups.columns)
         notes.insert(
             0,
-            f"each of {listed} counts on its own; --crossed takes their {len(names)} combinations"
+            f"each of {listed} counts on its own; --crossed takes their {len(names)} combinations instead"
             if each
             else f"the groups are the combinations of {listed}: {len(names)} groups, and what the method promises "
             "holds for each of them",
@@ -238,7 +264,7 @@ def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
 
 
 def labels_table(frame: pd.DataFrame, ids: list[str], labels: np.ndarray) -> pd.DataFrame:
-    """A table with the number of each row, counted from 1, its columns `ids` and its cluster."""
+    """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster."""
     return pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids]).assign(cluster=labels)
 
 

@@ -58,7 +58,9 @@ def run(args: argparse.Namespace) -> list[str]:
             f"--out: there is no folder {args.out.parent}. Fix: create it, or name another place"
         )
     if args.starts < 1:
-        raise CommandError(f"--starts: {args.starts} is no number of starts. Fix: write 1 or more")
+        raise CommandError(
+            f"--starts: {args.starts} is no number of starts. Fix: write a whole number of at least 1"
+        )
     numbers = cluster_numbers(args.n_clusters)
     over_k = len(numbers) > 1
     classes = [
@@ -95,7 +97,7 @@ def cluster_numbers(text: str) -> list[int]:
     Raises
     ------
     CommandError
-        The text is neither a number from 1 on nor a range of them.
+        The text is neither a number of at least 1 nor a range of such numbers.
     """
     first, colon, last = text.partition(":")
     try:
@@ -158,7 +160,11 @@ def _grid(cls: type, raw: RawTable) -> tuple[str | None, tuple[float, ...]]:
 
 
 def _measure(raw: RawTable, model: Any, crossed: bool) -> dict[str, float]:
-    """Metrics of a fit; those of groups are of the least fair of several columns, or of their combinations."""
+    """Metrics of a fit.
+
+    If there are several sensitive columns, the metrics of groups are those of the least fair column, or, if `crossed`,
+    of the combinations.
+    """
     names, codes = np.unique(raw.crossed, return_inverse=True)
     labels, n_clusters = model.labels_, model.n_clusters
     scores = score_labels(

@@ -27,12 +27,12 @@ from fairclust.cli.results import aligned
 from fairclust.methods._in_chunks import InChunks
 from fairclust.metrics import balance, delta
 
-# Options of tables in memory, whose columns are looked at as a whole.
+# Options that work only for tables in memory. They are refused for tables that are read in chunks.
 _NOT_HERE = ("categories", "id", "save", "thousands")
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:
-    """Whether the table is read in chunks: by a cluster, or because it is a folder or a pattern of files."""
+    """Whether the table is read in chunks: an option of chunks is given, or it is a folder or a pattern of files."""
     return bool(
         args.workers is not None
         or args.scheduler
@@ -45,31 +45,46 @@ def is_asked_for(args: argparse.Namespace) -> bool:
 def run(args: argparse.Namespace) -> list[str]:
     """Fit a method to Parquet files, and score its labels.
 
+    Parameters
+    ----------
+    args : Namespace
+        See `fairclust.cli.options`.
+
+    Returns
+    -------
+    list of str
+        The lines to print; a single one with ``--json``.
+
     Raises
     ------
     CommandError
-        Files, columns, the method or an option that cannot be used in this way.
+        The files cannot be read or fitted, a column does not exist, or the method or an option does not work with
+        tables that are read in chunks.
     """
     cls = find_method(args.method)
     if not issubclass(cls, InChunks):
-        raise CommandError(f"--method: {cls.__name__} needs all rows in memory; price, vfc and kmeans do not")
+        raise CommandError(
+            f"--method: {cls.__name__} needs all rows in memory; price, vfc and kmeans do not. Fix: name one of these"
+        )
     given = [name for name in _NOT_HERE if getattr(args, name)]
     if given:
-        raise CommandError(f"--{given[0]}: not with tables that are read in chunks")
+        raise CommandError(f"--{given[0]}: not with tables that are read in chunks. Fix: leave it out")
     if args.missing != "impute":
         raise CommandError(
-            "--missing: not with tables that are read in chunks, whose missing cells are reported with their row"
+            "--missing: not with tables that are read in chunks, where a missing cell is an error. Fix: leave it out"
         )
     if args.workers is not None and (args.scheduler or args.workers < 1):
         raise CommandError(
-            "--workers: a number from 1 on, and not beside --scheduler, which has its own workers"
+            "--workers: --scheduler has workers of its own. Fix: give one of the two, and at least 1 worker"
         )
     if len(args.sensitive) > 1:
         raise CommandError(
-            "--sensitive: one column; join several into one before, where tables are read in chunks"
+            "--sensitive: tables that are read in chunks take one column. Fix: join several into one in the files"
         )
     if args.out and args.out.suffix != ".npy":
-        raise CommandError("--out: labels of tables in chunks are written as .npy")
+        raise CommandError(
+            "--out: labels of tables that are read in chunks are written as .npy. Fix: end the name with .npy"
+        )
     params = parameters(cls, args.n_clusters, args.seed, args.set)
     try:
         with _told_steps(), _open(args) as table:
@@ -86,7 +101,7 @@ def run(args: argparse.Namespace) -> list[str]:
 
 @contextmanager
 def _told_steps() -> Iterator[None]:
-    """Print the steps of the fit on standard error, and not what Dask logs."""
+    """Print the steps of the fit on standard error, without the log messages of Dask."""
     log, handler = logging.getLogger("fairclust"), logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S"))
     log.addHandler(handler)

@@ -30,19 +30,22 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     chunks = parser.add_argument_group(
         "tables larger than the memory",
-        "Parquet files of numbers, one sensitive column: a folder, a pattern such as 'big/*.parquet', or any file with "
-        "one of these options. Labels are written as .npy.",
+        "The table is a folder of Parquet files, a pattern such as 'big/*.parquet', or one file together with "
+        "an option of this section. Features are numbers, and there is one sensitive column. Labels become .npy files.",
     )
     chunks.add_argument(
-        "--workers", type=int, metavar="N", help="read chunks by so many processes of this machine"
+        "--workers", type=int, metavar="N", help="number of processes of this machine that read the chunks"
     )
     chunks.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="read chunks by the workers of this Dask scheduler; or its JSON file",
+        help="address or JSON file of a Dask scheduler, whose workers read the chunks",
     )
     chunks.add_argument(
-        "--checkpoint", type=Path, metavar="FILE", help="keep every outer step here, and go on from there"
+        "--checkpoint",
+        type=Path,
+        metavar="FILE",
+        help="save every outer step in this file; a stopped fit continues from it",
     )
 
 
@@ -79,7 +82,7 @@ def add_front(commands: argparse._SubParsersAction) -> None:
         "--starts",
         type=int,
         default=10,
-        help="of every setting, the best of which counts (default: %(default)s)",
+        help="starts of every setting; the one with the lowest objective counts (default: %(default)s)",
     )
     parser.add_argument(
         "--out",
@@ -146,19 +149,19 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         action="extend",
         metavar="COLUMN",
-        help="the columns of the groups; of several, each counts on its own in price, vfc, bfkm and mixtures, and "
-        "others take their combinations",
+        help="the columns of the groups. If there are several, price, vfc, bfkm and mixtures treat each on its "
+        "own, and other methods take the combinations of their values",
     )
     parser.add_argument(
         "--crossed",
         action="store_true",
-        help="the groups are the combinations of several sensitive columns, for every method",
+        help="let every method take the combinations of several sensitive columns as the groups",
     )
     parser.add_argument(
         "--bins",
         type=int,
         metavar="N",
-        help="ranges, with about as many rows each, of a sensitive column of many different numbers",
+        help="cut sensitive columns of many different numbers into N ranges with about the same number of rows each",
     )
     for option, what in (
         ("--features", "columns to cluster by (default: all that hold numbers or categories)"),

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 _FIRST, _EVERY = 2.0, 10.0
-# If rows times clusters reach this number, a fit to one of `_SHARE` rows tells how long the whole fit will take.
+# If rows times clusters reach this number, a first fit to a `_SHARE`-th of the rows estimates how long the whole fit
+# will take.
 _LARGE = 4_000_000
 _SHARE = 20
 

@@ -40,7 +40,7 @@ class RawTable:
     crossed : ndarray of str, shape (n_rows,)
         The combination of groups of every row.
     ranges : dict of str to SensitiveColumn
-        Sensitive columns of numbers, of which the ranges are the groups.
+        The sensitive columns of numbers that are cut into ranges, which are their groups.
     columns : list of Column
         How each column is read.
     ids : list of str
@@ -63,14 +63,29 @@ class RawTable:
 
     @property
     def by_column(self) -> dict[str, np.ndarray]:
-        """Codes of each of several sensitive columns, shape (n_rows,); empty if there is one."""
+        """Codes of the values of each sensitive column, shape (n_rows,); empty if there is only one column."""
         if len(self.groups.columns) < 2:
             return {}
         return {name: np.unique(of, return_inverse=True)[1] for name, of in self.groups.astype(str).items()}
 
 
 def sensitive_for(cls: type, raw: RawTable, *, crossed: bool) -> Any:
-    """The groups as a method takes them: several columns where each counts on its own, else combinations."""
+    """The groups in the form that a method takes.
+
+    Parameters
+    ----------
+    cls : type
+        The class of the method.
+    raw : RawTable
+    crossed : bool
+        Whether the combinations of the columns are the groups.
+
+    Returns
+    -------
+    dict of str to ndarray of str, or ndarray of str, shape (n_rows,)
+        The columns by name, if there are several and the method takes them; otherwise, or if `crossed`, the
+        combinations of values.
+    """
     if len(raw.groups.columns) > 1 and getattr(cls, "takes_columns", False) and not crossed:
         return {name: raw.groups[name].to_numpy(dtype=str) for name in raw.groups}
     return raw.crossed
@@ -109,7 +124,8 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace) -> RawTable:
         raise CommandError(
             f"--features: {both[0]!r} is named by another option too. Fix: leave it out of one of the two options"
         )
-    # Numbers that are codes are names; of others ranges are the groups.
+    # If --categories names a sensitive column of numbers, each number is a group. Other columns with many different
+    # numbers are cut into ranges.
     codes = [name for name in sensitive if name in listed["categories"]]
     ranges = find_ranges(frame, [name for name in sensitive if name not in codes], args.bins)
     own = {"thousands": args.thousands, "decimal": args.decimal}

@@ -52,7 +52,9 @@ def run(args: argparse.Namespace) -> list[str]:
             f"--out: there is no folder {args.out.parent}. Fix: create it, or name another place"
         )
     if args.starts < 1:
-        raise CommandError(f"--starts: {args.starts} is no number of starts. Fix: write 1 or more")
+        raise CommandError(
+            f"--starts: {args.starts} is no number of starts. Fix: write a whole number of at least 1"
+        )
     numbers = cluster_numbers(args.n_clusters)
     classes = [find_method(name) for name in args.methods or ("price", "vfc", "bfkm")]
     raw = raw_table.read(args)

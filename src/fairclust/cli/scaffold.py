@@ -26,7 +26,7 @@ class {cls}(FairClusterer):
     random_state : int, RandomState or None
     """
 
-    # X is centred and scaled for `_fit`. Costs are squared distances: they get the unit of the data back by this power.
+    # `_fit` gets X centred and scaled. Costs are squared distances, so they are multiplied by the scale to this power.
     _power = 2
     _parameter_constraints = {{
         "n_clusters": COUNT,

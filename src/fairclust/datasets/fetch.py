@@ -88,7 +88,7 @@ def fetch_dataset(
         shape (n_samples, n_samples). ``X.attrs`` of a data frame holds the title and, unless the data are
         generated, the licences and home pages of the files.
     sensitive_features : Series of shape (n_samples,), or DataFrame of shape (n_samples, n_columns)
-        The group of every row, of dtype category; of several sensitive columns each.
+        The group of every row, of dtype category. If there are several sensitive columns, a DataFrame of all of them.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def fetch_dataset(
 
 
 def _groups(data: PreparedDataset, spec: DatasetSpec) -> pd.Series | pd.DataFrame:
-    """The sensitive column, or several."""
+    """The sensitive column as a Series, or several as a DataFrame."""
     if data.columns:
         return pd.DataFrame(
             {

@@ -32,8 +32,8 @@ class Generated(NamedTuple):
     categories : sequence of sequence of str
         For the last columns, which hold codes of categories and are not scaled: the categories by code.
     columns : mapping of str to (ndarray of int32, shape (N,), tuple of str), optional
-        Where there are several sensitive columns: the code of each row's value, and the values, by column. `groups`
-        are the combinations.
+        If there are several sensitive columns: for each of them, by name, the code of each row's value and the values
+        by code. `groups` are then the combinations of values. Ignored if a generator returns it.
     """
 
     X: np.ndarray

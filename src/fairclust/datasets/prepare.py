@@ -231,7 +231,15 @@ def _read(
 def _split_columns(
     name: str, sensitive: list[SensitiveSpec], read: Table, file: TableFile, places: list[int]
 ) -> tuple[Table, dict[str, tuple[np.ndarray, tuple[str, ...]]]]:
-    """Without its last columns, codes of categories, which become groups: codes and names by column."""
+    """Split the last columns, which are sensitive, off a table.
+
+    Returns
+    -------
+    rest : Table
+        The table without these columns.
+    found : dict of str to (ndarray of int32, tuple of str)
+        The codes of the rows and the names of the groups, by column.
+    """
     n_columns = len(places)
     everyone = np.ones(len(read.X), dtype=bool)
     found = {}

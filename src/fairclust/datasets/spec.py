@@ -291,8 +291,8 @@ class DatasetSpec(_Spec):
     sensitive: SensitiveSpec | tuple[SensitiveSpec, ...] | None = None
     """Where the groups come from; a generator makes its own.
 
-    Of several columns the groups are the combinations of values. Methods that know columns get each, and a metric of
-    groups is that of the column that is the least fair.
+    If several columns are listed, the groups are the combinations of their values. Methods that take several columns
+    get each of them, and a metric of groups is the value of the least fair column.
     """
     drop_rows: dict[ColumnRef, tuple[CellValue, ...]] = Field(default_factory=dict)
     """Rows to leave out: column to cell values."""
@@ -313,7 +313,7 @@ class DatasetSpec(_Spec):
 
     @property
     def sensitive_columns(self) -> tuple[SensitiveSpec, ...]:
-        """The columns of the groups; none of a generator."""
+        """The sensitive columns as a tuple; empty for a generator."""
         if self.sensitive is None or isinstance(self.sensitive, tuple):
             return self.sensitive or ()
         return (self.sensitive,)
@@ -327,12 +327,12 @@ class DatasetSpec(_Spec):
         several = len(self.sensitive_columns) > 1
         if several and any(column.source is not None for column in self.sensitive_columns):
             raise ValueError(
-                "several columns in 'sensitive' must be columns of the table: 'source' is for one alone"
+                "several columns in 'sensitive' must be columns of the table: 'source' is for one alone. Fix: omit it"
             )
         if several and len({str(column.column) for column in self.sensitive_columns}) < len(
             self.sensitive_columns
         ):
-            raise ValueError("'sensitive' lists a column twice")
+            raise ValueError("'sensitive' lists a column twice. Fix: list it once")
         if self.source is not None and self.params:
             raise ValueError("'params' belongs to a generator")
         if self.generator is not None:

@@ -46,8 +46,8 @@ class PreparedDataset:
     truth : ndarray of int32, shape (N,), or None
         True clusters, if they are known.
     columns : mapping of str to ndarray of int32, shape (N,)
-        Where there are several sensitive columns: the code of each row's value, by column. `groups` are the
-        combinations of values that occur.
+        If there are several sensitive columns: the code of each row's value, by column. `groups` are then the
+        combinations of values that occur. Empty if there is one column.
     """
 
     X: np.ndarray
@@ -61,7 +61,7 @@ class PreparedDataset:
 
     @property
     def sensitive_features(self) -> np.ndarray | Mapping[str, np.ndarray]:
-        """The groups, or several columns by name."""
+        """The groups, or the columns by name if there are several; the methods that take several columns get this."""
         return self.columns or self.groups
 
 
@@ -77,7 +77,7 @@ def data_hash(
     """Return the SHA-256 over all of a prepared data set: its identity."""
     digest = hashlib.sha256()
     names = {"features": feature_names, "groups": group_names, "shape": X.shape}
-    # Names of groups tell the values of several columns, but not that there are several.
+    # The group names contain the values of all columns, but do not show that there are several columns.
     names |= {"columns": columns} if columns else {}
     digest.update(json.dumps(names).encode())
     digest.update(np.ascontiguousarray(X, dtype="<f8").data)

@@ -1,4 +1,4 @@
-"""What the metrics that read the points share: checks, blocks and samples of rows, cluster means, distances to them."""
+"""Helpers of the metrics that read the points: checks, blocks and samples of rows, cluster means, distances."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def cluster_means(
     X : ndarray of shape (n_samples, n_features)
     labels : ndarray of int, shape (n_samples,)
     sizes : ndarray of int, shape (n_clusters,), optional
-        Of the clusters, if they are counted already.
+        Number of points of each cluster. Default: counted from `labels`.
     """
     sizes = cluster_sizes(labels) if sizes is None else sizes
     sums = np.zeros((sizes.size, X.shape[1]))

@@ -1,4 +1,4 @@
-"""Fairness by several sensitive columns: a metric's value for each of them, and the worst."""
+"""Fairness to several sensitive columns: the value of a metric for each column, and the worst value."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ __all__ = ["by_column", "split_columns"]
 
 
 def by_column(metric: str, labels: Any, *, sensitive_features: Any) -> dict[str, float]:
-    """A fairness metric of each sensitive column on its own.
+    """Value of a fairness metric for each sensitive column on its own.
 
     Parameters
     ----------
     metric : str
-        Such as "balance" or "fairness_ratio": a function of `fairclust.metrics` that takes `sensitive_features`.
+        Name of a metric of `fairclust.metrics` that needs only the counts of the groups in the clusters, such as
+        "balance" or "fairness_ratio".
     labels : array-like of shape (n_samples,)
         The cluster of each point.
     sensitive_features : array-like of shape (n_samples, n_columns), data frame, or mapping
@@ -28,12 +29,12 @@ def by_column(metric: str, labels: Any, *, sensitive_features: Any) -> dict[str,
     Returns
     -------
     dict
-        The value of each column, by its name or its place, and under "worst" that of the least fair.
+        The value for each column, by its name or its position, and the value of the least fair column as "worst".
 
     Raises
     ------
     ValueError
-        There is no such metric, or the columns are not what they should be.
+        There is no such metric, there is no column, or a column has missing values or not one entry for each label.
 
     Examples
     --------
@@ -56,7 +57,7 @@ def by_column(metric: str, labels: Any, *, sensitive_features: Any) -> dict[str,
 
 
 def split_columns(sensitive_features: Any) -> dict[str, Any]:
-    """Columns by name.
+    """Split sensitive features into columns, by name.
 
     Parameters
     ----------
@@ -65,12 +66,13 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
     Returns
     -------
     dict
-        Columns of a matrix are named by their places; the name of a single column is empty if it has none.
+        The columns by name. Columns of a matrix are named by their positions, "0", "1" and so on. A single column
+        without a name gets the empty name. The result is empty if `sensitive_features` is None.
 
     Raises
     ------
     ValueError
-        It has not one or two dimensions, or no column.
+        `sensitive_features` is an array of other than one or two dimensions, or one without columns.
     """
     if sensitive_features is None:
         return {}

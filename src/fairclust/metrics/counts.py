@@ -70,7 +70,8 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
     # Imported here, so that callers who already have codes do not wait for pandas.
     import pandas as pd
 
-    # NumPy would turn the NaN of a list of strings into the string 'nan', and forget a mask.
+    # `np.asarray` would turn the NaN in a list of strings into the string 'nan', and drop the mask of a masked array.
+    # Both are missing values.
     is_list = isinstance(sensitive_features, (list, tuple))
     columns = np.array(sensitive_features, dtype=object) if is_list else np.asarray(sensitive_features)
     if isinstance(sensitive_features, np.ma.MaskedArray) and np.ma.is_masked(sensitive_features):

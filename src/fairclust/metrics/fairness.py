@@ -1,8 +1,8 @@
 """Group fairness of a clustering, from the group-by-cluster table alone.
 
 Every function takes labels and `sensitive_features`, or the table n_jk of `fairclust.metrics.counts`, shape
-(n_groups, n_clusters). With labels, the clusters are 0 to the largest label, and
-one without a point is empty.
+(n_groups, n_clusters). With labels, the clusters are 0 to the largest label; a number in
+between that no point has is an empty cluster.
 Notation: n_k the size of cluster k, N_j that of group j, N their sum, P_kj = n_jk / n_k the share of group j
 in cluster k, mu_j = N_j / N its share in the data.
 
@@ -401,25 +401,26 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
 
 
 def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> int:
-    """Number of pairs of a group and a cluster with points that has none of that group.
+    """Number of pairs of a group and a cluster in which the cluster has points, but none of the group.
 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, with `sensitive_features`; without them the table of counts n_jk.
+        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point; of several columns the groups are the combinations.
+        The group of each point. Of several columns, each combination of values is a group.
 
     Returns
     -------
     int
-        From 0, lower is fairer: balance is 0 as soon as one group is absent from one cluster, and this says
-        how often that happens. Groups without any point do not count.
+        At least 0, lower is fairer. The balance is 0 as soon as one group is absent from one cluster; this metric
+        counts how often that happens. Groups without any point do not count.
 
     Raises
     ------
     ValueError
-        If the table is none of counts, or the labels and groups have not one length.
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+        is no point.
     """
     counts = _table(labels, sensitive_features)
     return int((counts[:, counts.sum(axis=0) > 0] == 0).sum())
@@ -428,7 +429,10 @@ def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = N
 def _table(
     labels: ArrayLike, sensitive_features: ArrayLike | None, keep_absent: bool = False
 ) -> NDArray[np.float64]:
-    """The group-by-cluster table as float64, counted from labels if groups are given, without groups of no point."""
+    """The group-by-cluster table as float64, counted from labels if groups are given.
+
+    Groups without any point are left out, unless `keep_absent`.
+    """
     if sensitive_features is None:
         counts = np.asarray(labels, dtype=np.float64)
         if counts.ndim != 2:

@@ -1,4 +1,4 @@
-"""Individual fairness: whether every point has a centre within the radius of its n/k nearest points."""
+"""Individual fairness: whether every point has its centre within the radius of its n/k nearest points."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def individual_fairness(
     centers: ArrayLike | None = None,
     max_rows: int | None = 5_000,
 ) -> float:
-    """Largest ratio of a point's distance to its centre and its radius, that of `neighbourhood_radii`.
+    """Largest ratio of a point's distance to its centre to the radius of its n/k nearest points.
 
     Parameters
     ----------

@@ -52,8 +52,8 @@ def proportionality(
     Returns
     -------
     float
-        In [0, inf], lower is fairer. If it is at most 1, no coalition gains by another centre. In every data set
-        some points are centres with at most 1 + sqrt(2). ``inf`` if n/k points coincide but their centres lie
+        In [0, inf], lower is fairer. If it is at most 1, no coalition gains by another centre. Every data set has
+        points that, as centres, give at most 1 + sqrt(2). ``inf`` if n/k points coincide but their centres lie
         elsewhere.
 
     Raises

@@ -1,4 +1,4 @@
-"""Whether one group's points sit better in their clusters than another's: silhouettes."""
+"""Silhouettes of the groups: whether the points of one group fit their clusters better than those of another."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ def silhouette_gap(
     if n_used < 2:
         return float("nan")
     if n_used == codes.size:
-        return 0.0  # every silhouette of a point alone is 0
-    # Near the origin scikit-learn's squared distances keep their digits.
+        return 0.0  # the silhouette of a point that is alone in its cluster is 0
+    # The points are centred, because scikit-learn computes distances from squared norms, which lose digits far from the
+    # origin.
     found = silhouette_samples(points - points.mean(axis=0), codes)
     groups = np.unique(groups[rows], return_inverse=True)[1]
     means = np.bincount(groups, weights=found) / np.bincount(groups)

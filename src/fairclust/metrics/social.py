@@ -53,7 +53,7 @@ def group_costs(
 
 
 def worst_group_cost(X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
-    """The largest cost of a group: of its points' mean squared distance to the cluster means.
+    """Largest cost of a group, which is the mean squared distance of its points to the cluster means.
 
     Parameters
     ----------

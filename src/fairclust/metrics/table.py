@@ -369,8 +369,8 @@ def score_labels(
     truth : array-like of int, shape (n_samples,), optional
         True clusters for the clustering error.
     columns : mapping of str to array-like of int, shape (n_samples,), optional
-        Codes of several sensitive columns, of which `groups` are the combinations. A metric of groups is then that of
-        the column that is the least fair.
+        Codes of several sensitive columns; `groups` are the combinations of their values. A metric of groups is then
+        the value of the least fair column.
 
     Returns
     -------

@@ -66,22 +66,27 @@ COLUMNS: Mapping[str, Column] = MappingProxyType(
 """Every column by name. Those of seconds that are not a cell's own are made by the tables."""
 
 BY_COLUMN = ("balance", "fairness_ratio", "fairness_error", "delta")
-"""Metrics of groups that are kept of each of several sensitive columns."""
+"""Metrics that are stored for each sensitive column, if there are several."""
 
 
 def of_columns(
     labels: np.ndarray, columns: Mapping[str, np.ndarray], n_clusters: int
 ) -> dict[str, dict[str, float | None]]:
-    """The metrics in `BY_COLUMN` of each of several sensitive columns.
+    """The metrics in `BY_COLUMN`, for each of several sensitive columns.
 
     Parameters
     ----------
     labels : ndarray of int64, shape (n_samples,)
     columns : mapping of str to ndarray of int, shape (n_samples,)
-        Codes of the values.
+        Codes of the values, by column.
     n_clusters : int
+
+    Returns
+    -------
+    dict of str to dict
+        The value of each metric, by column and metric; None where it is undefined.
     """
-    # Imported here: whoever only asks for names does not wait for numba.
+    # Imported here, so that callers who need only the names of this module do not wait for numba.
     from fairclust.metrics.counts import contingency
 
     tables = {

@@ -56,7 +56,7 @@ def fit_in_all_variants(name: str) -> str:
             try:
                 model = getattr(methods, name)(n_clusters=3, **params).fit(X, sensitive_features=groups)
                 if name == "PriceFairKMeans":
-                    # Rows in chunks have kernels of their own.
+                    # A fit of rows in chunks uses other kernels.
                     for dtype in (np.float32, np.float64):
                         model.fit(open_chunks(X.astype(dtype), groups))
                 score_labels(

@@ -132,7 +132,7 @@ def fit_cell(
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features) or sparse array of shape (n_samples, n_samples)
-    groups : ndarray of shape (n_samples,), or mapping of column to such
+    groups : ndarray of shape (n_samples,), or mapping of column to ndarray of this shape
     class_path : str
     n_clusters : int
     cell : mapping
@@ -184,8 +184,8 @@ def fit_cell(
 
 
 def _takes_columns(class_path: str) -> bool:
-    """Whether a method knows several sensitive columns; the others get the combinations of values."""
-    with contextlib.suppress(Exception):  # the fit says what is wrong with the class
+    """Whether a method takes several sensitive columns. Other methods get the combinations of their values."""
+    with contextlib.suppress(Exception):  # if the class cannot be loaded, the fit reports why
         return bool(getattr(load_class(class_path), "takes_columns", False))
     return False
 

@@ -152,7 +152,7 @@ def _check_range(labels: np.ndarray, n_clusters: int) -> None:
     bad = np.flatnonzero((labels < 0) | (labels >= n_clusters))
     if len(bad):
         raise SubmissionError(
-            f"with K = {n_clusters}, clusters are 0 to {n_clusters - 1}, but {len(bad):,} labels are others: the first "
+            f"with K = {n_clusters}, clusters are 0 to {n_clusters - 1}, but {len(bad):,} labels are not: the first "
             f"is {labels[bad[0]]} in row {bad[0] + 1}. Fix: number the clusters from 0, or state another K with "
             "--n-clusters"
         )

@@ -242,7 +242,7 @@ def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
 
 
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
-    """Fairness to each of several sensitive columns, for each method's setting that is fairest to the worst one."""
+    """Fairness to each of several sensitive columns, for each method at its setting with the highest balance."""
     fairness = FAIRNESS[0]
     if "by_column" not in points:
         return None
@@ -266,7 +266,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
         Column("Sensitive column", filters=True),
         *(Column(METRICS[name].label, is_number=True) for name in shown),
     ]
-    caption = "Each sensitive column, at the setting of each method that is fairest to its worst column"
+    caption = "Fairness to each sensitive column, for each method at its setting with the highest balance"
     return Table(caption, columns, body) if body else None
 
 

@@ -30,7 +30,7 @@ def group_columns(
     missing_is_group : bool, default=False
         Whether a missing value becomes the group "missing". Otherwise it stays missing.
     ranges : mapping of str to SensitiveColumn, optional
-        From `find_ranges`: columns of numbers of which the ranges are the groups.
+        From `find_ranges`: columns of numbers whose groups are ranges.
 
     Returns
     -------
@@ -57,19 +57,25 @@ def group_columns(
 
 
 def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -> dict[str, SensitiveColumn]:
-    """Ranges of the columns with many different numbers, each of which would be a group.
+    """Cut the columns that hold many different numbers into ranges. Otherwise each number would be a group.
 
     Parameters
     ----------
     frame : DataFrame
     columns : sequence of str
     bins : int or None
-        Ranges to make, with about as many rows each.
+        Number of ranges, which get about the same number of rows each.
+
+    Returns
+    -------
+    dict of str to SensitiveColumn
+        The columns that were cut, by name. Columns with few different numbers, and codes that are counted from 0 or 1,
+        are not cut.
 
     Raises
     ------
     TableError
-        There is such a column, and `bins` is None or less than 2.
+        A column has to be cut, and `bins` is None or less than 2.
     """
     found = {}
     for name in columns:
@@ -80,8 +86,8 @@ def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -
             continue
         if bins is None:
             raise TableError(
-                f"{name!r} holds {len(np.unique(numbers))} different numbers, and each would be a group; --bins 4 "
-                "makes four ranges of them"
+                f"{name!r} holds {len(np.unique(numbers))} different numbers, and each would be a group. Fix: "
+                "--bins 4, for example, makes four ranges of them"
             )
         try:
             found[name] = cut_column(name, numbers, bins)
@@ -99,12 +105,12 @@ def cross(groups: pd.DataFrame) -> pd.Series:
 
 
 def _in_ranges(cells: pd.Series, column: SensitiveColumn) -> pd.Series:
-    """The range of every number, as text."""
+    """The range that each number falls into, as text; missing where the number is missing."""
     try:
         numbers = pd.to_numeric(cells)
     except (ValueError, TypeError):
         raise TableError(
-            f"{column.name!r} has cells that are not numbers, as those of the fit were"
+            f"{column.name!r} has cells that are not numbers, but the model was fitted to numbers. Fix: correct them"
         ) from None
     there = numbers.notna()
     found = pd.Series(None, index=cells.index, dtype=object)

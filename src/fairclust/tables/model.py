@@ -34,7 +34,7 @@ class TableModel:
     ids : list of str
         Columns to write beside the labels.
     ranges : dict of str to SensitiveColumn
-        Sensitive columns of numbers, of which the ranges are the groups.
+        The sensitive columns of numbers that are cut into ranges, which are their groups.
     by_column : bool
         Whether the method was fitted to each of several sensitive columns. Otherwise the groups are the combinations
         of their values.
