@@ -210,8 +210,9 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         given = getattr(self, "init", "") is not None and not isinstance(getattr(self, "init", ""), str)
         if not (self._sorts_rows and given) or sp.issparse(X) or _is_mapped(X):
             return None
-        # The numbers of each row are sorted first, so that the order of the columns does not matter either.
-        return np.lexsort((codes, *np.sort(framed, axis=1).T[::-1]))
+        # The sorted numbers of a row come first, so that the order of the columns matters only among rows with the same
+        # numbers and the same group.
+        return np.lexsort((*framed.T[::-1], codes, *np.sort(framed, axis=1).T[::-1]))
 
     def _put_back(self, order: np.ndarray) -> None:
         """Put the labels, and all other results for each row, back into the order of the data."""

@@ -50,8 +50,8 @@ EXCEPTIONS = {
 }
 # Changes that alter the labels on some data only, and by how much, relatively, the cost of the labels may then differ.
 # Exact shares leave points at which two clusters have the same price, so their labels, and then the centres, depend on
-# the last digits of sums. Group prices search for the table of integer counts in the order of the groups and stop within
-# 5 % of the best. The alignment draws the rows of a block from one group after the other.
+# the last digits of sums. Group prices search for the table of integer counts in the order of the groups and stop
+# within 5 % of the best. The alignment draws the rows of a block from one group after the other.
 MOSTLY = {
     ("FairAlignmentKMeans", "names"): 0.05,
     ("PriceFairKMeans", "names"): 0.05,

@@ -144,6 +144,8 @@ def test_budget(people):
     assert model.cost_ <= 1.1 * plain.cost_ * (1 + 1e-4) < strict.cost_
     assert 0 < model.tolerance_bound_ < model.tolerance_ < 1
     assert ratio(model.labels_, columns["sex"]) >= 1 - model.tolerance_ - 0.01
+    again = model.set_params(max_cost_increase=None).fit(X, sensitive_features=columns)
+    assert not hasattr(again, "tolerance_") and not hasattr(again, "tolerance_bound_")
     with pytest.raises(ValueError, match="not both"):
         PriceFairKMeans(4, max_cost=1.0, max_cost_increase=0.1).fit(X, sensitive_features=columns)
 

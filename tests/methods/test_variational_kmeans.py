@@ -252,3 +252,13 @@ def test_a_step_that_is_no_better_is_not_taken(grouped_blobs, monkeypatch, fault
     np.testing.assert_array_equal(model.labels_[order], first[0].labels)
     np.testing.assert_array_equal(model.cluster_centers_, X[:4])
     np.testing.assert_array_equal(model.predict(X, codes), model.labels_)
+
+
+def test_rows_with_the_same_numbers_have_one_order():
+    # Row (1, 2) and row (2, 1) of one group have the same sorted numbers.
+    X = np.array([[2.0, 1.0], [1.0, 2.0], [0.0, 5.0], [2.0, 1.0], [1.0, 2.0]])
+    codes = np.zeros(5, dtype=np.intp)
+    model = VariationalFairKMeans(2, init=X[:2])
+    orders = [np.random.default_rng(seed).permutation(5) for seed in range(10)]
+    in_order = [X[order][model._row_order(X[order], X[order], codes)] for order in orders]
+    assert all(np.array_equal(rows, in_order[0]) for rows in in_order)

@@ -202,7 +202,7 @@ def test_budget():
             {"target": {"sex": [0.1, 0.9]}},
             "sex: tolerance=0.0 cannot be met: .* smallest tolerance for this target",
         ),
-        ({"target": [0.5, 0.5]}, "target must have an entry for each column"),
+        ({"target": [0.5, 0.5]}, "target must be a mapping of sensitive columns to shares"),
         ({"sample_weight": np.ones(3)}, r"sample_weight has shape \(3,\), expected \(600,\)"),
         ({"sample_weight": np.zeros(600)}, "sample_weight must be positive"),
     ],

@@ -270,6 +270,6 @@ def _check_names(asked: Asked, names: list[str]) -> None:
         return
     if not isinstance(target, Mapping) or (set(map(str, target)) - set(names)):
         raise ValueError(
-            f"target must have an entry for each column that it bounds, such as {{{names[0]!r}: ...}}. "
-            f"The sensitive columns are {names}"
+            f"target must be a mapping of sensitive columns to shares, such as {{{names[0]!r}: ...}}, with columns out "
+            f"of {names}"
         )

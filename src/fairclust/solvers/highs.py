@@ -16,7 +16,10 @@ _lock = Lock()
 
 
 def _silent(solve: Callable[..., Any]) -> Callable[..., Any]:
-    """Discard standard output during `solve`. Some versions of HiGHS print debug lines even with output turned off."""
+    """Discard standard output during `solve`. Some versions of HiGHS print debug lines even with output turned off.
+
+    What other threads write to standard output during a solve is lost as well.
+    """
 
     @wraps(solve)
     def solved(*args: Any, **kwargs: Any) -> Any:
