@@ -76,7 +76,7 @@ def test_combinations_are_bounded_where_that_is_asked_or_all_there_is(people, ca
 
 
 def cost_of(text):
-    return text.partition(", cost ")[2].partition(")")[0].replace(",", "")
+    return text.partition(", cost ")[2].partition(")")[0].partition(";")[0].replace(",", "")
 
 
 def test_a_model_of_several_columns_predicts_by_all_of_them(people, capsys, tmp_path):
@@ -169,6 +169,18 @@ def test_predict_gives_the_labels_of_the_fit_and_of_new_rows(people, tmp_path, c
     status, text, _ = run(capsys, "predict", model, new, "--out", tmp_path / "new.csv")
     assert status == 0 and "20 rows" in text
     assert list(pd.read_csv(tmp_path / "new.csv").columns) == ["row", "cluster"]
+
+
+def test_a_model_that_drops_rows_needs_its_columns(people, tmp_path, capsys):
+    model = tmp_path / "model"
+    options = ("--sensitive", "gender", "--n-clusters", 3, "--missing", "drop", "--save", model)
+    run(capsys, "fit", people, *options)
+    _, _, err = run(capsys, "predict", model, people)
+    assert "10 rows without a value in gender or age or income or ethnicity or education are left out" in err
+    frame = pd.read_csv(people)
+    frame.drop(columns="age").to_csv(tmp_path / "new.csv", index=False)
+    status, _, err = run(capsys, "predict", model, tmp_path / "new.csv")
+    assert status == 2 and "has no column 'age'" in err
 
 
 def test_predict_says_what_is_wrong(people, tmp_path, capsys):
@@ -352,7 +364,11 @@ def test_progress_is_told_on_standard_error(capsys, monkeypatch):
         sleep(0.2)
     said = capsys.readouterr().err
     assert "fitting: 0 s, 1 of 4 done, about" in said
-    with progress.progress("fitting"):
+    with progress.progress("fitting", notes=["few rows"]):
+        sleep(0.2)
+    said = capsys.readouterr().err
+    assert said.startswith("note: few rows\nfitting: ") and said.count("few rows") == 1
+    with progress.progress("fitting", notes=["few rows"]):
         pass
     assert capsys.readouterr().err == ""
 

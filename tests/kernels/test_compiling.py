@@ -13,17 +13,19 @@ def event_of(module):
 @pytest.mark.parametrize(
     "module, seconds, watched, lines",
     [
-        ("fairclust.kernels.tiles", 0.1, True, 1),
+        ("fairclust.kernels.tiles", 0.3, True, 1),
         ("fairclust.kernels.tiles", 0.0, True, 0),
-        ("fairclust.kernels.tiles", 0.1, False, 0),
-        ("umap.layouts", 0.1, True, 0),
+        ("fairclust.kernels.tiles", 0.3, False, 0),
+        ("umap.layouts", 0.3, True, 0),
+        # Many functions that each compile fast are announced once they have taken as long together.
+        ("fairclust.kernels.tiles", 0.08, True, 1),
     ],
 )
 def test_only_those_who_wait_are_told(monkeypatch, capsys, module, seconds, watched, lines):
-    monkeypatch.setattr(compiling, "_PATIENCE", 0.02)
+    monkeypatch.setattr(compiling, "_PATIENCE", 0.2)
     monkeypatch.setattr(compiling, "_watched", lambda: watched)
     announcer = compiling.Announcer()
-    for _ in range(2):
+    for _ in range(4):
         announcer.on_start(event_of(module))
         time.sleep(seconds)
         announcer.on_end(event_of(module))

@@ -59,7 +59,8 @@ def run(args: argparse.Namespace) -> list[str]:
     groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
     each = isinstance(groups, dict)
     expected = expected_seconds(cls, params, raw.X, groups)
-    with progress(f"fitting {cls.__name__}", expected=expected):
+    size_notes = _size_notes(raw, args.n_clusters, each)
+    with progress(f"fitting {cls.__name__}", expected=expected, notes=size_notes):
         model, seconds, notes = fit(cls, params, raw.X, groups)
     plain = None if cls is methods.KMeans else _plain(model, params, raw)
     result = describe(
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> list[str]:
         plain,
         raw,
         scaled=raw_table.describe_scale(args.scale),
-        notes=[*raw.notes, *_size_notes(raw, args.n_clusters, each), *notes],
+        notes=[*raw.notes, *size_notes, *notes],
         seconds=seconds,
     )
     if args.out:

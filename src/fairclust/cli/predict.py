@@ -34,13 +34,16 @@ def run(args: argparse.Namespace) -> list[str]:
         keep = model.usable(frame)
         if not keep.any():
             raise TableError(
-                f"{args.table} has no row with a value in {' and '.join(model.sensitive)}. Fix: fill in these cells"
+                f"{args.table} has no row with a value in {' and '.join(model.needed)}. Fix: fill in these cells"
             )
         labels = model.predict(frame[keep])
     except ValueError as error:
         raise CommandError(str(error)) from None
     if not keep.all():
-        print(f"{(~keep).sum():,} rows with missing values are left out", file=sys.stderr)
+        print(
+            f"{(~keep).sum():,} rows without a value in {' or '.join(model.needed)} are left out",
+            file=sys.stderr,
+        )
     ids = [name for name in model.ids if name in frame]
     if args.out is None:
         return [labels_table(frame[keep], ids, labels).to_csv(index=False).rstrip("\n")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
@@ -20,7 +20,7 @@ _SHARE = 20
 
 @contextmanager
 def progress(
-    what: str, *, expected: float | None = None, total: int | None = None
+    what: str, *, expected: float | None = None, total: int | None = None, notes: Sequence[str] = ()
 ) -> Iterator[Callable[[], None]]:
     """Print what is going on after two seconds, and every ten seconds from then on.
 
@@ -32,6 +32,8 @@ def progress(
         Seconds that it will take.
     total : int, optional
         Parts that it has.
+    notes : sequence of str
+        Printed before the first line.
 
     Yields
     ------
@@ -42,7 +44,7 @@ def progress(
     parts: list[None] = []
 
     def watch() -> None:
-        wait = _FIRST
+        wait, lines = _FIRST, [f"note: {note}" for note in notes]
         while not stopped.wait(wait):
             seconds = perf_counter() - begin
             text = f"{what}: {seconds:,.0f} s"
@@ -50,7 +52,8 @@ def progress(
                 text += f", {len(parts)} of {total} done"
             whole = seconds * total / len(parts) if total and parts else expected
             text += f", about {whole:,.0f} s in all" if whole else ""
-            print(text, file=sys.stderr, flush=True)
+            print(*lines, text, sep="\n", file=sys.stderr, flush=True)
+            lines = []
             wait = _EVERY
 
     thread = threading.Thread(target=watch, daemon=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from threading import Timer
 from typing import Any
 
@@ -20,7 +21,7 @@ def _watched() -> bool:
 
 
 class Announcer(event.Listener):
-    """Print once that code of this package is being compiled, if compiling takes longer than a second.
+    """Print once that code of this package is being compiled, when compiling has taken a second altogether.
 
     Numba sends these events for functions that it compiles, not for functions that it reads from its cache.
     """
@@ -28,13 +29,16 @@ class Announcer(event.Listener):
     def __init__(self) -> None:
         self._timer: Timer | None = None
         self._depth = 0
+        self._since = 0.0
+        self._left = _PATIENCE
         self._said = False
 
     def on_start(self, event: Any) -> None:
         self._depth += 1
         ours = event.data["dispatcher"].py_func.__module__.startswith("fairclust.")
         if ours and self._timer is None and not self._said and _watched():
-            self._timer = Timer(_PATIENCE, self._say)
+            self._since = time.monotonic()
+            self._timer = Timer(max(self._left, 0.0), self._say)
             self._timer.daemon = True
             self._timer.start()
 
@@ -44,6 +48,7 @@ class Announcer(event.Listener):
         if self._timer is not None and self._depth == 0:
             self._timer.cancel()
             self._timer = None
+            self._left -= time.monotonic() - self._since
 
     def _say(self) -> None:
         self._said = True

@@ -57,10 +57,21 @@ class TableModel:
         columns = self.preparation.named_steps["columns"]
         return [name for _, _, names in columns.transformers for name in names]
 
+    @property
+    def needed(self) -> list[str]:
+        """The columns without whose values a row gets no label: the features only if they are not imputed."""
+        return [*self.sensitive, *(self.features if self.missing == "drop" else [])]
+
     def usable(self, frame: pd.DataFrame) -> pd.Series:
-        """Which rows have a group and, where rows with missing cells are dropped, all features."""
-        groups = self._columns(frame)
-        keep = groups.notna().all(axis=1)
+        """Which rows have a group and, where rows with missing cells are dropped, all features.
+
+        Raises
+        ------
+        TableError
+            The table lacks a column.
+        """
+        self._check_features(frame)
+        keep = self._columns(frame).notna().all(axis=1)
         return keep & frame[self.features].notna().all(axis=1) if self.missing == "drop" else keep
 
     def groups(self, frame: pd.DataFrame) -> pd.Series:
@@ -79,12 +90,15 @@ class TableModel:
         TableError
             The table lacks a column, or has a group that was not there in the fit.
         """
-        absent = [name for name in self.features if name not in frame.columns]
-        if absent:
-            raise TableError(f"the table has no column {absent[0]!r}, which the model was fitted to")
+        self._check_features(frame)
         return self.estimator.predict(
             self.preparation.transform(frame), sensitive_features=self._groups_for_estimator(frame)
         )
+
+    def _check_features(self, frame: pd.DataFrame) -> None:
+        absent = [name for name in self.features if name not in frame.columns]
+        if absent:
+            raise TableError(f"the table has no column {absent[0]!r}, which the model was fitted to")
 
     def _groups_for_estimator(self, frame: pd.DataFrame) -> Any:
         """The groups in the form that the estimator was fitted to."""
