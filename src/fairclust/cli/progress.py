@@ -16,6 +16,9 @@ _FIRST, _EVERY = 2.0, 10.0
 # will take.
 _LARGE = 4_000_000
 _SHARE = 20
+# With fewer rows in a cluster of the sample, the time of a fit depends on the number of clusters more than on the rows,
+# so the sample would take long and say little.
+_ROWS_PER_CLUSTER = 30
 
 
 @contextmanager
@@ -80,11 +83,12 @@ def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: A
     Returns
     -------
     float or None
-        Seconds; None if the data are too small for an estimate, or the sample cannot be fitted.
+        Seconds; None if the data are too small for an estimate, the sample has too few rows for the clusters, or it
+        cannot be fitted.
     """
     n_clusters = params["n_clusters"]
     rows = len(X) // _SHARE
-    if len(X) * n_clusters < _LARGE or rows < 3 * n_clusters:
+    if len(X) * n_clusters < _LARGE or rows < _ROWS_PER_CLUSTER * n_clusters:
         return None
     sample = np.random.default_rng(0).choice(len(X), rows, replace=False)
     if isinstance(groups, dict):
