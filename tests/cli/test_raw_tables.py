@@ -373,6 +373,16 @@ def test_progress_is_told_on_standard_error(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
+def test_the_time_of_a_fit_is_estimated_where_a_sample_tells_it():
+    from fairclust import KMeans
+    from fairclust.cli.progress import expected_seconds
+
+    X, groups = np.random.default_rng(0).normal(size=(100_000, 1)), np.repeat(["a", "b"], 50_000)
+    for n_clusters, told in ((40, True), (39, False), (300, False)):
+        seconds = expected_seconds(KMeans, {"n_clusters": n_clusters, "n_init": 1}, X, groups)
+        assert (seconds is not None and seconds > 0) if told else seconds is None
+
+
 # Tables in chunks
 
 
