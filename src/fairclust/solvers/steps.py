@@ -20,6 +20,8 @@ from fairclust.solvers.prices import dual_prices
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
 _NEXT = (0.0016,)
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
+# Factor for `_TOL` and `_FAR` while the best of several starts is looked for.
+ROUGH = 30
 _MANY_GROUPS = 20
 # Of few points, some part of one may be off the bounds: centres hardly depend on it.
 _PART_OF_A_POINT = 0.3
@@ -109,20 +111,26 @@ def _levels(levels: tuple[float, ...], points: Points, criterion: Criterion) -> 
 
 
 def price_step(
-    points: Points, last: Step | None, *, criterion: Criterion, multipliers: np.ndarray | None = None
+    points: Points,
+    last: Step | None,
+    *,
+    criterion: Criterion,
+    multipliers: np.ndarray | None = None,
+    rough: bool = False,
 ) -> Step | None:
     """The cheapest table within the bounds; None if its lower bound is above the last step's.
 
-    At the first step, Newton's method starts from `multipliers`, if given.
+    At the first step, Newton's method starts from `multipliers`, if given. If `rough`, it stops early.
     """
     if not np.isfinite(points.row_min_sum):
         raise Diverged(f"the distances sum to {points.row_min_sum}")
     start = multipliers if last is None else last.state
-    tol = max(_TOL, _PART_OF_A_POINT / points.n_samples)
+    factor = ROUGH if rough else 1
+    tol = max(factor * _TOL, _PART_OF_A_POINT / points.n_samples)
     levels = _levels(_FIRST if start is None else _NEXT, points, criterion)
     found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
     n_passes = found.n_passes + 1
-    if start is not None and found.error > max(1.0, _FAR * points.n_samples):
+    if start is not None and found.error > max(1.0, factor * _FAR * points.n_samples):
         # The centres moved too far for a start at the lowest temperature.
         cold = solve(points, criterion)
         n_passes += cold.n_passes
