@@ -46,8 +46,8 @@ _PLAIN_STEPS = 300
 # Two starts count as alike if `_apart` of their centres is at most this times the mean squared distance of a point to
 # its centre.
 _ALIKE = 1e-4
-# Rounds of numbers of outer steps, and of the runs that go on after them. On all data tried, the run that was the best in
-# the end was among the best five after one step and among the best three after six.
+# Rounds of numbers of outer steps, and of the runs that go on after them. On all data tried, the run that was the best
+# in the end was among the best five after one step and among the best three after six.
 _ROUNDS = (1, 5), (6, 3)
 # Prices are far off if the bounds are violated by more than this share of the points.
 _FAR = 1e-4
@@ -274,6 +274,9 @@ class PriceClusterer(PrototypeClusterer):
     def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
         best: tuple[float, Run, Prices] | None = None
         for run in runs:
+            if best is not None and run.last.objective >= best[0]:
+                # Its cost is at least its lower bound.
+                continue
             points.measure(run.prototypes.centers)
             found = solve(points, criterion, run.last.state)
             # The lower bound alone is not enough: it is too low for prices that are far off.

@@ -12,10 +12,12 @@ from fairclust.solvers.alternation import Step
 from fairclust.solvers.bound import bound_iteration, fairness_term
 from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.fair_assignment import certified_gap, paid_limits, solve
-from fairclust.solvers.penalty import PenaltySolution, Target, minimize_penalty
+from fairclust.solvers.penalty import Effort, PenaltySolution, Target, minimize_penalty
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import dual_prices
 
+# Prices that did not converge will do while the energy falls by this fraction of the clustering term.
+_FALL = 3e-5
 # Temperatures of bounded tables on the way; the last assignment is solved to the end.
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
 _NEXT = (0.0016,)
@@ -71,18 +73,22 @@ def newton_step(
     empty_cells = 0 if last is None else (last.counts == 0).sum()
     if last is not None:
         prices = last.offset if warm_start else None
-    starts: list[tuple[np.ndarray | None, bool]] = [(None, False)]
+    starts: list[tuple[np.ndarray | None, Effort]] = [(None, Effort.FULL)]
     if prices is not None:
-        starts.insert(0, (prices, False))
+        starts.insert(0, (prices, Effort.FULL))
     if last is not None:
         # Centres that moved far may leave the cold start in a worse place than the labels came from.
-        starts.append((last.offset, True))
+        starts.append((last.offset, Effort.HEAT))
+        if warm_start:
+            starts.insert(0, (last.offset, Effort.BRIEF))
     tried: list[PenaltySolution] = []
-    for start, heat in starts:
-        found = minimize_penalty(points, lam=lam, target=target, start=start, heat=heat)
+    for start, effort in starts:
+        found = minimize_penalty(points, lam=lam, target=target, start=start, effort=effort)
         tried.append(found)
-        # A warm start may stick to where it is, or run into a corner where cells are empty.
-        sound = start is None or (found.converged and (found.counts == 0).sum() <= empty_cells)
+        # A warm start may stick to where it is, or run into a corner where cells are empty. While the energy falls,
+        # nothing is lost by going on from there.
+        falls = last is not None and found.energy <= most - _FALL * found.clustering
+        sound = start is None or ((found.converged or falls) and (found.counts == 0).sum() <= empty_cells)
         # An empty cluster costs nothing in this energy: hence two conditions.
         if sound and found.n_empty <= most_empty and found.energy <= most:
             break
