@@ -27,7 +27,7 @@ _WINDOW, _PER_EXCESS = 3, 2
 _MAX_NODES = 50
 _TOLERANCE = 0.05
 # Where rows must be broken: a point's worth of excess, in terms of the cost.
-_WORST, _ALL = 100.0, 10.0
+WORST, _ALL = 100.0, 10.0
 # How far cells may be off exact shares of two groups: these numbers of points are tried in turn.
 _MOST_OFF = 0.03, 0.06, 0.12, 0.25, 0.5, 1.0
 # Larger tables are rounded by a flow where the rows cannot all be met: within a point, fast.
@@ -70,15 +70,7 @@ def integer_table(
     ndarray of int, shape (n_groups, n_clusters)
     """
     if criterion.equal:
-        tables = [_round_by_flow(soft, prices, criterion)]
-        if soft.size <= _SEARCHED_CELLS:
-            two = len(soft) == 2
-            tables.append(
-                _shares_of_two(soft, prices, criterion.high)
-                if two
-                else _search(soft, prices, criterion, strict=False)
-            )
-        return _least_excess(tables, criterion)
+        return _least_excess(tables_of_equal_shares(soft, prices, criterion), criterion)
     large = criterion.combined or soft.size > _LARGE
     tables = []
     if large and multipliers is not None:
@@ -94,6 +86,18 @@ def integer_table(
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
     return _least_excess(tables, criterion)
+
+
+def tables_of_equal_shares(
+    soft: np.ndarray, prices: np.ndarray, criterion: Criterion
+) -> list[np.ndarray | None]:
+    """Integer tables near the soft one whose clusters have nearly the shares of `exact_shares`."""
+    tables = [_round_by_flow(soft, prices, criterion)]
+    if soft.size <= _SEARCHED_CELLS and len(soft) == 2:
+        tables.append(_shares_of_two(soft, prices, criterion.high))
+    elif soft.size <= _SEARCHED_CELLS:
+        tables.append(_search(soft, prices, criterion, strict=False))
+    return tables
 
 
 def _least_excess(tables: Sequence[np.ndarray | None], criterion: Criterion) -> np.ndarray:
@@ -170,7 +174,7 @@ def _search_at_sizes(
         low += [np.full(n_over, -np.inf), least.ravel()]
     system = sparse.vstack([_side_by_side(widths, found) for found in blocks])
     by_group = (soft * prices).sum(axis=1, keepdims=True) / totals[:, None]
-    costs = [(by_group - prices).ravel(), 2 / (1 + soft.ravel()), np.zeros(n_free), np.full(n_over, _WORST)]
+    costs = [(by_group - prices).ravel(), 2 / (1 + soft.ravel()), np.zeros(n_free), np.full(n_over, WORST)]
     first = [np.maximum(np.floor(soft) - _WINDOW, 0).ravel(), np.zeros(soft.size), np.full(n_free, -np.inf)]
     last = [(np.ceil(soft) + _WINDOW).ravel(), np.full(soft.size + n_free + n_over, np.inf)]
     done = milp(
@@ -312,7 +316,7 @@ def _shares_of_two(soft: np.ndarray, prices: np.ndarray, shares: np.ndarray) -> 
                 table[:, k] += shifts[list(pair)]
                 at = [at[0] - pair[0], at[1] - pair[1]]
             worst = float(np.abs(shares[1] * table[0] - shares[0] * table[1]).max())
-            found.append((best[first, second] + _WORST * worst, table))
+            found.append((best[first, second] + WORST * worst, table))
         if len(found) == 3:
             break
     return min(found, key=lambda pair: pair[0])[1].astype(np.int64) if found else None
@@ -372,7 +376,7 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
     objective[table] = (by_group - prices).ravel()
     # Points lie the closer to level the more there are.
     objective[far] = 2 / (1 + soft.ravel())
-    objective[excess], objective[worst] = _ALL, _WORST
+    objective[excess], objective[worst] = _ALL, WORST
     done = milp(
         objective,
         constraints=LinearConstraint(system.tocsc(), below, above),
