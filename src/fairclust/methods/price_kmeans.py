@@ -80,8 +80,8 @@ class PriceFairKMeans(PricesInChunks):
     n_iter_ : int
         Outer steps of the start that was kept, without those that chose among the starts.
     history_ : list of dict
-        One entry for each of these steps. The objective is the lower bound on the cost of each assignment, at prices that are
-        good enough to go on from: it never rises. The fairness term is the violation of the prices' argmin,
+        One entry for each of these steps. The objective is the lower bound on the cost of each assignment, at prices
+        that are good enough to go on from: it never rises. The fairness term is the violation of the prices' argmin,
         in points, before rounding.
     converged_ : bool
     n_rounded_ : int
