@@ -15,6 +15,7 @@ from collections.abc import Callable
 from time import process_time
 from typing import Any
 
+import numba
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -134,6 +135,7 @@ def main() -> None:
     args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     rows = []
+    numba.set_num_threads(1)
     with threadpool_limits(1):
         for measure in (distances, prices, variational, many_groups):
             if args.only not in measure.__name__:

@@ -13,7 +13,7 @@ from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout, pack_points
 from fairclust.methods import VariationalFairKMeans
 from fairclust.solvers.bound import bound_iteration, fairness_term
-from fairclust.solvers.penalty import minimize_penalty
+from fairclust.solvers.penalty import Effort, minimize_penalty
 from twins import padded_fairness, vfc_inner, vfc_kmeans
 
 
@@ -231,9 +231,9 @@ def test_a_step_that_is_no_better_is_not_taken(grouped_blobs, monkeypatch, fault
     X, codes = grouped_blobs(n_samples=1000)
     first, how = [], []
 
-    def solve(potentials, *, start, heat, **problem):
-        found = minimize_penalty(potentials, start=start, heat=heat, **problem)
-        how.append((start is not None, heat))
+    def solve(potentials, *, start, effort, **problem):
+        found = minimize_penalty(potentials, start=start, effort=effort, **problem)
+        how.append((start is not None, effort))
         if not first:
             first.append(found)
             return found
@@ -243,8 +243,14 @@ def test_a_step_that_is_no_better_is_not_taken(grouped_blobs, monkeypatch, fault
 
     monkeypatch.setattr("fairclust.solvers.steps.minimize_penalty", solve)
     model = VariationalFairKMeans(4, lam=300, init=X[:4]).fit(X, sensitive_features=codes)
-    # Cold; then warm, cold and warm at a higher temperature in vain.
-    assert how == [(False, False), (True, False), (False, False), (True, True)]
+    # Cold; then warm for two passes and for more, cold, and warm at a higher temperature, in vain.
+    assert how == [
+        (False, Effort.FULL),
+        (True, Effort.BRIEF),
+        (True, Effort.FULL),
+        (False, Effort.FULL),
+        (True, Effort.HEAT),
+    ]
     assert model.converged_
     assert [step["objective"] for step in model.history_] == [first[0].energy]
     # The estimator sorts the rows before the solver sees them.

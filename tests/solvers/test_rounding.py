@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 
 from fairclust.solvers.criteria import exact_shares, ratio_bound, share_bounds
 from fairclust.solvers.prices import dual_prices
-from fairclust.solvers.rounding import integer_table, move_to_table
+from fairclust.solvers.rounding import integer_table, move_to_table, tables_of_equal_shares
 
 
 def cheapest_with_table(a, codes, table):
@@ -90,3 +90,21 @@ def test_a_table_of_millions_is_brought_within_its_bounds():
     assert criterion.excess(found.astype(float)).max() == 0
     np.testing.assert_array_equal(found.sum(axis=1), soft.sum(axis=1))
     assert np.abs(found - soft).max() < 100
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_table_is_nearer_to_the_shares_of_two_groups(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(30, 90, size=2)
+    criterion = exact_shares(sizes / sizes.sum())
+    soft = np.outer(sizes, rng.dirichlet(np.full(3, 5.0)))
+    table = tables_of_equal_shares(soft, np.zeros(soft.shape), criterion)[-1]
+    np.testing.assert_array_equal(table.sum(axis=1), sizes)
+    # All tables with the same row sums whose cells are rounded by at most three points more than to the next integer.
+    windows = [np.arange(max(value - 3, 0), value + 5) for value in np.floor(soft[:, :2]).astype(int).ravel()]
+    first = np.array(list(product(*windows))).reshape(-1, 2, 2)
+    tables = np.concatenate([first, sizes[None, :, None] - first.sum(axis=2, keepdims=True)], axis=2)
+    near = np.abs(tables[:, :, 2] - soft[:, 2]).max(axis=1) <= 4
+    excess = np.abs(tables - criterion.high[:, None] * tables.sum(axis=1, keepdims=True)).max(axis=(1, 2))
+    least = excess[near & (tables >= 0).all(axis=(1, 2))].min()
+    assert criterion.excess(table.astype(float)).max() <= least + 1e-9

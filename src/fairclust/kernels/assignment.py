@@ -77,7 +77,8 @@ def _squared_distances(lo, hi, points, centers, root, count, a, row_min):  # typ
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _mean_gap(lo, hi, a, count, gaps):  # type: ignore[no-untyped-def]
+def _gaps(lo, hi, a, count, every, total, some):  # type: ignore[no-untyped-def]
+    """Sums of second smallest less smallest potentials by tile, and these gaps themselves for every so many tiles."""
     low = np.empty(TILE, a.dtype)
     second = np.empty(TILE, a.dtype)
     for t in range(lo, hi):
@@ -90,9 +91,11 @@ def _mean_gap(lo, hi, a, count, gaps):  # type: ignore[no-untyped-def]
             for i in range(n):
                 second[i] = min(second[i], max(low[i], row[i]))
                 low[i] = min(low[i], row[i])
-        gaps[t] = 0.0
+        total[t] = 0.0
         for i in range(count[t]):
-            gaps[t] += second[i] - low[i]
+            total[t] += second[i] - low[i]
+        if t % every == 0:
+            some[t // every] = second
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -438,13 +441,19 @@ class Potentials:
         """
         if self.a.shape[1] == 1:
             return 0.0
-        gaps = np.empty(self.layout.n_tiles)
-        run_over_tiles(_mean_gap, self.layout.n_tiles, self.entries, self.a, self.layout.count, gaps)
-        mean = float(gaps.sum()) / len(self.layout.order)
+        layout = self.layout
+        total = np.empty(layout.n_tiles)
         # The median is taken over some tiles only. The median over all would take longer than the pass.
-        some = slice(None, None, -(-self.layout.n_tiles // _MEDIAN_TILES))
-        second = np.partition(self.a[some], 1, axis=1)[:, 1]
-        median = float(np.median(second[np.arange(TILE) < self.layout.count[some, None]]))
+        every = -(-layout.n_tiles // _MEDIAN_TILES)
+        counts = layout.count[::every]
+        some = np.empty((len(counts), TILE), self.a.dtype)
+        run_over_tiles(_gaps, layout.n_tiles, self.entries, self.a, layout.count, every, total, some)
+        mean = float(total.sum()) / self.n_samples
+        seconds = some[np.arange(TILE) < counts[:, None]]
+        # If more than half of the gaps are large enough, so is their median, and it need not be computed.
+        if 2 * np.count_nonzero(_MOST_MEDIANS * seconds >= mean) > len(seconds) + 1:
+            return mean
+        median = float(np.median(seconds))
         return min(mean, _MOST_MEDIANS * median) if median > 0 else mean
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:

@@ -145,7 +145,16 @@ def pack_points(
     return out
 
 
+@numba.njit(cache=True, nogil=True)
+def _sum_by_group(per_tile, group, out):  # type: ignore[no-untyped-def]
+    for t in range(len(group)):
+        row = out[group[t]]
+        for i in range(per_tile.shape[1]):
+            row[i] += per_tile[t, i]
+
+
 def sum_by_group(per_tile: np.ndarray, layout: TileLayout, n_groups: int) -> np.ndarray:
     """Add up per-tile rows, shape (n_tiles, ...), into float64 rows per group, shape (n_groups, ...)."""
-    first = np.searchsorted(layout.group, np.arange(n_groups + 1))
-    return np.stack([per_tile[lo:hi].sum(axis=0, dtype=np.float64) for lo, hi in pairwise(first)])
+    out = np.zeros((n_groups, *per_tile.shape[1:]))
+    _sum_by_group(per_tile.reshape(layout.n_tiles, -1), layout.group, out.reshape(n_groups, -1))
+    return out

@@ -78,10 +78,10 @@ class PriceFairKMeans(PricesInChunks):
         `tolerance_bound_` and below, every assignment to these centres costs more; it is 0 if that was shown for no
         tolerance.
     n_iter_ : int
-        Outer steps of the start that was kept.
+        Outer steps of the start that was kept, without those that chose among the starts.
     history_ : list of dict
-        Of that start. The objective is the lower bound on the cost of each assignment, at prices that are
-        good enough to go on from: it never rises. The fairness term is the violation of the prices' argmin,
+        One entry for each of these steps. The objective is the lower bound on the cost of each assignment, at prices
+        that are good enough to go on from: it never rises. The fairness term is the violation of the prices' argmin,
         in points, before rounding.
     converged_ : bool
     n_rounded_ : int

@@ -18,7 +18,14 @@ from fairclust.solvers.highs import linprog
 from fairclust.solvers.nearby import move_nearby
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, dual_prices, temperature_unit
-from fairclust.solvers.rounding import integer_table, loose_tables, move_to_table, move_whole
+from fairclust.solvers.rounding import (
+    WORST,
+    integer_table,
+    loose_tables,
+    move_to_table,
+    move_whole,
+    tables_of_equal_shares,
+)
 from fairclust.solvers.sensitive import Sensitive, read_sensitive
 
 # Temperatures from no prices, and from those of a similar problem: the last decides how tight the bound is.
@@ -340,6 +347,17 @@ def round_prices(
             return nearby[0], cost + nearby[2], nearby[1], least
     if isinstance(points, WeightedPotentials):
         added = move_whole(points, criterion, solved.prices, labels, counts)
+    elif criterion.equal and isinstance(labels, np.ndarray):
+        # Prices do not tell what it costs to move points that lie far from all others, so all tables are tried.
+        made = []
+        for table in tables_of_equal_shares(_soft(solved), solved.prices / unit, criterion):
+            if table is not None:
+                moved = labels.copy()
+                paid = move_to_table(points, solved.prices, moved, counts.copy(), table)
+                off = float(criterion.excess(table.astype(float)).max())
+                made.append((paid + WORST * unit * off, paid, moved, table))
+        _, added, labels, table = min(made, key=lambda tried: tried[0])
+        counts = table.astype(float)
     else:
         table = integer_table(_soft(solved), solved.prices / unit, criterion, solved.multipliers / unit)
         added = move_to_table(points, solved.prices, labels, counts, table)

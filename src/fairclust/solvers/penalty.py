@@ -12,6 +12,7 @@ on it. T is lowered in a few levels; each evaluation is one pass over the points
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -30,10 +31,16 @@ class _Schedule(NamedTuple):
     max_passes: int
 
 
-# A start from old prices that takes long does not pay: the cold one is safer.
+class Effort(Enum):
+    """How long to look for a minimum near old prices: two passes, some, or again from a higher temperature."""
+
+    BRIEF = _Schedule((0.002,), 2)
+    # A start from old prices that takes long does not pay: the cold one is safer.
+    FULL = _Schedule((0.002,), 15)
+    HEAT = _Schedule((0.02, 0.005, 0.002), 60)
+
+
 _FROM_NEAREST = _Schedule((1.0, 0.25, 0.06, 0.02, 0.005, 0.002), 60)
-_FROM_SHARES = _Schedule((0.02, 0.005, 0.002), 60)
-_FROM_PRICES = _Schedule((0.002,), 15)
 _WORTH_HARDENING = 0.06
 # Points added to every cell, shared out as the target: a cell that empties keeps a finite penalty.
 _PSEUDO_COUNT = 0.01
@@ -232,7 +239,7 @@ def minimize_penalty(
     lam: float,
     target: Target,
     start: np.ndarray | None = None,
-    heat: bool = False,
+    effort: Effort = Effort.FULL,
 ) -> PenaltySolution:
     """Minimise clustering term plus `lam` times fairness term (equation 4) over assignments.
 
@@ -251,8 +258,8 @@ def minimize_penalty(
         Target shares U: an array of shape (n_groups,), or a sequence of pairs for several columns.
     start : ndarray of shape (n_groups, n_clusters), optional
         Prices of a similar problem, as that of the step before.
-    heat : bool, default=False
-        Start from there at a higher temperature: longer, and less bound to where it starts.
+    effort : Effort, default=Effort.FULL
+        With a start, how long to look near it.
 
     Returns
     -------
@@ -271,11 +278,11 @@ def minimize_penalty(
         return _harden(points, np.zeros(shape), lam, target)
     unit = temperature_unit(points)
     if start is not None:
-        return _descend(points, start, _FROM_SHARES if heat else _FROM_PRICES, unit, lam, target)
+        return _descend(points, start, effort.value, unit, lam, target)
     sizes = points.group_sizes
     # The data's own shares, which can be met: the target's need not be.
     fair = dual_prices(points, exact_shares(sizes / sizes.sum()))
-    best = _descend(points, fair.prices, _FROM_SHARES, unit, lam, target)
+    best = _descend(points, fair.prices, Effort.HEAT.value, unit, lam, target)
     n_passes = fair.n_passes + best.n_passes
     if not best.converged or (best.counts == 0).any():
         other = _descend(points, np.zeros(shape), _FROM_NEAREST, unit, lam, target)

@@ -27,7 +27,9 @@ _WINDOW, _PER_EXCESS = 3, 2
 _MAX_NODES = 50
 _TOLERANCE = 0.05
 # Where rows must be broken: a point's worth of excess, in terms of the cost.
-_WORST, _ALL = 100.0, 10.0
+WORST, _ALL = 100.0, 10.0
+# How far cells may be off exact shares of two groups: these numbers of points are tried in turn.
+_MOST_OFF = 0.03, 0.06, 0.12, 0.25, 0.5, 1.0
 # Larger tables are rounded by a flow where the rows cannot all be met: within a point, fast.
 _SEARCHED_CELLS = 30
 # Above this many cells, only the cluster sizes are rounded first, because a search over all tables takes seconds.
@@ -68,10 +70,7 @@ def integer_table(
     ndarray of int, shape (n_groups, n_clusters)
     """
     if criterion.equal:
-        tables = [_round_by_flow(soft, prices, criterion)]
-        if soft.size <= _SEARCHED_CELLS:
-            tables.append(_search(soft, prices, criterion, strict=False))
-        return _least_excess(tables, criterion)
+        return _least_excess(tables_of_equal_shares(soft, prices, criterion), criterion)
     large = criterion.combined or soft.size > _LARGE
     tables = []
     if large and multipliers is not None:
@@ -87,6 +86,18 @@ def integer_table(
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
     return _least_excess(tables, criterion)
+
+
+def tables_of_equal_shares(
+    soft: np.ndarray, prices: np.ndarray, criterion: Criterion
+) -> list[np.ndarray | None]:
+    """Integer tables near the soft one whose clusters have nearly the shares of `exact_shares`."""
+    tables = [_round_by_flow(soft, prices, criterion)]
+    if soft.size <= _SEARCHED_CELLS and len(soft) == 2:
+        tables.append(_shares_of_two(soft, prices, criterion.high))
+    elif soft.size <= _SEARCHED_CELLS:
+        tables.append(_search(soft, prices, criterion, strict=False))
+    return tables
 
 
 def _least_excess(tables: Sequence[np.ndarray | None], criterion: Criterion) -> np.ndarray:
@@ -163,7 +174,7 @@ def _search_at_sizes(
         low += [np.full(n_over, -np.inf), least.ravel()]
     system = sparse.vstack([_side_by_side(widths, found) for found in blocks])
     by_group = (soft * prices).sum(axis=1, keepdims=True) / totals[:, None]
-    costs = [(by_group - prices).ravel(), 2 / (1 + soft.ravel()), np.zeros(n_free), np.full(n_over, _WORST)]
+    costs = [(by_group - prices).ravel(), 2 / (1 + soft.ravel()), np.zeros(n_free), np.full(n_over, WORST)]
     first = [np.maximum(np.floor(soft) - _WINDOW, 0).ravel(), np.zeros(soft.size), np.full(n_free, -np.inf)]
     last = [(np.ceil(soft) + _WINDOW).ravel(), np.full(soft.size + n_free + n_over, np.inf)]
     done = milp(
@@ -267,6 +278,50 @@ def _round_by_flow(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -
     return (down + np.rint(done.x).reshape(soft.shape)).astype(np.int64) if done.success else None
 
 
+def _shares_of_two(soft: np.ndarray, prices: np.ndarray, shares: np.ndarray) -> np.ndarray | None:
+    """The table near the soft one whose clusters have the shares of two groups as nearly as whole points can.
+
+    Dynamic programming over the clusters, whose state are the points of both groups so far. It weighs excess and cost
+    as `_search` does. Returns None if no table in the window is within a point of the shares.
+    """
+    n_clusters = soft.shape[1]
+    down, shifts = np.floor(soft + _NEAR), np.arange(-_WINDOW, _WINDOW + 2)
+    counts = down[:, :, None] + shifts
+    far = 2 / (1 + soft[:, :, None]) * np.abs(counts - soft[:, :, None])
+    of_cell = np.where(counts < 0, np.inf, far - prices[:, :, None] * (counts - soft[:, :, None]))
+    off = np.abs(shares[1] * counts[0][:, :, None] - shares[0] * counts[1][:, None, :])
+    # A cluster has two cells, and the excess of both is the same.
+    costs = of_cell[0][:, :, None] + of_cell[1][:, None, :] + 2 * _ALL * off
+    first, second = (np.rint((soft - down).sum(axis=1)) + _WINDOW * n_clusters).astype(int)
+    found: list[tuple[float, np.ndarray]] = []
+    for most in _MOST_OFF:
+        # best[i, j] is the least cost of the clusters so far, if they have i and j points more than the fewest.
+        best, steps = np.full((first + 1, second + 1), np.inf), []
+        best[0, 0] = 0.0
+        for k in range(n_clusters):
+            new, step = np.full_like(best, np.inf), np.zeros(best.shape, np.int16)
+            for i, j in np.argwhere((off[k] <= most) & np.isfinite(costs[k])):
+                if i > first or j > second:
+                    continue
+                trial = best[: first + 1 - i, : second + 1 - j] + costs[k, i, j]
+                lower = trial < new[i:, j:]
+                new[i:, j:][lower] = trial[lower]
+                step[i:, j:][lower] = i * len(shifts) + j
+            best = new
+            steps.append(step)
+        if np.isfinite(best[first, second]):
+            table, at = down.copy(), [first, second]
+            for k in reversed(range(n_clusters)):
+                pair = divmod(int(steps[k][tuple(at)]), len(shifts))
+                table[:, k] += shifts[list(pair)]
+                at = [at[0] - pair[0], at[1] - pair[1]]
+            worst = float(np.abs(shares[1] * table[0] - shares[0] * table[1]).max())
+            found.append((best[first, second] + WORST * worst, table))
+        if len(found) == 3:
+            break
+    return min(found, key=lambda pair: pair[0])[1].astype(np.int64) if found else None
+
+
 def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: bool) -> np.ndarray | None:
     """A mixed-integer program over the tables near the soft one; None if there is none, or none is found."""
     n_groups, n_clusters = soft.shape
@@ -321,7 +376,7 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
     objective[table] = (by_group - prices).ravel()
     # Points lie the closer to level the more there are.
     objective[far] = 2 / (1 + soft.ravel())
-    objective[excess], objective[worst] = _ALL, _WORST
+    objective[excess], objective[worst] = _ALL, WORST
     done = milp(
         objective,
         constraints=LinearConstraint(system.tocsc(), below, above),

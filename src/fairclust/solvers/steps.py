@@ -12,14 +12,18 @@ from fairclust.solvers.alternation import Step
 from fairclust.solvers.bound import bound_iteration, fairness_term
 from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.fair_assignment import certified_gap, paid_limits, solve
-from fairclust.solvers.penalty import PenaltySolution, Target, minimize_penalty
+from fairclust.solvers.penalty import Effort, PenaltySolution, Target, minimize_penalty
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import dual_prices
 
+# Prices that did not converge will do while the energy falls by this fraction of the clustering term.
+_FALL = 3e-5
 # Temperatures of bounded tables on the way; the last assignment is solved to the end.
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
 _NEXT = (0.0016,)
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
+# Factor for `_TOL` and `_FAR` while the best of several starts is looked for.
+ROUGH = 30
 _MANY_GROUPS = 20
 # Of few points, some part of one may be off the bounds: centres hardly depend on it.
 _PART_OF_A_POINT = 0.3
@@ -69,18 +73,22 @@ def newton_step(
     empty_cells = 0 if last is None else (last.counts == 0).sum()
     if last is not None:
         prices = last.offset if warm_start else None
-    starts: list[tuple[np.ndarray | None, bool]] = [(None, False)]
+    starts: list[tuple[np.ndarray | None, Effort]] = [(None, Effort.FULL)]
     if prices is not None:
-        starts.insert(0, (prices, False))
+        starts.insert(0, (prices, Effort.FULL))
     if last is not None:
         # Centres that moved far may leave the cold start in a worse place than the labels came from.
-        starts.append((last.offset, True))
+        starts.append((last.offset, Effort.HEAT))
+        if warm_start:
+            starts.insert(0, (last.offset, Effort.BRIEF))
     tried: list[PenaltySolution] = []
-    for start, heat in starts:
-        found = minimize_penalty(points, lam=lam, target=target, start=start, heat=heat)
+    for start, effort in starts:
+        found = minimize_penalty(points, lam=lam, target=target, start=start, effort=effort)
         tried.append(found)
-        # A warm start may stick to where it is, or run into a corner where cells are empty.
-        sound = start is None or (found.converged and (found.counts == 0).sum() <= empty_cells)
+        # A warm start may stick to where it is, or run into a corner where cells are empty. While the energy falls,
+        # nothing is lost by going on from there.
+        falls = last is not None and found.energy <= most - _FALL * found.clustering
+        sound = start is None or ((found.converged or falls) and (found.counts == 0).sum() <= empty_cells)
         # An empty cluster costs nothing in this energy: hence two conditions.
         if sound and found.n_empty <= most_empty and found.energy <= most:
             break
@@ -109,20 +117,26 @@ def _levels(levels: tuple[float, ...], points: Points, criterion: Criterion) -> 
 
 
 def price_step(
-    points: Points, last: Step | None, *, criterion: Criterion, multipliers: np.ndarray | None = None
+    points: Points,
+    last: Step | None,
+    *,
+    criterion: Criterion,
+    multipliers: np.ndarray | None = None,
+    rough: bool = False,
 ) -> Step | None:
     """The cheapest table within the bounds; None if its lower bound is above the last step's.
 
-    At the first step, Newton's method starts from `multipliers`, if given.
+    At the first step, Newton's method starts from `multipliers`, if given. If `rough`, it stops early.
     """
     if not np.isfinite(points.row_min_sum):
         raise Diverged(f"the distances sum to {points.row_min_sum}")
     start = multipliers if last is None else last.state
-    tol = max(_TOL, _PART_OF_A_POINT / points.n_samples)
+    factor = ROUGH if rough else 1
+    tol = max(factor * _TOL, _PART_OF_A_POINT / points.n_samples)
     levels = _levels(_FIRST if start is None else _NEXT, points, criterion)
     found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
     n_passes = found.n_passes + 1
-    if start is not None and found.error > max(1.0, _FAR * points.n_samples):
+    if start is not None and found.error > max(1.0, factor * _FAR * points.n_samples):
         # The centres moved too far for a start at the lowest temperature.
         cold = solve(points, criterion)
         n_passes += cold.n_passes
