@@ -35,7 +35,7 @@ _LARGE = 300
 # Cluster sizes up to _NEAR_SIZES below and above the soft sizes are tried, and then cells within _NEAR_CELLS of the soft
 # table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because the more points there are, the
 # closer to level are those that move.
-_NEAR_SIZES, _NEAR_CELLS, _FAR_SIZES = 20, 12, 3.0
+_NEAR_SIZES, _NEAR_CELLS, _FAR_SIZES = 40, 20, 3.0
 # Numbers below these are rounding errors, here and in HiGHS.
 _NEAR, _MET = 1e-9, 1e-5
 # For points with weights: the number of points of each group that can move at each boundary, and the most moves for
