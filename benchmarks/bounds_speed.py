@@ -91,7 +91,11 @@ def balanced(rows: int, n_features: int, n_clusters: int) -> dict[str, float]:
         return found
     mean = rows / n_clusters
     other = KMeansConstrained(
-        n_clusters, size_min=int(np.ceil(0.95 * mean)), size_max=int(1.05 * mean), n_init=10, random_state=SEED
+        n_clusters,
+        size_min=int(np.ceil(0.95 * mean)),
+        size_max=int(1.05 * mean),
+        n_init=10,
+        random_state=SEED,
     )
     begin = process_time()
     labels = other.fit_predict(X)

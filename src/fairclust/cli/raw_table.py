@@ -95,7 +95,9 @@ def sensitive_for(cls: type, raw: RawTable, *, crossed: bool, means: Collection[
         `crossed` is combined with `means`, because a mean is of one column, or one of `means` does not hold numbers.
     """
     if means and crossed:
-        raise CommandError("--crossed: mean_tolerance bounds the mean of one column. Fix: leave out one of the two")
+        raise CommandError(
+            "--crossed: mean_tolerance bounds the mean of one column. Fix: leave out one of the two"
+        )
     if means:
         try:
             return {name: text_or_numbers(raw.groups, raw.frame, name, means) for name in raw.groups}

@@ -82,7 +82,7 @@ def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Gener
             fix="check the dotted path, and that its folder is on PYTHONPATH",
         ) from error
     try:
-        X, groups, feature_names, group_names, W, truth, categories, _ = Generated(*generator(**params))
+        X, groups, feature_names, group_names, W, truth, categories = Generated(*generator(**params))[:7]
     except (TypeError, ValueError) as error:
         raise problem(
             f"the generator '{dotted}' failed with params {dict(params)}",

@@ -245,7 +245,9 @@ class SensitiveSpec(_Spec):
     @model_validator(mode="after")
     def _groups_or_bins(self) -> SensitiveSpec:
         if self.groups is not None and self.bins is not None:
-            raise ValueError("'groups' lists values and 'bins' cuts numbers into ranges. Fix: omit one of them")
+            raise ValueError(
+                "'groups' lists values and 'bins' cuts numbers into ranges. Fix: omit one of them"
+            )
         return self
 
 

@@ -90,7 +90,7 @@ def data_hash(
     names = {"features": feature_names, "groups": group_names, "shape": X.shape}
     # The group names contain the values of all columns, but do not show that there are several columns.
     names |= {"columns": columns} if columns else {}
-    names |= {"numbers": list(numbers)} if numbers else {}
+    names |= {"numbers": tuple(numbers)} if numbers else {}
     digest.update(json.dumps(names).encode())
     digest.update(np.ascontiguousarray(X, dtype="<f8").data)
     digest.update(np.ascontiguousarray(groups, dtype="<i4").data)

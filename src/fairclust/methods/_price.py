@@ -174,7 +174,7 @@ class PriceClusterer(PrototypeClusterer):
         criterion_of = partial(self._criterion, points.group_sizes, weighted=weights is not None)
         # A fit without a budget states no tolerance, so what an earlier fit with a budget has stated goes.
         for stated in ("tolerance_", "tolerance_bound_"):
-            vars(self).pop(stated, None)
+            self.__dict__.pop(stated, None)
         if self.max_cost is None and self.max_cost_increase is None:
             criterion = criterion_of()
             run, found = self._best(points, criterion, self._starts(points, rng))

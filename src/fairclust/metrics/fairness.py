@@ -26,7 +26,6 @@ from fairclust.metrics.counts import contingency, group_codes
 
 __all__ = [
     "absent_groups",
-    "mean_deviation",
     "additive_gap",
     "average_balance",
     "awd",
@@ -36,6 +35,7 @@ __all__ = [
     "delta_max_pair",
     "fairness_error",
     "fairness_ratio",
+    "mean_deviation",
     "share_deviation",
 ]
 

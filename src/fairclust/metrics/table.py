@@ -430,7 +430,9 @@ def score_labels(
 
     def value(metric: Metric) -> float:
         if metric.needs == "numbers":
-            of_numbers = (float(metric.function(labels, sensitive_features=z)) for z in (numbers or {}).values())
+            of_numbers = (
+                float(metric.function(labels, sensitive_features=z)) for z in (numbers or {}).values()
+            )
             return max(of_numbers, default=math.nan)
         first = given[metric.needs]
         if first is None:

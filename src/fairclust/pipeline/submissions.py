@@ -303,7 +303,11 @@ def score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[st
     given = {"table"} | ({"X"} if data.X.shape[1] else set()) | ({"W"} if data.W is not None else set())
     given |= {"numbers"} if data.numbers else set()
     shown = (*COSTS, *NOTIONS.values())
-    names = [m.name for m in METRICS.values() if m.needs in given and (m.needs in ("table", "numbers") or m.name in shown)]
+    names = [
+        m.name
+        for m in METRICS.values()
+        if m.needs in given and (m.needs in ("table", "numbers") or m.name in shown)
+    ]
     found = score_labels(
         data.X if "X" in given else None,
         labels,

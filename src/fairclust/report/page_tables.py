@@ -200,7 +200,9 @@ def settings_table(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> 
 def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Which cluster is farthest from the data's shares, for the fairest setting on each method's front."""
     fairness = FAIRNESS[0]
-    usable = points[points.counts.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()]
+    usable = points[
+        points.counts.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()
+    ]
     body = []
     for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
         for method in names.in_order(of.method.unique()):
@@ -246,7 +248,9 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     fairness = FAIRNESS[0]
     if "by_column" not in points:
         return None
-    usable = points[points.by_column.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()]
+    usable = points[
+        points.by_column.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()
+    ]
     body: list[list[str]] = []
     some_numbers = any(OF_NUMBERS in text for text in usable.by_column)
     shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
@@ -275,7 +279,9 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
 def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
     """The groups' shares in every cluster, for the fairest setting of each method."""
     fairness, found = FAIRNESS[0], []
-    usable = points[points.counts.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()]
+    usable = points[
+        points.counts.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()
+    ]
     for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
         for method in names.in_order(of.method.unique()):
             mine = of[of.method == method]

@@ -32,9 +32,9 @@ _WORST, _ALL = 100.0, 10.0
 _SEARCHED_CELLS = 30
 # Above this many cells, only the cluster sizes are rounded first, because a search over all tables takes seconds.
 _LARGE = 300
-# Cluster sizes up to _NEAR_SIZES below and above the soft sizes are tried, and then cells within _NEAR_CELLS of the soft
-# table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because the more points there are, the
-# closer to level are those that move.
+# Cluster sizes up to _NEAR_SIZES below and above the soft sizes are tried, and then cells within _NEAR_CELLS of the
+# soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because the more points there
+# are, the closer to level are those that move.
 _NEAR_SIZES, _NEAR_CELLS, _FAR_SIZES = 40, 20, 3.0
 # Numbers below these are rounding errors, here and in HiGHS.
 _NEAR, _MET = 1e-9, 1e-5
@@ -166,7 +166,11 @@ def _search_at_sizes(
     system = sparse.vstack([_side_by_side(widths, found) for found in blocks])
     by_group = (soft * prices).sum(axis=1, keepdims=True) / totals[:, None]
     costs = [(by_group - prices).ravel(), 2 / (1 + soft.ravel()), np.zeros(n_free), np.full(n_over, _WORST)]
-    first = [np.maximum(np.floor(soft) - _NEAR_CELLS, 0).ravel(), np.zeros(soft.size), np.full(n_free, -np.inf)]
+    first = [
+        np.maximum(np.floor(soft) - _NEAR_CELLS, 0).ravel(),
+        np.zeros(soft.size),
+        np.full(n_free, -np.inf),
+    ]
     last = [(np.ceil(soft) + _NEAR_CELLS).ravel(), np.full(soft.size + n_free + n_over, np.inf)]
     done = milp(
         np.concatenate(costs),

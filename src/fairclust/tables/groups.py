@@ -56,7 +56,9 @@ def group_columns(
     return pd.DataFrame(found, index=frame.index)
 
 
-def text_or_numbers(groups: pd.DataFrame, frame: pd.DataFrame, name: str, means: Collection[str]) -> np.ndarray:
+def text_or_numbers(
+    groups: pd.DataFrame, frame: pd.DataFrame, name: str, means: Collection[str]
+) -> np.ndarray:
     """A sensitive column as a method takes it: its numbers if it is one of `means`, otherwise the text of `groups`.
 
     Raises
@@ -67,7 +69,9 @@ def text_or_numbers(groups: pd.DataFrame, frame: pd.DataFrame, name: str, means:
     if name not in means:
         return groups[name].to_numpy(dtype=str)
     if not pd.api.types.is_numeric_dtype(frame[name]):
-        raise TableError(f"mean_tolerance names {name!r}, which does not hold numbers. Fix: leave it out there")
+        raise TableError(
+            f"mean_tolerance names {name!r}, which does not hold numbers. Fix: leave it out there"
+        )
     return frame[name].to_numpy(dtype=float)
 
 
