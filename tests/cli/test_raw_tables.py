@@ -11,6 +11,7 @@ import pytest
 from fairclust import methods
 from fairclust.cli import main
 from fairclust.cli.fit import fit_starts
+from fairclust.metrics import by_column, mean_deviation
 
 N = 400
 
@@ -99,6 +100,26 @@ def test_ranges_of_a_column_of_numbers(people, capsys, tmp_path):
     assert status == 0
     # Rows without an age have no group.
     assert len(pd.read_csv(io.StringIO(text))) == N - 5
+
+
+def test_the_mean_of_a_column_of_numbers_is_bounded(people, capsys, tmp_path):
+    model, labels = tmp_path / "model", tmp_path / "labels.csv"
+    mean = ("--set", "mean_tolerance={'age': 0.05}", "--set", "tolerance=0.2")
+    status, text, err = fit(capsys, people, "gender", "age", *mean, "--save", model, "--out", labels)
+    assert status == 0, err
+    written = pd.read_csv(labels)
+    table = pd.read_csv(people).iloc[written["row"] - 1]
+    assert len(written) == N - 5
+    assert mean_deviation(written["cluster"], sensitive_features=table["age"]) <= 0.052
+    assert (
+        by_column("fairness_ratio", written["cluster"], sensitive_features=table[["gender"]])["worst"] > 0.75
+    )
+    status, text, _ = run(capsys, "predict", model, people)
+    assert status == 0 and len(pd.read_csv(io.StringIO(text))) == N - 5
+    status, _, err = fit(capsys, people, "gender", "age", *mean, "--crossed")
+    assert status == 2 and "leave out one of the two" in err
+    status, _, err = fit(capsys, people, "gender", "--set", "mean_tolerance={'gender': 0.1}")
+    assert status == 2 and "does not hold numbers" in err
 
 
 def without_seconds(text):

@@ -115,3 +115,33 @@ def test_a_metric_of_groups_is_that_of_the_least_fair_column(prepared):
         found["sse"]
         == score_labels(data.X, labels, data.groups, n_clusters=3, n_groups=4, metrics=["sse"])["sse"]
     )
+
+
+def test_numbers_are_cut_into_ranges_and_kept(prepared, tmp_path):
+    data = prepared(sensitive=[{"column": "sex"}, {"column": "x", "bins": 4}], features=["y"])
+    x = np.arange(40.0)
+    np.testing.assert_array_equal(data.numbers["x"], x)
+    np.testing.assert_array_equal(data.columns["x"], x // 10)
+    assert data.card["sensitive"]["x"][0] == "below 10" and data.card["numbers"] == ["x"]
+    save_prepared(data, tmp_path / "saved")
+    again = load_prepared(tmp_path / "saved")
+    given = again.with_numbers(["x"])
+    np.testing.assert_array_equal(given["x"], x)
+    np.testing.assert_array_equal(given["sex"], data.columns["sex"])
+    assert again.with_numbers([])["x"].max() == 3
+    labels = np.arange(40) // 20
+    scores = score_labels(data.X, labels, data.groups, n_clusters=2, n_groups=8, numbers=data.numbers)
+    assert scores["mean_deviation"] == pytest.approx(10 / x.std())
+    alone = prepared(sensitive={"column": "x", "bins": 2}, features=["y"])
+    assert alone.columns == {} and list(alone.with_numbers({"x": 0.1})) == ["x"]
+    assert np.bincount(alone.groups).tolist() == [20, 20]
+    as_groups = {"low": [str(i) for i in range(20)], "high": "*"}
+    names = prepared(sensitive={"column": "x", "groups": as_groups}, features=["y"])
+    assert names.card["data_hash"] != alone.card["data_hash"]
+
+
+def test_bins_need_numbers_and_no_groups(prepared):
+    with pytest.raises(DatasetError, match="holds a value that is no number"):
+        prepared(sensitive={"column": "race", "bins": 2})
+    with pytest.raises(ValidationError, match="Fix: omit one of them"):
+        prepared(sensitive={"column": "x", "bins": 2, "groups": {"a": ["1"], "b": "*"}}, features=["y"])

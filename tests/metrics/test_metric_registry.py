@@ -27,6 +27,7 @@ def sample(n=60, n_clusters=4, n_groups=3, seed=0):
         "n_groups": n_groups,
         "W": weights,
         "truth": rng.integers(0, n_clusters, n),
+        "numbers": {"age": rng.normal(size=n)},
     }
 
 
@@ -40,7 +41,7 @@ def test_every_declaration_is_complete():
         assert isinstance(metric, Metric)
         assert name == metric.name
         assert getattr(fm, name) is metric.function
-        assert metric.needs in {"table", "X", "W", "truth"}
+        assert metric.needs in {"table", "X", "W", "truth", "numbers"}
         assert metric.direction in {"lower", "higher", "none"}
         assert metric.range[0] < metric.range[1]
         assert metric.label and metric.source
@@ -65,12 +66,15 @@ def test_scores_are_what_the_functions_return():
         "X": (data["X"], data["labels"]),
         "W": (data["W"], data["labels"]),
         "truth": (data["labels"], data["truth"]),
+        "numbers": (data["labels"],),
     }
     offered = {"n_clusters": 4, "sensitive_features": data["groups"]}
     for name, value in scores.items():
         assert type(value) is float
         metric = METRICS[name]
         more = {key: offered[key] for key in metric.takes if key in offered}
+        if metric.needs == "numbers":
+            more["sensitive_features"] = data["numbers"]["age"]
         assert value == metric.function(*arguments[metric.needs], **more)
 
 
@@ -100,7 +104,7 @@ def test_names_of_clusters_and_groups_do_not_matter(seed):
 
 
 def test_missing_inputs_give_nan_and_nothing_else_does():
-    scores = score(sample(), X=None, W=None, truth=None)
+    scores = score(sample(), X=None, W=None, truth=None, numbers=None)
     missing = {name for name, value in scores.items() if math.isnan(value)}
     assert missing == {name for name, metric in METRICS.items() if metric.needs != "table"}
 

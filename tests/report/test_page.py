@@ -12,7 +12,8 @@ import pytest
 from pages import NAMES, made_up_board, made_up_scores, make_page_folder
 
 from fairclust.report.charts import tick_text, ticks, value_text, with_settings
-from fairclust.report.leaderboard import best_of_starts
+from fairclust.report.leaderboard import FAIRNESS, best_of_starts
+from fairclust.report.page_tables import columns_table, groups_table, shares_tables
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -316,3 +317,12 @@ def test_halves_are_rounded_as_browsers_round_them():
 def test_tick_texts():
     texts = [tick_text(v) for v in (0.30000000000000004, 9750, 10250, 2.5e6, 0, np.float64(-0.5))]
     assert texts == ["0.3", "9750", "10.25k", "2.5M", "0", "-0.5"]
+
+
+@pytest.mark.parametrize("make", [columns_table, groups_table, shares_tables])
+def test_without_any_fit_there_are_no_tables_of_groups(make):
+    text, number = pd.Series([], dtype="str"), pd.Series([], dtype=float)
+    points = pd.DataFrame(
+        {"dataset": text, "n_clusters": number, "by_column": text, "counts": text, FAIRNESS[0]: number}
+    )
+    assert not make(points, None)

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.solvers.sensitive import read_sensitive
+from fairclust.solvers.sensitive import measure_column, read_sensitive
 
 SEX = np.array(["f", "m", "f", "m", "f"])
 RACE = np.array(["x", "x", "y", "y", "x"])
@@ -87,3 +87,13 @@ def test_many_different_numbers_are_no_groups():
 def test_bad_columns(given, bins, message):
     with pytest.raises(ValueError, match=message):
         read_sensitive(given, 5, bins=bins)
+
+
+@pytest.mark.parametrize("tail", [lambda rng: np.exp(rng.normal(size=5000)), lambda rng: rng.pareto(2, 5000)])
+def test_rounding_a_measured_column_keeps_its_tail(tail):
+    numbers = tail(np.random.default_rng(0))
+    column = measure_column("income", numbers)
+    assert 60 < len(column.values) <= 128
+    rounded = column.values[column.encode(numbers, len(numbers))]
+    assert (rounded - numbers).std() < 0.02 * numbers.std()
+    assert rounded.mean() == pytest.approx(numbers.mean(), rel=1e-3)

@@ -55,8 +55,10 @@ def run(args: argparse.Namespace) -> list[str]:
     cls = find_method(args.method)
     params = parameters(cls, args.n_clusters, args.seed, args.set)
     _check_outputs(args, cls)
-    raw = raw_table.read(args)
-    groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
+    means = params.get("mean_tolerance")
+    means = [str(name) for name in means] if isinstance(means, dict) else []
+    raw = raw_table.read(args, means)
+    groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed, means=means)
     each = isinstance(groups, dict)
     expected = expected_seconds(cls, params, raw.X, groups)
     size_notes = _size_notes(raw, args.n_clusters, each)
@@ -77,7 +79,7 @@ def run(args: argparse.Namespace) -> list[str]:
     if args.save:
         sensitive = list(raw.groups.columns)
         table_model = TableModel(
-            raw.preparation, model, sensitive, args.missing, raw.ids, raw.ranges, by_column=each
+            raw.preparation, model, sensitive, args.missing, raw.ids, raw.ranges, by_column=each, means=means
         )
         table_model.save(args.save)
         result["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"

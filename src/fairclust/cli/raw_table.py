@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from fairclust.tables import (
     group_columns,
     make_preparation,
     read_table,
+    text_or_numbers,
     understand,
 )
 
@@ -69,7 +70,7 @@ class RawTable:
         return {name: np.unique(of, return_inverse=True)[1] for name, of in self.groups.astype(str).items()}
 
 
-def sensitive_for(cls: type, raw: RawTable, *, crossed: bool) -> Any:
+def sensitive_for(cls: type, raw: RawTable, *, crossed: bool, means: Collection[str] = ()) -> Any:
     """The groups in the form that a method takes.
 
     Parameters
@@ -79,25 +80,44 @@ def sensitive_for(cls: type, raw: RawTable, *, crossed: bool) -> Any:
     raw : RawTable
     crossed : bool
         Whether the combinations of the columns are the groups.
+    means : collection of str, default=()
+        Columns of numbers whose mean the method bounds.
 
     Returns
     -------
-    dict of str to ndarray of str, or ndarray of str, shape (n_rows,)
-        The columns by name, if there are several and the method takes them; otherwise, or if `crossed`, the
-        combinations of values.
+    dict of str to ndarray, or ndarray of str, shape (n_rows,)
+        The columns by name, if there are several and the method takes them, or if there are `means`, which are numbers;
+        otherwise, or if `crossed`, the combinations of values.
+
+    Raises
+    ------
+    CommandError
+        `crossed` is combined with `means`, because a mean is of one column, or one of `means` does not hold numbers.
     """
+    if means and crossed:
+        raise CommandError(
+            "--crossed: mean_tolerance bounds the mean of one column. Fix: leave out one of the two"
+        )
+    if means:
+        try:
+            return {name: text_or_numbers(raw.groups, raw.frame, name, means) for name in raw.groups}
+        except TableError as error:
+            raise CommandError(str(error)) from None
     if len(raw.groups.columns) > 1 and getattr(cls, "takes_columns", False) and not crossed:
         return {name: raw.groups[name].to_numpy(dtype=str) for name in raw.groups}
     return raw.crossed
 
 
-def read(args: argparse.Namespace) -> RawTable:
+def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
     """Read, understand and prepare a table.
 
     Parameters
     ----------
     args : Namespace
         See `fairclust.cli.options`.
+    means : collection of str, default=()
+        Sensitive columns of numbers whose mean is bounded. The report shows them in four ranges unless `--bins` says
+        otherwise.
 
     Returns
     -------
@@ -111,12 +131,12 @@ def read(args: argparse.Namespace) -> RawTable:
     """
     try:
         frame = read_table(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
-        return _prepare(frame, args)
+        return _prepare(frame, args, means)
     except TableError as error:
         raise CommandError(str(error)) from None
 
 
-def _prepare(frame: pd.DataFrame, args: argparse.Namespace) -> RawTable:
+def _prepare(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str]) -> RawTable:
     listed = {name: _names(getattr(args, name), name, frame, args) for name in _LISTS}
     sensitive, features, ids = listed["sensitive"], listed["features"], listed["id"]
     both = [name for name in features if name in (*sensitive, *ids, *listed["exclude"])]
@@ -127,12 +147,16 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace) -> RawTable:
     # If --categories names a sensitive column of numbers, each number is a group. Other columns with many different
     # numbers are cut into ranges.
     codes = [name for name in sensitive if name in listed["categories"]]
-    ranges = find_ranges(frame, [name for name in sensitive if name not in codes], args.bins)
+    measured = [name for name in sensitive if name in means]
+    ranges = find_ranges(frame, [name for name in sensitive if name not in (*codes, *measured)], args.bins)
+    ranges |= find_ranges(frame, measured, args.bins or _SHOWN_RANGES)
     own = {"thousands": args.thousands, "decimal": args.decimal}
     others = frame.drop(columns=[*sensitive, *ids, *listed["exclude"]])
     categories = [name for name in listed["categories"] if name not in codes]
     columns = understand(others, features=features, categories=categories, **own)
     groups = group_columns(frame, sensitive, missing_is_group=args.missing == "group", ranges=ranges)
+    # A missing number has no part in a mean, so its row is left out even where missing values are a group.
+    groups[measured] = groups[measured].where(frame[measured].notna())
     used = [column.name for column in columns if column.role != "left out"]
     keep = groups.notna().all(axis=1)
     notes = _column_notes(columns) + _missing_notes(frame, groups, used, args.missing)
@@ -152,6 +176,7 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace) -> RawTable:
     return RawTable(frame, np.ascontiguousarray(X), groups, crossed, ranges, columns, ids, preparation, notes)
 
 
+_SHOWN_RANGES = 4
 _LISTS = ("sensitive", "features", "exclude", "id", "categories")
 
 

@@ -156,6 +156,7 @@ def _scores(
         W=W,
         truth=data.truth,
         columns=data.columns,
+        numbers=data.numbers,
         metrics=metrics,
         dunn_max_rows=len(data.groups),
     )

@@ -89,6 +89,7 @@ def fetch_dataset(
         generated, the licences and home pages of the files.
     sensitive_features : Series of shape (n_samples,), or DataFrame of shape (n_samples, n_columns)
         The group of every row, of dtype category. If there are several sensitive columns, a DataFrame of all of them.
+        A sensitive column of numbers, such as an age, has its numbers.
 
     Raises
     ------
@@ -126,12 +127,14 @@ def _groups(data: PreparedDataset, spec: DatasetSpec) -> pd.Series | pd.DataFram
     if data.columns:
         return pd.DataFrame(
             {
-                name: pd.Categorical.from_codes(codes, values)
+                name: data.numbers.get(name, pd.Categorical.from_codes(codes, values))
                 for (name, codes), values in zip(
                     data.columns.items(), data.card["sensitive"].values(), strict=True
                 )
             }
         )
+    for name, numbers in data.numbers.items():
+        return pd.Series(numbers, name=name)
     column = next((column.column for column in spec.sensitive_columns), None)
     return pd.Series(
         pd.Categorical.from_codes(data.groups, list(data.group_names)),

@@ -34,6 +34,8 @@ class Generated(NamedTuple):
     columns : mapping of str to (ndarray of int32, shape (N,), tuple of str), optional
         If there are several sensitive columns: for each of them, by name, the code of each row's value and the values
         by code. `groups` are then the combinations of values. Ignored if a generator returns it.
+    numbers : mapping of str to ndarray of float64, shape (N,), optional
+        The sensitive columns that were cut into ranges, before the cut. Ignored if a generator returns it.
     """
 
     X: np.ndarray
@@ -44,6 +46,7 @@ class Generated(NamedTuple):
     truth: np.ndarray | None = None
     categories: tuple[tuple[str, ...], ...] = ()
     columns: Mapping[str, tuple[np.ndarray, tuple[str, ...]]] = MappingProxyType({})
+    numbers: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
 def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Generated:
@@ -79,7 +82,7 @@ def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Gener
             fix="check the dotted path, and that its folder is on PYTHONPATH",
         ) from error
     try:
-        X, groups, feature_names, group_names, W, truth, categories, _ = Generated(*generator(**params))
+        X, groups, feature_names, group_names, W, truth, categories = Generated(*generator(**params))[:7]
     except (TypeError, ValueError) as error:
         raise problem(
             f"the generator '{dotted}' failed with params {dict(params)}",

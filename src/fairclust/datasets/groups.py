@@ -7,6 +7,7 @@ import numpy as np
 from fairclust.datasets.errors import problem
 from fairclust.datasets.spec import SensitiveSpec
 from fairclust.datasets.table import Factor, natural
+from fairclust.solvers.sensitive import cut_column
 
 
 def code_groups(
@@ -33,8 +34,12 @@ def code_groups(
     Raises
     ------
     DatasetError
-        A value belongs to no group.
+        A value belongs to no group, or is no number although `bins` is set.
     """
+    if sensitive.bins is not None:
+        numbers = read_numbers(name, factor, kept, file, column)
+        ranges = cut_column(column, numbers, sensitive.bins)
+        return ranges.encode(numbers, len(numbers)), tuple(map(str, ranges.values))
     codes = factor.codes[kept]
     counts = np.bincount(codes, minlength=len(factor.values))
     used = [value for value, count in zip(factor.values, counts, strict=True) if count]
@@ -68,3 +73,33 @@ def code_groups(
             fix="add the value to 'sensitive.groups', or list it under 'drop_rows'",
         )
     return group_of[codes], tuple(names)
+
+
+def read_numbers(name: str, factor: Factor, kept: np.ndarray, file: str, column: str) -> np.ndarray:
+    """The kept rows of a sensitive column of numbers, float64 of shape (n_kept,); for the rest see `code_groups`.
+
+    Raises
+    ------
+    DatasetError
+        A value is no finite number.
+    """
+    numbers = np.array([_number(value) for value in factor.values])
+    found = numbers[factor.codes[kept]]
+    if not np.isfinite(found).all():
+        wrong = int(np.flatnonzero(~np.isfinite(numbers[factor.codes]) & kept)[0])
+        raise problem(
+            "a sensitive column with 'bins' holds a value that is no number",
+            dataset=name,
+            file=file,
+            column=column,
+            found=f"{factor.values[factor.codes[wrong]]!r} in data row {wrong + 1}",
+            fix="list the value under 'drop_rows', or use 'groups' instead of 'bins'",
+        )
+    return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan

@@ -13,7 +13,7 @@ from fairclust.datasets.digest import content_digest
 from fairclust.datasets.edges import join_pieces, read_graph
 from fairclust.datasets.errors import SourceCorrupt, problem
 from fairclust.datasets.generate import Generated, run_generator
-from fairclust.datasets.groups import code_groups
+from fairclust.datasets.groups import code_groups, read_numbers
 from fairclust.datasets.scaling import MEANING, standardize, unit_rows
 from fairclust.datasets.spec import DatasetSpec, SensitiveSpec, SourceSpec, source_names, stated_sources
 from fairclust.datasets.store import PreparedDataset, data_hash
@@ -112,16 +112,16 @@ def prepare_dataset(
             if made.columns
             else {}
         ),
+        **({"numbers": list(made.numbers)} if made.numbers else {}),
         "n_clusters": spec.n_clusters,
         "rows_read": rows_read,
         "dropped": dropped,
         "scaling": scaling,
         **origin,
-        "data_hash": data_hash(*made[:6], tuple(made.columns)),
+        "data_hash": data_hash(*made[:6], tuple(made.columns), made.numbers),
     }
-    return PreparedDataset(
-        *made[:4], card, *made[4:6], {name: codes for name, (codes, _) in made.columns.items()}
-    )
+    columns = {name: codes for name, (codes, _) in made.columns.items()}
+    return PreparedDataset(*made[:4], card, *made[4:6], columns, made.numbers)
 
 
 def _files(
@@ -210,19 +210,30 @@ def _read(
                 found=f"{len(factor.codes):,}",
                 fix="use the file that belongs to the table; check 'header' of both",
             )
-    groups, group_names = code_groups(
-        name, sensitive, factor, read.kept, group_file.path.name, group_file.names[column]
-    )
+    words = group_file.path.name, group_file.names[column]
+    groups, group_names = code_groups(name, sensitive, factor, read.kept, *words)
     columns: dict[str, tuple[np.ndarray, tuple[str, ...]]] = {}
+    numbers = {}
+    if sensitive.bins is not None:
+        numbers[group_file.names[column]] = read_numbers(name, factor, read.kept, *words)
     if more:
-        read, rest = _split_columns(name, more, read, group_file, further)
+        read, rest, measured = _split_columns(name, more, read, group_file, further)
+        numbers |= measured
         columns = {group_file.names[column]: (groups, group_names), **rest}
         groups, group_names = _combinations(list(columns.values()))
     # From here on, ordered categories are numeric features: X holds their codes.
     levels = read.categories[: len(ordered)]
     values = {table.names[column]: list(found) for column, found in zip(ordered, levels, strict=bool(levels))}
     categories = read.categories[len(ordered) :]
-    made = Generated(read.X, groups, read.feature_names, group_names, categories=categories, columns=columns)
+    made = Generated(
+        read.X,
+        groups,
+        read.feature_names,
+        group_names,
+        categories=categories,
+        columns=columns,
+        numbers=numbers,
+    )
     if truth:
         made = _split_truth(made)
     return made, len(read.kept), read.dropped, values
@@ -230,7 +241,7 @@ def _read(
 
 def _split_columns(
     name: str, sensitive: list[SensitiveSpec], read: Table, file: TableFile, places: list[int]
-) -> tuple[Table, dict[str, tuple[np.ndarray, tuple[str, ...]]]]:
+) -> tuple[Table, dict[str, tuple[np.ndarray, tuple[str, ...]]], dict[str, np.ndarray]]:
     """Split the last columns, which are sensitive, off a table.
 
     Returns
@@ -239,23 +250,27 @@ def _split_columns(
         The table without these columns.
     found : dict of str to (ndarray of int32, tuple of str)
         The codes of the rows and the names of the groups, by column.
+    numbers : dict of str to ndarray of float64
+        The numbers of the columns that are cut into ranges.
     """
     n_columns = len(places)
     everyone = np.ones(len(read.X), dtype=bool)
-    found = {}
+    found, numbers = {}, {}
     for column, place, codes, values in zip(
         sensitive, places, read.X[:, -n_columns:].T, read.categories[-n_columns:], strict=True
     ):
         factor = Factor(codes.astype(np.int32), values)
         words = file.path.name, file.names[place]
         found[file.names[place]] = code_groups(name, column, factor, everyone, *words)
+        if column.bins is not None:
+            numbers[file.names[place]] = read_numbers(name, factor, everyone, *words)
     rest = replace(
         read,
         X=np.ascontiguousarray(read.X[:, :-n_columns]),
         feature_names=read.feature_names[:-n_columns],
         categories=read.categories[:-n_columns],
     )
-    return rest, found
+    return rest, found, numbers
 
 
 def _combinations(columns: list[tuple[np.ndarray, tuple[str, ...]]]) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -213,6 +213,11 @@ class SensitiveSpec(_Spec):
 
     The order is that of the group codes. Without it every distinct value is a group, sorted.
     """
+    bins: Annotated[int, Field(ge=2)] | None = None
+    """For a column of numbers, such as an age: so many ranges with about as many rows each are its groups.
+
+    A method with the parameter `mean_tolerance` gets the numbers themselves if that names the column.
+    """
 
     @field_validator("groups")
     @classmethod
@@ -236,6 +241,14 @@ class SensitiveSpec(_Spec):
                     raise ValueError(f"value '{cell}' is listed in both '{owner[cell]}' and '{group}'")
                 owner[cell] = group
         return value
+
+    @model_validator(mode="after")
+    def _groups_or_bins(self) -> SensitiveSpec:
+        if self.groups is not None and self.bins is not None:
+            raise ValueError(
+                "'groups' lists values and 'bins' cuts numbers into ranges. Fix: omit one of them"
+            )
+        return self
 
 
 class EdgesSpec(_Spec):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.graph import GRAPH, load_graph, save_graph
 from fairclust.temporary import temporary_beside
 
-FEATURES, GROUPS, COLUMNS, TRUTH, CARD = "X.npy", "groups.npy", "columns.npy", "truth.npy", "card.json"
+FEATURES, GROUPS, TRUTH, CARD = "X.npy", "groups.npy", "truth.npy", "card.json"
+COLUMNS, NUMBERS = "columns.npy", "numbers.npy"
 # Snakemake marks a folder that is an output with a file of its own.
-KNOWN_FILES = frozenset({FEATURES, GROUPS, COLUMNS, TRUTH, GRAPH, CARD, ".snakemake_timestamp"})
+KNOWN_FILES = frozenset({FEATURES, GROUPS, COLUMNS, NUMBERS, TRUTH, GRAPH, CARD, ".snakemake_timestamp"})
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class PreparedDataset:
     columns : mapping of str to ndarray of int32, shape (N,)
         If there are several sensitive columns: the code of each row's value, by column. `groups` are then the
         combinations of values that occur. Empty if there is one column.
+    numbers : mapping of str to ndarray of float64, shape (N,)
+        The sensitive columns of numbers, by name. Their codes are those of ranges.
     """
 
     X: np.ndarray
@@ -58,11 +62,17 @@ class PreparedDataset:
     W: sp.csr_array | None = None
     truth: np.ndarray | None = None
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+    numbers: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def sensitive_features(self) -> np.ndarray | Mapping[str, np.ndarray]:
         """The groups, or the columns by name if there are several; the methods that take several columns get this."""
         return self.columns or self.groups
+
+    def with_numbers(self, means: Collection[str]) -> np.ndarray | Mapping[str, np.ndarray]:
+        """As `sensitive_features`, but with the numbers of the columns in `means` instead of the codes of ranges."""
+        found = {name: self.numbers[name] for name in means if name in self.numbers}
+        return {**self.columns, **found} if found else self.sensitive_features
 
 
 def data_hash(
@@ -73,12 +83,14 @@ def data_hash(
     W: sp.csr_array | None = None,
     truth: np.ndarray | None = None,
     columns: tuple[str, ...] = (),
+    numbers: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> str:
     """Return the SHA-256 over all of a prepared data set: its identity."""
     digest = hashlib.sha256()
     names = {"features": feature_names, "groups": group_names, "shape": X.shape}
     # The group names contain the values of all columns, but do not show that there are several columns.
     names |= {"columns": columns} if columns else {}
+    names |= {"numbers": tuple(numbers)} if numbers else {}
     digest.update(json.dumps(names).encode())
     digest.update(np.ascontiguousarray(X, dtype="<f8").data)
     digest.update(np.ascontiguousarray(groups, dtype="<i4").data)
@@ -87,11 +99,13 @@ def data_hash(
             digest.update(np.ascontiguousarray(part, dtype=kind).data)
     if truth is not None:
         digest.update(np.ascontiguousarray(truth, dtype="<i4").data)
+    for column in numbers.values():
+        digest.update(np.ascontiguousarray(column, dtype="<f8").data)
     return digest.hexdigest()
 
 
 def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
-    """Write X.npy, groups.npy, card.json, and graph.npz, truth.npy and columns.npy if there are any; all or nothing.
+    """Write X.npy, groups.npy, card.json, and the other arrays and the graph if there are any; all or nothing.
 
     Parameters
     ----------
@@ -115,6 +129,8 @@ def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
             save_graph(temp, ds.W, ds.card["graph"])
         if ds.columns:
             np.save(temp / COLUMNS, np.column_stack(list(ds.columns.values())), allow_pickle=False)
+        if ds.numbers:
+            np.save(temp / NUMBERS, np.column_stack(list(ds.numbers.values())), allow_pickle=False)
         write_card(temp, ds.card)
 
     _replace_folder(Path(folder), write)
@@ -195,7 +211,7 @@ def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
         if card["status"] == "skipped":
             raise DatasetSkipped(card["reason"])
         # Only names that are known here: a card from elsewhere could list any path.
-        for file in (FEATURES, GROUPS, *({COLUMNS, TRUTH, GRAPH} & digests.keys())):
+        for file in (FEATURES, GROUPS, *({COLUMNS, NUMBERS, TRUTH, GRAPH} & digests.keys())):
             if content_digest(folder / file) != digests[file]:
                 raise DatasetError(
                     f"'{folder / file}' is damaged: its content is not what was written. "
@@ -208,12 +224,14 @@ def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
         names = tuple(card["columns"]), tuple(group["name"] for group in card["groups"])
         codes = np.load(folder / COLUMNS, allow_pickle=False).T if COLUMNS in digests else []
         columns = dict(zip(card.get("sensitive", ()), codes, strict=True))
+        values = np.load(folder / NUMBERS, allow_pickle=False).T if NUMBERS in digests else []
+        numbers = dict(zip(card.get("numbers", ()), values, strict=True))
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise DatasetError(
             f"'{folder}' holds no prepared data set ({type(error).__name__}: {error}). "
             f"Fix: delete the folder '{folder}' and run again"
         ) from error
-    return PreparedDataset(X, groups, *names, card, W, truth, columns)
+    return PreparedDataset(X, groups, *names, card, W, truth, columns, numbers)
 
 
 def write_card(folder: Path, card: dict[str, Any]) -> None:

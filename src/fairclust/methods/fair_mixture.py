@@ -140,7 +140,9 @@ class FairMixture(ColumnsClusterer):
     ----------
     labels_, groups_, n_iter_, history_
         `objective` in the history is the negative log-likelihood plus the penalty; `clustering` is the
-        former, `fairness` Delta, of responsibilities.
+        former, `fairness` Delta, of responsibilities. With several sensitive columns, `fairness` is Delta of the
+        combinations of their values, while the penalty in `objective`, `soft_delta_` and `hard_delta_` add up the
+        columns.
     weights_ : ndarray of shape (n_clusters,)
     means_ : ndarray of shape (n_clusters, n_numeric)
     variances_ : ndarray of shape (n_clusters, n_numeric)

@@ -35,6 +35,7 @@ __all__ = [
     "delta_max_pair",
     "fairness_error",
     "fairness_ratio",
+    "mean_deviation",
     "share_deviation",
 ]
 
@@ -424,6 +425,39 @@ def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = N
     """
     counts = _table(labels, sensitive_features)
     return int((counts[:, counts.sum(axis=0) > 0] == 0).sum())
+
+
+def mean_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
+    """Largest difference between the mean of a column of numbers in a cluster and in all rows, in standard deviations.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        The cluster of each point.
+    sensitive_features : array-like of shape (n_samples,)
+        A number for each point, such as an age.
+
+    Returns
+    -------
+    float
+        At least 0, lower is fairer. It is 0 if all numbers are equal. `PriceFairKMeans(mean_tolerance=...)` bounds it.
+
+    Raises
+    ------
+    ValueError
+        The numbers are not finite, are not one for each label, or there is none.
+    """
+    numbers = np.asarray(sensitive_features, dtype=np.float64)
+    codes = np.unique(np.asarray(labels), return_inverse=True)[1]
+    if numbers.shape != codes.shape or numbers.ndim != 1 or not numbers.size:
+        raise ValueError(
+            f"sensitive_features must be one number for each label, found shapes {numbers.shape} and {codes.shape}"
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError("sensitive_features must be finite numbers")
+    far = np.bincount(codes, numbers - numbers.mean()) / np.bincount(codes)
+    spread = float(numbers.std())
+    return float(np.abs(far).max()) / spread if spread > 0 else 0.0
 
 
 def _table(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METRICS", "Metric", "score_labels"]
 
-Needs = Literal["table", "X", "W", "truth"]
+Needs = Literal["table", "X", "W", "truth", "numbers"]
 Direction = Literal["lower", "higher", "none"]
 
 
@@ -31,8 +31,8 @@ class Metric:
         Heading for tables and axes.
     home : str
         ``module.function`` in this package.
-    needs : {'table', 'X', 'W', 'truth'}
-        What it is computed from.
+    needs : {'table', 'X', 'W', 'truth', 'numbers'}
+        What it is computed from. 'numbers' are sensitive columns of numbers.
     range : tuple of float
         Least and largest possible value (both ends closed; ``nan`` means not applicable and is outside).
     direction : {'lower', 'higher', 'none'}
@@ -65,7 +65,7 @@ class Metric:
 
     @property
     def function(self) -> Callable[..., float]:
-        """The function, called with the table, or with (X, labels), (W, labels), (labels, truth), by ``needs``.
+        """The function, called with the table, (X, labels), (W, labels), (labels, truth) or labels, by ``needs``.
 
         Imported here: whoever only asks for names and directions does not wait for numba.
         """
@@ -235,6 +235,17 @@ _DECLARED = (
         0,
     ),
     Metric(
+        "mean_deviation",
+        "Deviation of means",
+        "fairness.mean_deviation",
+        "numbers",
+        (0.0, math.inf),
+        "lower",
+        "ours",
+        4,
+        takes=_GROUPS,
+    ),
+    Metric(
         "absent_groups",
         "Absent groups",
         "fairness.absent_groups",
@@ -338,6 +349,7 @@ def score_labels(
     W: sp.sparray | sp.spmatrix | None = None,
     truth: ArrayLike | None = None,
     columns: Mapping[str, ArrayLike] | None = None,
+    numbers: Mapping[str, ArrayLike] | None = None,
 ) -> dict[str, float]:
     """Compute metrics of a clustering from its labels.
 
@@ -371,6 +383,8 @@ def score_labels(
     columns : mapping of str to array-like of int, shape (n_samples,), optional
         Codes of several sensitive columns; `groups` are the combinations of their values. A metric of groups is then
         the value of the least fair column.
+    numbers : mapping of str to array-like of float, shape (n_samples,), optional
+        Sensitive columns of numbers, for the deviation of means: the value of the least fair column.
 
     Returns
     -------
@@ -415,6 +429,11 @@ def score_labels(
     tables = tables if columns else [table]
 
     def value(metric: Metric) -> float:
+        if metric.needs == "numbers":
+            of_numbers = (
+                float(metric.function(labels, sensitive_features=z)) for z in (numbers or {}).values()
+            )
+            return max(of_numbers, default=math.nan)
         first = given[metric.needs]
         if first is None:
             return math.nan

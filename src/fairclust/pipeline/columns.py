@@ -68,9 +68,15 @@ COLUMNS: Mapping[str, Column] = MappingProxyType(
 BY_COLUMN = ("balance", "fairness_ratio", "fairness_error", "delta")
 """Metrics that are stored for each sensitive column, if there are several."""
 
+OF_NUMBERS = "mean_deviation"
+"""The metric that is stored for each sensitive column of numbers besides."""
+
 
 def of_columns(
-    labels: np.ndarray, columns: Mapping[str, np.ndarray], n_clusters: int
+    labels: np.ndarray,
+    columns: Mapping[str, np.ndarray],
+    n_clusters: int,
+    numbers: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> dict[str, dict[str, float | None]]:
     """The metrics in `BY_COLUMN`, for each of several sensitive columns.
 
@@ -80,6 +86,8 @@ def of_columns(
     columns : mapping of str to ndarray of int, shape (n_samples,)
         Codes of the values, by column.
     n_clusters : int
+    numbers : mapping of str to ndarray of float64, shape (n_samples,)
+        The numbers of the columns whose codes are those of ranges. Such a column also has its `mean_deviation`.
 
     Returns
     -------
@@ -97,5 +105,10 @@ def of_columns(
             metric: None if math.isnan(value := float(METRICS[metric].function(table))) else value
             for metric in BY_COLUMN
         }
+        | (
+            {OF_NUMBERS: METRICS[OF_NUMBERS].function(labels, sensitive_features=numbers[name])}
+            if name in numbers
+            else {}
+        )
         for name, table in tables.items()
     }

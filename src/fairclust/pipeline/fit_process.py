@@ -226,13 +226,18 @@ def _score(task: Task, data: Any, W: Any, labels: np.ndarray) -> dict[str, Any]:
         W=W,
         truth=data.truth,
         columns=data.columns,
+        numbers=data.numbers,
         metrics=task.metrics,
         **task.score_options,
     )
     table = contingency(labels, data.groups, task.n_clusters, n_groups)
     return {
         "metrics": {name: None if math.isnan(value) else value for name, value in found.items()},
-        **({"by_column": of_columns(labels, data.columns, task.n_clusters)} if data.columns else {}),
+        **(
+            {"by_column": of_columns(labels, data.columns, task.n_clusters, data.numbers)}
+            if data.columns
+            else {}
+        ),
         "counts": dict(zip(data.group_names, table.tolist(), strict=True)),
         "score_seconds": time.perf_counter() - begin,
     }
@@ -264,7 +269,8 @@ def _serve(pipe: Connection, task: Task) -> None:
             pipe.send("started")
             pipe.send(_score(task, data, W, given))
             continue
-        sensitive = data.sensitive_features if _takes_columns(task.class_path) else data.groups
+        means = given["params"].get("mean_tolerance") or ()
+        sensitive = data.with_numbers(means) if _takes_columns(task.class_path) else data.groups
         if not warm:
             _warm_up(X, sensitive, task, given)
             warm = True

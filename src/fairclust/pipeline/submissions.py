@@ -301,8 +301,13 @@ def score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[st
         Metrics that are undefined for the data or the labels are left out.
     """
     given = {"table"} | ({"X"} if data.X.shape[1] else set()) | ({"W"} if data.W is not None else set())
+    given |= {"numbers"} if data.numbers else set()
     shown = (*COSTS, *NOTIONS.values())
-    names = [m.name for m in METRICS.values() if m.needs in given and (m.needs == "table" or m.name in shown)]
+    names = [
+        m.name
+        for m in METRICS.values()
+        if m.needs in given and (m.needs in ("table", "numbers") or m.name in shown)
+    ]
     found = score_labels(
         data.X if "X" in given else None,
         labels,
@@ -311,6 +316,7 @@ def score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[st
         n_groups=len(data.group_names),
         W=data.W,
         columns=data.columns,
+        numbers=data.numbers,
         metrics=names,
     )
     return {name: value for name, value in found.items() if not math.isnan(value)}

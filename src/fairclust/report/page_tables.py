@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.columns import BY_COLUMN, COLUMNS
+from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS
 from fairclust.report.charts import tick_text
 from fairclust.report.leaderboard import COSTS, FAIRNESS, INSTANCE, Board, sentences
 from fairclust.report.names import Names
@@ -200,7 +200,9 @@ def settings_table(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> 
 def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Which cluster is farthest from the data's shares, for the fairest setting on each method's front."""
     fairness = FAIRNESS[0]
-    usable = points[points.counts.map(lambda text: isinstance(text, str)) & points[fairness].notna()]
+    usable = points[
+        points.counts.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()
+    ]
     body = []
     for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
         for method in names.in_order(of.method.unique()):
@@ -246,14 +248,18 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     fairness = FAIRNESS[0]
     if "by_column" not in points:
         return None
-    usable = points[points.by_column.map(lambda text: isinstance(text, str)) & points[fairness].notna()]
-    body, shown = [], list(BY_COLUMN)
+    usable = points[
+        points.by_column.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()
+    ]
+    body: list[list[str]] = []
+    some_numbers = any(OF_NUMBERS in text for text in usable.by_column)
+    shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
     for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
         for method in names.in_order(of.method.unique()):
             mine = of[of.method == method]
             fairest = mine.loc[mine[fairness].idxmax()]
             for column, found in json.loads(fairest.by_column).items():
-                values = [number(found[name], METRICS[name].decimals) for name in shown]
+                values = [number(found.get(name), METRICS[name].decimals) for name in shown]
                 setting = fairest.setting or MISSING
                 body.append(
                     [names.dataset(str(dataset)), str(k), names.method(method), setting, column, *values]
@@ -273,7 +279,9 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
 def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
     """The groups' shares in every cluster, for the fairest setting of each method."""
     fairness, found = FAIRNESS[0], []
-    usable = points[points.counts.map(lambda text: isinstance(text, str)) & points[fairness].notna()]
+    usable = points[
+        points.counts.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()
+    ]
     for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
         for method in names.in_order(of.method.unique()):
             mine = of[of.method == method]

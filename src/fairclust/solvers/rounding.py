@@ -34,8 +34,10 @@ _MOST_OFF = 0.03, 0.06, 0.12, 0.25, 0.5, 1.0
 _SEARCHED_CELLS = 30
 # Above this many cells, only the cluster sizes are rounded first, because a search over all tables takes seconds.
 _LARGE = 300
-# Cluster sizes up to _NEAR_SIZES below and above the soft sizes are tried. The squared distance costs _FAR_SIZES.
-_NEAR_SIZES, _FAR_SIZES = 3, 1e-3
+# Cluster sizes up to _NEAR_SIZES below and above the soft sizes are tried, and then cells within _NEAR_CELLS of the
+# soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because the more points there
+# are, the closer to level are those that move.
+_NEAR_SIZES, _NEAR_CELLS, _FAR_SIZES = 40, 20, 3.0
 # Numbers below these are rounding errors, here and in HiGHS.
 _NEAR, _MET = 1e-9, 1e-5
 # For points with weights: the number of points of each group that can move at each boundary, and the most moves for
@@ -175,8 +177,12 @@ def _search_at_sizes(
     system = sparse.vstack([_side_by_side(widths, found) for found in blocks])
     by_group = (soft * prices).sum(axis=1, keepdims=True) / totals[:, None]
     costs = [(by_group - prices).ravel(), 2 / (1 + soft.ravel()), np.zeros(n_free), np.full(n_over, WORST)]
-    first = [np.maximum(np.floor(soft) - _WINDOW, 0).ravel(), np.zeros(soft.size), np.full(n_free, -np.inf)]
-    last = [(np.ceil(soft) + _WINDOW).ravel(), np.full(soft.size + n_free + n_over, np.inf)]
+    first = [
+        np.maximum(np.floor(soft) - _NEAR_CELLS, 0).ravel(),
+        np.zeros(soft.size),
+        np.full(n_free, -np.inf),
+    ]
+    last = [(np.ceil(soft) + _NEAR_CELLS).ravel(), np.full(soft.size + n_free + n_over, np.inf)]
     done = milp(
         np.concatenate(costs),
         constraints=LinearConstraint(system.tocsc(), np.concatenate(low), np.concatenate(high)),
@@ -211,8 +217,11 @@ def _whole_sizes(
     tried = np.floor(soft + _NEAR)[:, None] + np.arange(-_NEAR_SIZES, _NEAR_SIZES + 2)
     left = limits[:, :, None] - factors.size[:, None, None] * tried
     lost = np.where(_of_whole_numbers(criterion), left - np.floor(left + _NEAR), 0.0)
+    # A bound on the size itself loses all that is left of it.
+    lost[alone] = left[alone]
     # The multipliers predict the loss only near the soft sizes, so the distance to these costs something too.
-    loss = (multipliers[:, :, None] * lost)[~alone].sum(axis=0) + _FAR_SIZES * (tried - soft[:, None]) ** 2
+    far = _FAR_SIZES * n_clusters / total
+    loss = (multipliers[:, :, None] * lost).sum(axis=0) + far * (tried - soft[:, None]) ** 2
     loss[(left[alone] < -_NEAR).any(axis=0) | (tried < 0)] = np.inf
     first = tried[:, 0].astype(int)
     most = int(total - first.sum())

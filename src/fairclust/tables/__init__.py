@@ -2,7 +2,7 @@
 
 from fairclust.tables.columns import Column, understand
 from fairclust.tables.errors import TableError
-from fairclust.tables.groups import cross, find_ranges, group_columns
+from fairclust.tables.groups import cross, find_ranges, group_columns, text_or_numbers
 from fairclust.tables.model import TableModel, load_model
 from fairclust.tables.preparation import make_preparation
 from fairclust.tables.reading import read_table
@@ -17,5 +17,6 @@ __all__ = [
     "load_model",
     "make_preparation",
     "read_table",
+    "text_or_numbers",
     "understand",
 ]

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from fairclust import __version__
 from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.tables.errors import TableError
-from fairclust.tables.groups import cross, group_columns
+from fairclust.tables.groups import cross, group_columns, text_or_numbers
 
 
 @dataclass
@@ -38,6 +38,8 @@ class TableModel:
     by_column : bool
         Whether the method was fitted to each of several sensitive columns. Otherwise the groups are the combinations
         of their values.
+    means : list of str
+        The sensitive columns of numbers whose mean the method bounds; it gets their numbers.
     version : str
         Of fairclust, when it was made.
     """
@@ -49,6 +51,7 @@ class TableModel:
     ids: list[str]
     ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
     by_column: bool = False
+    means: list[str] = field(default_factory=list)
     version: str = __version__
 
     @property
@@ -71,7 +74,8 @@ class TableModel:
             The table lacks a column.
         """
         self._check_features(frame)
-        keep = self._columns(frame).notna().all(axis=1)
+        groups = self._columns(frame)
+        keep = groups.notna().all(axis=1) & frame[self.means].notna().all(axis=1)
         return keep & frame[self.features].notna().all(axis=1) if self.missing == "drop" else keep
 
     def groups(self, frame: pd.DataFrame) -> pd.Series:
@@ -105,7 +109,7 @@ class TableModel:
         if not self.by_column:
             return self.groups(frame).to_numpy(dtype=str)
         groups = self._columns(frame)
-        return {name: groups[name].to_numpy(dtype=str) for name in groups}
+        return {name: text_or_numbers(groups, frame, name, self.means) for name in groups}
 
     def save(self, path: str | Path) -> None:
         """Write the model; `load_model` reads it."""
