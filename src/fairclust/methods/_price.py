@@ -20,6 +20,7 @@ from fairclust.base import (
     NotSupported,
     initial_centers,
 )
+from fairclust.group_encoding import neutral_order
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.weighted import WeightedPoints
 from fairclust.methods._columns import new_groups
@@ -170,8 +171,15 @@ class PriceClusterer(PrototypeClusterer):
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Fit rows in the frame. `weights`, if given, have mean 1; `_unit` is the mean that they were divided by."""
         rng = check_random_state(self.random_state)
+        order = None
+        if len(self._sensitive.columns) == 1 and self._sensitive.columns[0].edges is None:
+            # Newton's method and the search for whole numbers of points must not depend on the names of the groups.
+            order = neutral_order(X, codes)
+            codes = np.argsort(order).astype(np.int32)[codes]
         points = self._weighed_points(X, codes, weights)
-        criterion_of = partial(self._criterion, points.group_sizes, weighted=weights is not None)
+        criterion_of = partial(
+            self._criterion, points.group_sizes, order=order, weighted=weights is not None
+        )
         # A fit without a budget states no tolerance, so what an earlier fit with a budget has stated goes.
         for stated in ("tolerance_", "tolerance_bound_"):
             vars(self).pop(stated, None)
@@ -182,6 +190,10 @@ class PriceClusterer(PrototypeClusterer):
             run, criterion, found = self._within_budget(points, criterion_of, rng)
         self._finish(points, criterion, run, found)
         self.n_rounded_ = int((points.hard(1.0, found.prices)[0] != self.labels_).sum())
+        if order is not None:
+            back = np.argsort(order)
+            self.offset_ = self.offset_[back]
+            self._column_prices = [prices[back] for prices in self._column_prices[:1]] + self._column_prices[1:]
 
     def _asked(self) -> Asked:
         return Asked(
@@ -195,10 +207,25 @@ class PriceClusterer(PrototypeClusterer):
             self.mean_tolerance,
         )
 
-    def _criterion(self, sizes: np.ndarray, *, weighted: bool = False, **instead: Any) -> Criterion:
-        """The bounds that the user asked for, for groups of these sizes; `instead` replaces some of the bounds."""
+    def _criterion(
+        self,
+        sizes: np.ndarray,
+        *,
+        order: np.ndarray | None = None,
+        weighted: bool = False,
+        **instead: Any,
+    ) -> Criterion:
+        """The bounds that the user asked for, for groups of these sizes; `instead` replaces some of the bounds.
+
+        `order`, if given, has the positions in `groups_` of the groups that the sizes belong to.
+        """
         asked, unit = self._asked()._replace(**instead), self._unit if weighted else None
-        return bounds_criterion(asked, self._sensitive, sizes, self.n_clusters, unit=unit)
+        sensitive = self._sensitive
+        if order is not None:
+            sensitive = sensitive.reordered(order)
+            if np.shape(asked.target) == order.shape:
+                asked = asked._replace(target=np.asarray(asked.target)[order])
+        return bounds_criterion(asked, sensitive, sizes, self.n_clusters, unit=unit)
 
     def _weighed_points(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> TiledPoints:
         if weights is None:
