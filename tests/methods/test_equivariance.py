@@ -193,7 +193,9 @@ def test_a_coreset_has_the_same_rows_and_weights(change):
     assert len(one.weights_) < len(X)
 
 
-@pytest.mark.parametrize("params", [{}, {"tolerance": 0.1}, {"max_gap": 0.05}, {"size_min": 0.9, "tolerance": 0.1}])
+@pytest.mark.parametrize(
+    "params", [{}, {"tolerance": 0.1}, {"max_gap": 0.05}, {"size_min": 0.9, "tolerance": 0.1}]
+)
 def test_prices_of_renamed_groups(params):
     X, _ = data_of(7)
     codes = np.random.default_rng(7).integers(3, size=len(X))

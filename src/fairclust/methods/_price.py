@@ -177,9 +177,7 @@ class PriceClusterer(PrototypeClusterer):
             order = neutral_order(X, codes)
             codes = np.argsort(order).astype(np.int32)[codes]
         points = self._weighed_points(X, codes, weights)
-        criterion_of = partial(
-            self._criterion, points.group_sizes, order=order, weighted=weights is not None
-        )
+        criterion_of = partial(self._criterion, points.group_sizes, order=order, weighted=weights is not None)
         # A fit without a budget states no tolerance, so what an earlier fit with a budget has stated goes.
         for stated in ("tolerance_", "tolerance_bound_"):
             vars(self).pop(stated, None)
@@ -193,7 +191,9 @@ class PriceClusterer(PrototypeClusterer):
         if order is not None:
             back = np.argsort(order)
             self.offset_ = self.offset_[back]
-            self._column_prices = [prices[back] for prices in self._column_prices[:1]] + self._column_prices[1:]
+            self._column_prices = [prices[back] for prices in self._column_prices[:1]] + self._column_prices[
+                1:
+            ]
 
     def _asked(self) -> Asked:
         return Asked(
