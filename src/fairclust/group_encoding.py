@@ -148,11 +148,11 @@ def neutral_order(X: Any, codes: np.ndarray) -> np.ndarray:
         The groups, the smallest first.
     """
     sizes = np.bincount(codes)
-    squares = np.zeros(len(sizes))
+    squares: np.ndarray = np.zeros(len(sizes))
     # Squares are needed only for groups of one size.
     if len(np.unique(sizes)) < len(sizes):
         rows = np.asarray((X.multiply(X) if hasattr(X, "multiply") else X**2).sum(axis=1)).ravel()
-        squares = np.bincount(codes, rows)
+        squares = np.bincount(codes, weights=rows)
     return np.lexsort((squares, sizes))
 
 

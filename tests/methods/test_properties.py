@@ -56,9 +56,11 @@ def on_random_data(*names):
 
     def decorate(check):
         each = pytest.mark.parametrize("name", names)
-        return each(lambda name: check(name, **first_data)), each(
-            pytest.mark.slow(many(given(**any_data)(check)))
-        )
+
+        def fast(name):
+            check(name, **first_data)
+
+        return each(fast), each(pytest.mark.slow(many(given(**any_data)(check))))
 
     return decorate
 

@@ -106,7 +106,7 @@ class PriceFairKMeans(PricesInChunks):
 
     A few points far from all others can make it expensive to meet the bounds to the last point. If `gap_` is more than
     5 %, and there are at least 50 points for each cell of the group-by-cluster table, `fit` therefore also tries labels
-    that violate the bounds by at most a point in every cell, except for rows in chunks or with weights. If they are
-    more than 5 % cheaper, they are kept, with a warning. `cost_` may then be below `lower_bound_`, which holds for
-    labels within the bounds.
+    that violate the bounds by at most a point in every cell, except for rows in chunks or with weights, and alternates
+    between such labels and their centres, from every start. If they are more than 5 % cheaper, they are kept, with a
+    warning. `cost_` may then be below `lower_bound_`, which holds for labels within the bounds.
     """
