@@ -56,6 +56,12 @@ _FAR = 1e-4
 # `fit` warns if the gap is larger than this fraction and there are at least this many points for each cell of the
 # group-by-cluster table. With fewer points, a single point can cause such a gap.
 _LARGE_GAP, _PER_CELL = 0.05, 50
+# With at least this many points for each cell it also warns if the gap is more than 1.
+_FEW_PER_CELL = 10
+# Points are moved one by one, so that cells are off their bounds by up to a point, only where this divides the cost by
+# more than this number, or where the other labels are about as far off. Elsewhere labels closer to the bounds are worth
+# more.
+_FAR_CHEAPER, _NO_WORSE = 1.5, 0.1
 _SIZES = [None, *NON_NEGATIVE, "array-like"]
 
 
@@ -384,24 +390,31 @@ class PriceClusterer(PrototypeClusterer):
         self.labels_, cost, counts, least = round_prices(points, criterion, found)
         bound = least - paid_limits(criterion, found)
         self.gap_ = certified_gap(criterion, found, cost, bound, counts)
-        dear = self.gap_ > _LARGE_GAP and points.n_samples >= _PER_CELL * counts.size
+        per_cell = points.n_samples / counts.size
+        dear = (self.gap_ > _LARGE_GAP and per_cell >= _PER_CELL) or (
+            self.gap_ > 1 and per_cell >= _FEW_PER_CELL
+        )
         saved = 0.0
-        if dear:
-            # Rows with weights cannot be split, and in chunks there are so many rows that a few do not matter.
-            loose = None
-            if (
-                isinstance(points, TiledPoints)
-                and not isinstance(points, WeightedPoints)
-                and codes is not None
-            ):
-                loose = self._loosely(points, criterion, [prototypes, *starts], codes)
-            if loose is not None and loose.cost < (1 - _LARGE_GAP) * cost:
-                saved = cost / loose.cost - 1 if loose.cost > 0 else np.inf
-                self.labels_, cost, counts, prototypes, found = loose
+        # Rows with weights cannot be split, and in chunks there are so many rows that a few do not matter.
+        here = (
+            isinstance(points, TiledPoints) and not isinstance(points, WeightedPoints) and codes is not None
+        )
+        if dear and here:
+            strict = cost
+            loose = round_loosely(points, criterion, found)
+            if loose is not None and loose[1] < (1 - _LARGE_GAP) * strict:
+                self.labels_, cost, counts = loose
+            far = self._loosely(points, criterion, [prototypes, *starts], codes)  # type: ignore[arg-type]
+            if far is not None:
+                worse = criterion.excess(far.counts).max() > criterion.excess(counts).max() + _NO_WORSE
+                if far.cost < cost * (1 / _FAR_CHEAPER if worse else 1 - _LARGE_GAP):
+                    self.labels_, cost, counts, prototypes, found = far
             points.measure(prototypes.centers)
-            if saved:
+            if cost < strict:
+                saved = strict / cost - 1 if cost > 0 else np.inf
                 bound = lower_bound(points, criterion, found)
                 self.gap_ = certified_gap(criterion, found, cost, bound, counts)
+        if dear:
             # No labels cost less than those of the nearest centres, which bounds the gap as well.
             nearest = points.priced(np.zeros_like(found.prices))[3]
             if nearest > 0:
