@@ -33,7 +33,7 @@ class Diverged(ArithmeticError):
 _MANY_GROUPS = 20
 
 
-def _is_mapped(X: Any) -> bool:
+def is_mapped(X: Any) -> bool:
     """Whether the array, or one that it is a view of, is mapped from a file."""
     while X is not None and not isinstance(X, np.memmap):
         X = getattr(X, "base", None)
@@ -208,7 +208,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         depend on these digits. A fit from given centres should not depend on the order of the rows, so it sorts them.
         """
         given = getattr(self, "init", "") is not None and not isinstance(getattr(self, "init", ""), str)
-        if not (self._sorts_rows and given) or sp.issparse(X) or _is_mapped(X):
+        if not (self._sorts_rows and given) or sp.issparse(X) or is_mapped(X):
             return None
         # The sorted numbers of a row come first, so that the order of the columns matters only among rows with the same
         # numbers and the same group.
@@ -273,7 +273,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         if sp.issparse(X):
             return Frame.of_sparse(X)
         frame = Frame.of(X)
-        return frame.left_alone() if _is_mapped(X) else frame
+        return frame.left_alone() if is_mapped(X) else frame
 
     def _framed_init(self) -> Any:
         """`init`, with given centres converted into the frame of the fit."""
@@ -332,6 +332,21 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         while frame is not None and frame.f_globals["__name__"].partition(".")[0] == "fairclust":
             level, frame = level + 1, frame.f_back
         warnings.warn(f"{type(self).__name__}: {what}", ConvergenceWarning, stacklevel=level)
+
+    def _complain_of_absent_groups(self, codes: np.ndarray, advice: str) -> None:
+        """Warn if a cluster has no row of a group, although it would have at least five by the group's share."""
+        table = np.bincount(
+            codes * self.n_clusters + self.labels_, minlength=len(self.groups_) * self.n_clusters
+        )
+        table = table.reshape(-1, self.n_clusters)
+        expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / len(codes)
+        absent = (table == 0) & (expected >= 5)
+        if absent.any():
+            group, cluster = np.unravel_index(int(np.where(absent, expected, 0).argmax()), table.shape)
+            self._complain(
+                f"cluster {cluster}, of {table[:, cluster].sum()} rows, has no row of group {self.groups_[group]}; "
+                f"the share of this group in the data would give it {expected[group, cluster]:.0f}. {advice}"
+            )
 
     def fit_predict(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, **weights: Any

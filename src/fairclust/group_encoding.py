@@ -134,6 +134,28 @@ def encode_groups(
     return codes.astype(np.int32), known
 
 
+def neutral_order(X: Any, codes: np.ndarray) -> np.ndarray:
+    """An order of the groups that does not depend on their names: by size, then by the sum of their squared rows.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix of shape (n_samples, n_features)
+    codes : ndarray of int, shape (n_samples,)
+
+    Returns
+    -------
+    ndarray of int, shape (n_groups,)
+        The groups, the smallest first.
+    """
+    sizes = np.bincount(codes)
+    squares: np.ndarray = np.zeros(len(sizes))
+    # Squares are needed only for groups of one size.
+    if len(np.unique(sizes)) < len(sizes):
+        rows = np.asarray((X.multiply(X) if hasattr(X, "multiply") else X**2).sum(axis=1)).ravel()
+        squares = np.bincount(codes, weights=rows)
+    return np.lexsort((squares, sizes))
+
+
 def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Target shares U of the groups, in the order of `names`.
 

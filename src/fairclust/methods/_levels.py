@@ -89,6 +89,29 @@ class Level:
         return f"{self.name}={self.bound:g}"
 
 
+def check_default_weight(
+    estimator: Any, weight: str, tables: Sequence[np.ndarray], targets: Sequence[np.ndarray]
+) -> None:
+    """Warn if a fit with a default weight, not one that was searched for, is less fair than four fifths.
+
+    Parameters
+    ----------
+    estimator : FairClusterer
+    weight : str
+        Name of the parameter for the weight of the penalty.
+    tables, targets
+        As for `Level.worst`.
+    """
+    level = Level("share_ratio", FOUR_FIFTHS)
+    worst = level.worst(tables, targets)
+    if isinstance(getattr(estimator, weight), str) and not level.reached(worst):
+        estimator._complain(
+            f"the default weight, {weight}={getattr(estimator, weight + '_'):g}, leaves a group with {worst:.2g} of "
+            f"its target share, or with the inverse of this, in some cluster: raise {weight}, or set min_balance or "
+            "max_gap to search for a weight"
+        )
+
+
 def asked_level(
     estimator: Any, weight: str, sizes: Sequence[np.ndarray], *, default: bool = True
 ) -> Level | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -20,6 +21,7 @@ from fairclust.base import (
     NotSupported,
     initial_centers,
 )
+from fairclust.group_encoding import neutral_order
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.weighted import WeightedPoints
 from fairclust.methods._columns import new_groups
@@ -37,6 +39,7 @@ from fairclust.solvers.fair_assignment import (
     round_prices,
     solve,
 )
+from fairclust.solvers.loose_labels import move_dearest
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.prices import Prices
 from fairclust.solvers.sensitive import read_sensitive
@@ -54,6 +57,12 @@ _FAR = 1e-4
 # `fit` warns if the gap is larger than this fraction and there are at least this many points for each cell of the
 # group-by-cluster table. With fewer points, a single point can cause such a gap.
 _LARGE_GAP, _PER_CELL = 0.05, 50
+# With at least this many points for each cell it also warns if the gap is more than 1.
+_FEW_PER_CELL = 10
+# Points are moved one by one, so that cells are off their bounds by up to a point, only where this divides the cost by
+# more than this number, or where the other labels are about as far off. Elsewhere labels closer to the bounds are worth
+# more.
+_FAR_CHEAPER, _NO_WORSE = 1.5, 0.1
 _SIZES = [None, *NON_NEGATIVE, "array-like"]
 
 
@@ -62,6 +71,7 @@ class PriceClusterer(PrototypeClusterer):
 
     takes_columns = True
     _sorts_rows = True
+    _column_prices: list[np.ndarray]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "tolerance": [Interval(Real, 0, 1, closed="left"), dict],
@@ -171,18 +181,30 @@ class PriceClusterer(PrototypeClusterer):
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Fit rows in the frame. `weights`, if given, have mean 1; `_unit` is the mean that they were divided by."""
         rng = check_random_state(self.random_state)
+        order = None
+        if len(self._sensitive.columns) == 1 and self._sensitive.columns[0].edges is None:
+            # Newton's method and the search for whole numbers of points must not depend on the names of the groups.
+            order = neutral_order(X, codes)
+            codes = np.argsort(order).astype(np.int32)[codes]
         points = self._weighed_points(X, codes, weights)
-        criterion_of = partial(self._criterion, points.group_sizes, weighted=weights is not None)
+        criterion_of = partial(self._criterion, points.group_sizes, order=order, weighted=weights is not None)
         # A fit without a budget states no tolerance, so what an earlier fit with a budget has stated goes.
         for stated in ("tolerance_", "tolerance_bound_"):
             self.__dict__.pop(stated, None)
         if self.max_cost is None and self.max_cost_increase is None:
             criterion = criterion_of()
-            run, found = self._best(points, criterion, self._starts(points, rng))
+            starts = self._starts(points, rng)
+            run, found = self._best(points, criterion, starts)
         else:
+            starts = []
             run, criterion, found = self._within_budget(points, criterion_of, rng)
-        self._finish(points, criterion, run, found)
+        self._finish(points, criterion, run, found, starts, codes)
         self.n_rounded_ = int((points.hard(1.0, found.prices)[0] != self.labels_).sum())
+        if order is not None:
+            back = np.argsort(order)
+            self.offset_ = self.offset_[back]
+            if self._column_prices:
+                self._column_prices[0] = self._column_prices[0][back]
 
     def _asked(self) -> Asked:
         return Asked(
@@ -196,10 +218,25 @@ class PriceClusterer(PrototypeClusterer):
             self.mean_tolerance,
         )
 
-    def _criterion(self, sizes: np.ndarray, *, weighted: bool = False, **instead: Any) -> Criterion:
-        """The bounds that the user asked for, for groups of these sizes; `instead` replaces some of the bounds."""
+    def _criterion(
+        self,
+        sizes: np.ndarray,
+        *,
+        order: np.ndarray | None = None,
+        weighted: bool = False,
+        **instead: Any,
+    ) -> Criterion:
+        """The bounds that the user asked for, for groups of these sizes; `instead` replaces some of the bounds.
+
+        `order`, if given, has the positions in `groups_` of the groups that the sizes belong to.
+        """
         asked, unit = self._asked()._replace(**instead), self._unit if weighted else None
-        return bounds_criterion(asked, self._sensitive, sizes, self.n_clusters, unit=unit)
+        sensitive = self._sensitive
+        if order is not None:
+            sensitive = sensitive.reordered(order)
+            if np.shape(asked.target) == order.shape:
+                asked = asked._replace(target=np.asarray(asked.target)[order])
+        return bounds_criterion(asked, sensitive, sizes, self.n_clusters, unit=unit)
 
     def _weighed_points(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> TiledPoints:
         if weights is None:
@@ -324,23 +361,83 @@ class PriceClusterer(PrototypeClusterer):
         self.tolerance_, self.tolerance_bound_ = fairest.tolerance, fairest.tolerance_bound
         return run, *fairest.found
 
-    def _finish(self, points: MeasuredPoints, criterion: Criterion, run: Run, found: Prices) -> None:
-        """Round the prices of the best run to labels, and set the attributes of the fit."""
-        unit = self._unit
-        points.measure(run.prototypes.centers)
+    def _loosely(
+        self,
+        points: TiledPoints,
+        criterion: Criterion,
+        starts: Sequence[Prototypes],
+        codes: np.ndarray,
+    ) -> _Loose | None:
+        """The cheapest labels found that are off the bounds by at most a point in every cell, from several starts."""
+        squares, best = self._power == 2, None
+        for prototypes in starts:
+            last = np.inf
+            for _ in range(self.max_iter):
+                points.measure(prototypes.centers)
+                found = solve(points, criterion)
+                rounded = round_loosely(points, criterion, found)
+                if rounded is None:
+                    break
+                labels, _, counts = rounded
+                costs = (
+                    pairwise_distances(points.X, prototypes.centers)
+                    if sp.issparse(points.X)
+                    else cdist(points.X, prototypes.centers)
+                )
+                labels, cost, counts = move_dearest(
+                    costs**2 if squares else costs, codes, labels, counts, criterion
+                )
+                if best is None or cost < best.cost * (1 - self.tol):
+                    best = _Loose(labels, cost, counts, prototypes, found)
+                if cost >= last * (1 - self.tol):
+                    break
+                last, prototypes = cost, self._update(points, labels, prototypes)
+        return best
+
+    def _finish(
+        self,
+        points: MeasuredPoints,
+        criterion: Criterion,
+        run: Run,
+        found: Prices,
+        starts: Sequence[Prototypes] = (),
+        codes: np.ndarray | None = None,
+    ) -> None:
+        """Round the prices of the best run to labels, and set the attributes of the fit.
+
+        `starts` are tried in addition to the run if a few points lie far from all others. `codes`, the groups of the
+        rows, are None for rows in chunks.
+        """
+        unit, prototypes = self._unit, run.prototypes
+        points.measure(prototypes.centers)
         self.labels_, cost, counts, least = round_prices(points, criterion, found)
         bound = least - paid_limits(criterion, found)
         self.gap_ = certified_gap(criterion, found, cost, bound, counts)
-        dear = self.gap_ > _LARGE_GAP and points.n_samples >= _PER_CELL * counts.size
+        per_cell = points.n_samples / counts.size
+        dear = (self.gap_ > _LARGE_GAP and per_cell >= _PER_CELL) or (
+            self.gap_ > 1 and per_cell >= _FEW_PER_CELL
+        )
         saved = 0.0
-        if dear:
-            # Rows with weights cannot be split, and in chunks there are so many rows that a few do not matter.
-            here = isinstance(points, TiledPoints) and not isinstance(points, WeightedPoints)
-            loose = round_loosely(points, criterion, found) if here else None
-            if loose is not None and loose[1] < (1 - _LARGE_GAP) * cost:
-                saved = cost / loose[1] - 1 if loose[1] > 0 else np.inf
+        # Rows with weights cannot be split, and in chunks there are so many rows that a few do not matter.
+        here = (
+            isinstance(points, TiledPoints) and not isinstance(points, WeightedPoints) and codes is not None
+        )
+        if dear and here:
+            strict = cost
+            loose = round_loosely(points, criterion, found)
+            if loose is not None and loose[1] < (1 - _LARGE_GAP) * strict:
                 self.labels_, cost, counts = loose
+            far = self._loosely(points, criterion, [prototypes, *starts], codes)  # type: ignore[arg-type]
+            if far is not None:
+                worse = criterion.excess(far.counts).max() > criterion.excess(counts).max() + _NO_WORSE
+                if far.cost < cost * (1 / _FAR_CHEAPER if worse else 1 - _LARGE_GAP):
+                    self.labels_, cost, counts, prototypes, found = far
+            points.measure(prototypes.centers)
+            if cost < strict:
+                saved = strict / cost - 1 if cost > 0 else np.inf
+                bound = lower_bound(points, criterion, found)
                 self.gap_ = certified_gap(criterion, found, cost, bound, counts)
+        if dear:
             # No labels cost less than those of the nearest centres, which bounds the gap as well.
             nearest = points.priced(np.zeros_like(found.prices))[3]
             if nearest > 0:
@@ -370,7 +467,7 @@ class PriceClusterer(PrototypeClusterer):
         )
         self.scale_, self.offset_ = 1.0, found.prices
         self._column_prices = criterion.column_prices(found.multipliers) if criterion.combined else []
-        self._keep(points, run.prototypes)
+        self._keep(points, prototypes)
         n_empty = int((counts.sum(axis=0) == 0).sum())
         if n_empty or not self.converged_:
             state = "at rest" if self.converged_ else "still moving"
@@ -381,8 +478,8 @@ class PriceClusterer(PrototypeClusterer):
             )
         if saved:
             self._complain(
-                f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because labels "
-                f"within them would cost {saved:.0%} more: a few points lie far from all others. Look at these "
+                f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because the "
+                f"labels found within them cost {saved:.0%} more: a few points lie far from all others. Look at these "
                 "points, take the logarithm of columns with a long tail, or allow a larger tolerance"
             )
         elif dear and self.gap_ > _LARGE_GAP:
@@ -402,6 +499,16 @@ class PriceClusterer(PrototypeClusterer):
             first, *others, cluster = self._column_prices
             by_column = [first + cluster, *others]
         return new_groups(columns, cells, self._prices, by_column, sensitive_features, n_samples)
+
+
+class _Loose(NamedTuple):
+    """Labels that are off the bounds by at most a point in every cell, and the prices at their centres."""
+
+    labels: np.ndarray
+    cost: float
+    counts: np.ndarray
+    prototypes: Prototypes
+    found: Prices
 
 
 _IN_UNITS = ("objective", "clustering", "fairness", "violation")

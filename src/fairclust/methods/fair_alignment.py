@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from fairclust.base import COUNT, INIT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported
+from fairclust.group_encoding import neutral_order
 from fairclust.solvers.lloyd import Lloyd
 
 # Lloyd steps on the aligned points in every round.
@@ -145,7 +146,9 @@ class FairAlignmentKMeans(FairClusterer):
         # Rows that are mapped from a file, or that all have one length, are not centred yet.
         shift = X.mean(axis=0, dtype=float)
         Z = X - shift
-        rows = [np.flatnonzero(codes == j) for j in range(2)]
+        # The rows of a block are drawn from one group after the other, and the result must not depend on names.
+        order = neutral_order(Z, codes)
+        rows = [np.flatnonzero(codes == j) for j in order]
         pi = np.array([len(r) for r in rows]) / len(X)
         centers = start.cluster_centers_ - shift
 
@@ -160,7 +163,7 @@ class FairAlignmentKMeans(FairClusterer):
             begin = perf_counter()
             stale = 0 if objective < self.objective_ * (1 - self.tol) else stale + 1
             if objective < self.objective_:
-                self.objective_, self.shares_ = objective, shares
+                self.objective_, self.shares_ = objective, shares[np.argsort(order)]
                 self.cluster_centers_ = centers + shift
                 # Halves are common where a group is twice the other: ties must not favour the first clusters.
                 self.labels_ = (table * (1 + 1e-9 * rng.uniform(size=table.shape))).argmax(axis=1)

@@ -114,6 +114,12 @@ class FairDen(FairClusterer):
             }
         ]
 
+        self._complain_of_absent_groups(
+            codes,
+            "The constraint holds for the coordinates, not for the clusters. Take fewer clusters, or a method that "
+            "bounds the shares in the clusters, such as PriceFairKMeans",
+        )
+
     def _clusters(self, rng: np.random.RandomState) -> tuple[Lloyd, np.ndarray]:
         """K-means with enough clusters that are not noise, and the sorted numbers of the clusters to keep."""
         n_distinct = len(np.unique(self.embedding_.round(12), axis=0))

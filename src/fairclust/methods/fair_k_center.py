@@ -51,7 +51,7 @@ class FairKCenter(FairClusterer):
 
     Notes
     -----
-    A cluster may be left without points if the bounds require it.
+    A cluster may be left without points if the bounds require it, and `fit` warns of that.
 
     References
     ----------
@@ -102,3 +102,9 @@ class FairKCenter(FairClusterer):
                 self.plain_radius_ = float(distances.min(axis=1).max())
         self.cluster_centers_ = X[self.center_indices_].astype(np.float64)
         self.n_iter_ = self.n_init
+        n_empty = self.n_clusters - len(np.unique(self.labels_))
+        if n_empty:
+            self._complain(
+                f"{n_empty} of {self.n_clusters} clusters have no rows, because no rows near their centres have the "
+                "shares that the bounds require: raise tolerance or n_init, or take fewer clusters"
+            )

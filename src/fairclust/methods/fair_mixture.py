@@ -19,7 +19,14 @@ from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.methods._columns import ColumnsClusterer
-from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
+from fairclust.methods._levels import (
+    LEVELS,
+    WEIGHT,
+    asked_level,
+    check_default_weight,
+    not_reached,
+    smallest_weight,
+)
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.solvers.group_gap import (
     Penalty,
@@ -101,8 +108,8 @@ class FairMixture(ColumnsClusterer):
     batch_size : int or float, optional
         Rows, or share of the rows, of a mini-batch (Algorithm 3): the likelihood is learned batch by batch,
         Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read.
-        Batches are contiguous blocks of rows, and the same in all rounds, so shuffle sorted rows first. The paper
-        draws each batch at random.
+        The rows are divided into batches at random, once, so that the statistics of a batch can be replaced when
+        it is visited again. Batches of a memory map are contiguous blocks, so sorted files must be shuffled first.
     fairness_sample : int or float, optional
         Rows on which Delta is measured, drawn within groups. Default: all, or as many as `batch_size`.
     subsample : int or float, optional
@@ -117,7 +124,8 @@ class FairMixture(ColumnsClusterer):
         Stop when the objective changes by no more in a step of plain EM, in each of five rounds of
         generalised EM, or in 50 gradient steps.
     init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
-        The first means: those of k-means, on a random sample of 200,000 rows if there are more, or the given ones.
+        The first means: those of k-means, or the given ones. K-means reads all rows, but for a memory map it reads
+        a random sample of 200,000 of them, which have to fit in memory.
         All components start with equal weights. Their variance is the mean variance of the columns; it is the
         squared length of the rows if all have one length, and 1 with `match_reference`. "em" then runs plain EM
         from there. The probabilities of categories start equal, or at random, as in the paper, if there are no
@@ -351,11 +359,12 @@ class FairMixture(ColumnsClusterer):
         def count(labels: np.ndarray) -> np.ndarray:
             return contingency(labels, codes, self.n_clusters, len(self.groups_))
 
+        shares = [of_column / len(codes) for of_column in self._tables(np.bincount(codes))]
         if level is None:
             self.lam_ = _DEFAULT_LAM if isinstance(self.lam, str) else float(self.lam)
-            found = fit(self.lam_, None)[0]
+            found, tables, _ = fit(self.lam_, None)
+            check_default_weight(self, "lam", tables, shares)
         else:
-            shares = [of_column / len(codes) for of_column in self._tables(np.bincount(codes))]
             found, self.lam_, path = smallest_weight(fit, level, shares, _FIRST)
             # The costs become negative log densities in the unit of the data.
             volume = len(self._columns.numeric) * np.log(self._unit)
@@ -418,7 +427,7 @@ class FairMixture(ColumnsClusterer):
         max_iter = self.max_iter or max_iter
         rate = self.learning_rate or rate
         batch = None if self.batch_size is None else count_of(self.batch_size, len(rows.X))
-        load, n_batches = in_batches(rows, batch)
+        load, n_batches = in_batches(rows, batch, rng)
         in_full = n_batches == 1 and tiles.n_samples == len(rows.X)
         expect: Expectation
         if in_full:

@@ -123,6 +123,16 @@ class FairSpectralClustering(SpectralClusterer):
         self.max_memory_mb = max_memory_mb
         self.random_state = random_state
 
+    def _fit_graph(
+        self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
+    ) -> None:
+        super()._fit_graph(graph, points, codes, rng)
+        self._complain_of_absent_groups(
+            codes,
+            "The constraint holds for the coordinates, not for the clusters. Raise n_neighbors, or use "
+            "VariationalFairNCut, whose penalty is on the clusters",
+        )
+
     def _embed(self, graph: AffinityGraph, codes: np.ndarray) -> Embedding:
         if self.solver == "nullspace":
             return nullspace_embedding(

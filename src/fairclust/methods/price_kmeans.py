@@ -105,8 +105,9 @@ class PriceFairKMeans(PricesInChunks):
     to the weight of a row at a boundary.
 
     A few points far from all others can make it expensive to meet the bounds to the last point. If `gap_` is more than
-    5 %, and there are at least 50 points for each cell of the group-by-cluster table, `fit` therefore also tries labels
-    that violate the bounds by at most a point in every cell, except for rows in chunks or with weights. If they are
-    more than 5 % cheaper, they are kept, with a warning. `cost_` may then be below `lower_bound_`, which holds for
-    labels within the bounds.
+    5 % with at least 50 points for each cell of the group-by-cluster table, or more than 100 % with at least 10, `fit`
+    therefore also tries labels that violate the bounds by at most a point in every cell, except for rows in chunks or
+    with weights. They are kept, with a warning, if they are more than 5 % cheaper. If moving single points and then
+    the centres makes them cheaper by more than a third, or by more than 5 % at the same violation, from any start, that
+    result is kept. `cost_` may then be below `lower_bound_`, which holds for labels within the bounds.
     """

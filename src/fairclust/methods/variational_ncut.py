@@ -20,7 +20,14 @@ from fairclust.kernels.graph import AffinityGraph
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.tiles import make_layout
 from fairclust.methods._graph import GraphClusterer
-from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
+from fairclust.methods._levels import (
+    LEVELS,
+    WEIGHT,
+    asked_level,
+    check_default_weight,
+    not_reached,
+    smallest_weight,
+)
 from fairclust.metrics import contingency
 from fairclust.solvers.bound import bound_iteration
 from fairclust.solvers.criteria import exact_shares
@@ -86,7 +93,9 @@ class VariationalFairNCut(GraphClusterer):
         spectral embedding), "fair_spectral" (on the embedding restricted to equal group means), "prices"
         (exactly proportional clusters round the centres of "fair_spectral"), "best" (the last three, of which
         the lowest final energy is kept), or an array of labels. For a precomputed affinity, which has no
-        points, the k-means starts use the spectral embedding.
+        points, the k-means starts use the spectral embedding. The default takes three fits, because the descent
+        ends near its start: on Adult, with ``lam=10``, the cut is 0.67 from "fair_spectral" and 0.77 to 0.88 from
+        "k-means++".
     match_reference : bool, default=False
         Use the paper's plain iteration, which needs thousands of updates per outer step, as in the authors'
         program. The default solves for prices by Newton's method (`fairclust.solvers.penalty`) and takes a
@@ -217,7 +226,8 @@ class VariationalFairNCut(GraphClusterer):
             return runs, [counts], runs[0].cut
 
         if level is None:
-            runs = fit(_DEFAULT_LAM if isinstance(self.lam, str) else float(self.lam), None)[0]
+            runs, tables, _ = fit(_DEFAULT_LAM if isinstance(self.lam, str) else float(self.lam), None)
+            check_default_weight(self, "lam", tables, [self.target_])
         else:
             runs, self.lam_, self.path_ = smallest_weight(fit, level, [self.target_], _FIRST)
             if self.path_.best is None:

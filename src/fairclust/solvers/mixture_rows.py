@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fairclust.base import is_mapped
 from fairclust.kernels.mixture import MixtureTiles
 
 _BLOCK_ROWS = 1 << 17
@@ -145,12 +146,17 @@ def blocks(n: int, size: int = _BLOCK_ROWS) -> list[slice]:
     return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
 
 
-def in_batches(rows: Rows, batch: int | None) -> tuple[Callable[[int], MixtureTiles], int]:
-    """Contiguous batches of about equal size: read in one go from disk."""
+def in_batches(
+    rows: Rows, batch: int | None, rng: np.random.RandomState
+) -> tuple[Callable[[int], MixtureTiles], int]:
+    """Batches of about equal size: drawn at random, or contiguous blocks of a file, each of which is read in one go."""
     n = len(rows.X)
     n_batches = 1 if batch is None else -(-n // batch)
     edges = np.linspace(0, n, n_batches + 1).astype(int)
-    return (lambda b: rows.tiles(slice(edges[b], edges[b + 1]))), n_batches
+    if n_batches == 1 or is_mapped(rows.X):
+        return (lambda b: rows.tiles(slice(edges[b], edges[b + 1]))), n_batches
+    order = rng.permutation(n)
+    return (lambda b: rows.tiles(np.sort(order[edges[b] : edges[b + 1]]))), n_batches
 
 
 def endless_batches(

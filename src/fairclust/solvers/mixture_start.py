@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fairclust.base import initial_centers
+from fairclust.base import initial_centers, is_mapped
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.mixture import Family, Mixture
 from fairclust.solvers.mixture_fit import FullData, plain_em
 from fairclust.solvers.mixture_rows import Rows, as_index, at_most
 
-# Rows for k-means.
+# Rows of a file for k-means.
 _START_ROWS = 200_000
 _WARM_TOL = 1e-5
 
@@ -33,7 +33,7 @@ def start_mixture(
     Parameters
     ----------
     rows : Rows
-        All rows that are learned from; k-means looks at 200,000 of them at most.
+        All rows that are learned from. If they are mapped from a file, k-means looks at 200,000 of them at most.
     tiles : MixtureTiles
         The rows that plain EM looks at.
     family : Family
@@ -51,7 +51,8 @@ def start_mixture(
     n_numeric = family.n_numeric
     means, logits = np.zeros((n_clusters, 0)), rng.uniform(size=(n_clusters, family.n_levels))
     if n_numeric:
-        some = as_index(at_most(len(rows.X), max(_START_ROWS, n_clusters), rng))
+        limit = max(_START_ROWS, n_clusters) if is_mapped(rows.X) else len(rows.X)
+        some = as_index(at_most(len(rows.X), limit, rng))
         points = rows.numeric(rows.X[some])
         if isinstance(init, str):
             centers = initial_centers(points, n_clusters, "k-means++", rng).astype(points.dtype)

@@ -7,7 +7,7 @@ while the solvers see only the groups.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from numbers import Integral
 from typing import Any
@@ -96,6 +96,11 @@ class Sensitive:
         if len(self.columns) < 2:
             return {}
         return {column.name: self.cells[self.codes, i] for i, column in enumerate(self.columns)}
+
+    def reordered(self, order: np.ndarray) -> Sensitive:
+        """The groups of a single column in another order: `order` has their positions, shape (n_groups,)."""
+        column = replace(self.columns[0], values=self.columns[0].values[order])
+        return replace(self, columns=(column,), codes=np.argsort(order).astype(np.int32)[self.codes])
 
     def _words(self) -> list[list[str]]:
         """The value of every group as text, column by column. For overlapping groups, "not name" or "name"."""

@@ -79,11 +79,17 @@ class _Problem:
         if groups is not None:
             self.basis = np.linalg.qr(_balance(groups) / self.weight[:, None])[0]
         self.n_products = 0
-        W = graph.W.astype(np.float64, copy=False)
-        if self.normalized and sp.issparse(W):
-            scale = sp.dia_array(((1.0 / self.weight)[None], [0]), shape=W.shape)
-            W = (scale @ W @ scale).tocsr()
-        self._W = W
+        W = graph.W
+        if not sp.issparse(W):
+            self._W = W.astype(np.float64, copy=False)
+            return
+        # The columns of the entries take most of the memory of a large graph, so they are not copied.
+        entries = W.data.astype(np.float64)
+        if self.normalized:
+            scale = 1.0 / self.weight
+            entries *= np.repeat(scale, np.diff(W.indptr))
+            entries *= scale[W.indices]
+        self._W = sp.csr_array((entries, W.indices, W.indptr), shape=W.shape)
 
     def apply(self, x: np.ndarray) -> np.ndarray:
         """``A x`` for a vector or for columns."""
@@ -94,6 +100,15 @@ class _Problem:
         if sp.issparse(self._W):
             return self._W @ x
         return (self._W @ (x / self.weight[column])) / self.weight[column]
+
+    def pieces(self) -> tuple[int, np.ndarray]:
+        """Number of connected components, and that of every node, numbered in the order of their first nodes."""
+        # In a symmetric graph these are the strongly connected components. SciPy finds those without copies of a
+        # matrix of doubles, which it makes for undirected graphs.
+        n_pieces, piece = sp.csgraph.connected_components(self._W, connection="strong")
+        first = np.full(n_pieces, len(piece))
+        np.minimum.at(first, piece, np.arange(len(piece)))
+        return n_pieces, np.argsort(np.argsort(first))[piece]
 
     def project(self, x: np.ndarray) -> np.ndarray:
         """``P x``: what violates the constraints taken out."""
@@ -134,7 +149,7 @@ def _of_pieces(problem: _Problem, n_components: int) -> np.ndarray:
     """
     n_constraints = problem.basis.shape[1]
     n_largest = _PIECES * n_components + n_constraints if n_constraints else n_components
-    n_pieces, piece = sp.csgraph.connected_components(problem.graph.W, directed=False)
+    n_pieces, piece = problem.pieces()
     order = np.argsort(-np.bincount(piece, minlength=n_pieces), kind="stable")[:n_largest]
     vectors = np.zeros((len(piece), len(order)))
     for column, number in enumerate(order):

@@ -1,0 +1,65 @@
+"""Labels that may be off the bounds by a point, against the cheapest of all labels."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from fairclust import PriceFairKMeans
+from fairclust.solvers.criteria import make_criterion
+from fairclust.solvers.loose_labels import move_dearest
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def table_of(labels, codes, n_clusters):
+    return np.array([np.bincount(labels[codes == j], minlength=n_clusters) for j in range(2)], dtype=float)
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.2])
+def test_moves_reach_nearly_the_cheapest_labels(tolerance):
+    excess_of_best = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        codes = np.arange(8) % 2
+        costs = rng.lognormal(sigma=2, size=(8, 2))
+        criterion = make_criterion(np.arange(2), np.array([4, 4]), tolerance=tolerance)
+        start = np.repeat([0, 1], 4)
+        labels, cost, counts = move_dearest(costs, codes, start, table_of(start, codes, 2), criterion)
+        np.testing.assert_array_equal(counts, table_of(labels, codes, 2))
+        assert cost == pytest.approx(sum(costs[p, labels[p]] for p in range(8)))
+        shares = 0.5 * counts.sum(axis=0)
+        off = np.maximum(counts - shares / (1 - tolerance), (1 - tolerance) * shares - counts)
+        assert off.max() <= 1 + 1e-6
+        allowed = [
+            every
+            for every in map(np.array, product(range(2), repeat=8))
+            if criterion.excess(table_of(every, codes, 2)).max() <= 1
+        ]
+        least = min(costs[np.arange(8), every].sum() for every in allowed)
+        assert least - 1e-9 <= cost <= costs[np.arange(8), start].sum() + 1e-9
+        excess_of_best.append(cost / least - 1)
+    assert np.median(excess_of_best) < 1e-9
+
+
+@pytest.mark.parametrize("n_groups, tolerance", [(2, 0.1), pytest.param(3, 0.1, marks=pytest.mark.slow)])
+def test_both_precisions_agree_on_a_long_tail(n_groups, tolerance):
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(sigma=3, size=(5000, 3))
+    codes = rng.integers(n_groups, size=5000)
+    found = []
+    for precision in ("single", "double"):
+        model = PriceFairKMeans(5, tolerance=tolerance, precision=precision, random_state=0)
+        with pytest.warns(UserWarning, match="off the bounds by up to"):
+            model.fit(X, sensitive_features=codes)
+        counts = np.array([np.bincount(model.labels_[codes == j], minlength=5) for j in range(n_groups)])
+        expected = counts.sum(axis=1)[:, None] * counts.sum(axis=0) / 5000
+        assert (
+            np.maximum(counts - expected / (1 - tolerance), (1 - tolerance) * expected - counts).max()
+            <= 1 + 1e-6
+        )
+        nearest = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2).min(axis=1).sum()
+        assert model.cost_ >= nearest * (1 - 1e-6)
+        assert model.gap_ < 0.15
+        found.append(model.cost_)
+    assert found[0] == pytest.approx(found[1], rel=0.01)
