@@ -52,6 +52,7 @@ def main() -> None:
     reported = load_reported(ROOT / "config" / "papers" / f"{asked.paper}.csv")
     row = reported.query("table == @asked.table and dataset == @asked.dataset and method == @asked.method")
     k = int(row.n_clusters.iloc[0]) if len(row) else int(data.card["n_clusters"])
+    row = row[row.n_clusters == k]
     values = dict(zip(row.metric, row.value, strict=True))
     rows, n_groups = len(X), len(data.group_names)
     print(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.preprocessing import MinMaxScaler, StandardScaler, normalize
 
 from fairclust.datasets import (
     Catalogue,
@@ -24,7 +24,7 @@ from fairclust.datasets import (
     prepare_dataset,
     scaling,
 )
-from fairclust.datasets.scaling import standardize, unit_rows
+from fairclust.datasets.scaling import minmax, standardize, unit_rows
 from fairclust.datasets.store import load_prepared, save_prepared
 
 TEXT = "age,sex,hours,city\n30,f,10,x\n40,m,20,y\n50,f,60,x\n60,o,30,z\n"
@@ -374,6 +374,10 @@ def test_scaling_agrees_with_scikit_learn(raw: np.ndarray) -> None:
     norms = np.linalg.norm(X, axis=1)
     assert_allclose(norms[norms > 0], 1.0)
     assert (norms == 0).sum() == zero_rows
+    X = raw.copy()
+    low, width = minmax(X)
+    assert_allclose(X, MinMaxScaler().fit_transform(raw), atol=1e-9)
+    assert_allclose(low + X * width, raw, rtol=1e-9, atol=1e-9)
 
 
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ def test_groups_refuse(groups: dict[str, Any], message: str) -> None:
         ({"sensitive": None}, "needs 'sensitive'"),
         ({"params": {"a": 1}}, "belongs to a generator"),
         ({"scale": ["l2", "l2"]}, "holds a step twice"),
-        ({"scale": "minmax"}, "scale"),
+        ({"scale": "maxabs"}, "scale"),
         ({"n_clusters": 1}, "greater than or equal to 2"),
         ({"features": []}, "in 'features', 'ordered' or 'categorical'"),
         ({"features": [-1]}, "greater than or equal to 0"),
@@ -125,6 +125,7 @@ def test_generated_refuses_what_belongs_to_tables() -> None:
     [
         ("none", ()),
         ("standardize", ("standardize",)),
+        ("minmax", ("minmax",)),
         ("l2", ("standardize", "l2")),
         (["l2"], ("l2",)),
         ([], ()),

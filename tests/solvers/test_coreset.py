@@ -40,12 +40,12 @@ def test_every_groups_cost_for_any_centres(seed):
     few, of_few, weights = FairCoreset(1500, n_clusters=4, random_state=seed).fit_resample(
         X, sensitive_features=codes
     )
-    assert len(few) < 1500
+    assert len(few) <= 1500
     rng = np.random.default_rng(seed)
     for _ in range(20):
         centers = X[rng.choice(len(X), 4)] + rng.normal(size=(4, 3))
         whole = group_costs(X, codes, centers, np.ones(len(X)))
-        assert_allclose(group_costs(few, of_few, centers, weights), whole, rtol=0.15)
+        assert_allclose(group_costs(few, of_few, centers, weights), whole, rtol=0.04)
 
 
 def test_a_few_rows_far_away_are_not_missed():

@@ -14,7 +14,7 @@ from fairclust.datasets.edges import join_pieces, read_graph
 from fairclust.datasets.errors import SourceCorrupt, problem
 from fairclust.datasets.generate import Generated, run_generator
 from fairclust.datasets.groups import code_groups, read_numbers
-from fairclust.datasets.scaling import MEANING, standardize, unit_rows
+from fairclust.datasets.scaling import MEANING, minmax, standardize, unit_rows
 from fairclust.datasets.spec import DatasetSpec, SensitiveSpec, SourceSpec, source_names, stated_sources
 from fairclust.datasets.store import PreparedDataset, data_hash
 from fairclust.datasets.table import Factor, Table, TableFile
@@ -342,6 +342,9 @@ def _scale(name: str, raw: Generated, steps: tuple[str, ...]) -> list[dict[str, 
             mean, std, constant = standardize(X)
             card |= {"mean": mean.tolist(), "std": std.tolist()}
             card["constant_columns"] = [raw.feature_names[i] for i in np.flatnonzero(constant)]
+        elif step == "minmax":
+            low, width = minmax(X)
+            card |= {"low": low.tolist(), "width": width.tolist()}
         else:
             card["zero_rows"] = unit_rows(X)
         cards.append(card)

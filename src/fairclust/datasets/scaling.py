@@ -10,6 +10,7 @@ BLOCK_ROWS = 1 << 16
 
 MEANING = {
     "standardize": "each feature has mean 0 and population standard deviation 1 (divided by N, not N - 1)",
+    "minmax": "each feature reaches from 0 to 1",
     "l2": "each row is divided by its Euclidean norm; a row of zeros stays as it is",
 }
 
@@ -52,6 +53,27 @@ def standardize(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for block in _blocks(X):
         block /= divisor
     return mean, std, constant
+
+
+def minmax(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Shift and divide each column such that it reaches from 0 to 1.
+
+    Parameters
+    ----------
+    X : ndarray of float64, shape (N, d)
+        Changed in place. A constant column becomes exactly zero.
+
+    Returns
+    -------
+    low, width : ndarray of float64, shape (d,)
+        What was subtracted and divided by; the width of a constant column is 0.
+    """
+    low = X.min(axis=0)
+    width = X.max(axis=0) - low
+    for block in _blocks(X):
+        block -= low
+        block /= np.where(width > 0, width, 1.0)
+    return low, width
 
 
 def unit_rows(X: np.ndarray) -> int:

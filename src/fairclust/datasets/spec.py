@@ -27,7 +27,7 @@ RESERVED_FILES = frozenset({"source.json", ".snakemake_timestamp"})
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
 Sha256 = Annotated[str, Field(pattern=r"^(unknown|[0-9a-f]{64})$")]
 ColumnRef = StrictStr | Annotated[StrictInt, Field(ge=0)]
-ScaleStep = Literal["standardize", "l2"]
+ScaleStep = Literal["standardize", "minmax", "l2"]
 OneCharacter = Annotated[str, Field(min_length=1, max_length=1)]
 
 
@@ -268,6 +268,7 @@ class EdgesSpec(_Spec):
 SCALES: dict[str, tuple[ScaleStep, ...]] = {
     "none": (),
     "standardize": ("standardize",),
+    "minmax": ("minmax",),
     "l2": ("standardize", "l2"),
 }
 
@@ -316,7 +317,7 @@ class DatasetSpec(_Spec):
     components: Literal["error", "largest", "keep"] = "error"
     """What becomes of a graph in several pieces: it is an error, or the largest piece is used, or all are."""
     scale: Annotated[tuple[ScaleStep, ...], BeforeValidator(_scale_steps)] = ("standardize", "l2")
-    """Steps in order, or 'none', 'standardize', 'l2' (both steps)."""
+    """Steps in order, or 'none', 'standardize', 'minmax', 'l2' (standardised, then rows of unit length)."""
     n_clusters: Annotated[int, Field(ge=2)]
     """The K that is used unless a run says otherwise."""
     rows: Annotated[int, Field(ge=2)] | None = None

@@ -14,7 +14,7 @@ from fairclust.solvers.highs import linprog, milp
 _MAX_NODES = 200
 _GAP = 1e-3
 # Batches for each cluster that are whole numbers in the search, at least.
-_FREE = 4
+_FREE = 8
 
 
 def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) -> np.ndarray | None:
