@@ -10,6 +10,7 @@ from fairclust.solvers.quadratic import (
     nonnegative_minimum,
     step_of_bands,
     step_of_equal_shares,
+    step_of_rows_that_bind,
 )
 
 
@@ -33,7 +34,7 @@ def test_step_of_equal_shares_solves_the_model():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_step_of_bands_is_that_of_the_dense_system(seed):
+def test_both_steps_of_bands_are_that_of_the_dense_system(seed):
     n_groups, n_clusters, damping = 5, 4, 0.3
     blocks, mass, shares = curved(n_groups, n_clusters, seed)
     criterion = share_bounds(0.8 * shares, shares / 0.8)
@@ -43,8 +44,11 @@ def test_step_of_bands_is_that_of_the_dense_system(seed):
     hessian = np.einsum("rj,sj,jkl->rksl", criterion.rows, criterion.rows, blocks).reshape(y.size, y.size)
     hessian += damping * np.eye(y.size)
     dense = nonnegative_minimum(hessian, -slack.ravel() - hessian @ y.ravel(), y.ravel())
-    found = step_of_bands(blocks, slack, criterion.low, criterion.high, y, damping)
-    np.testing.assert_allclose(found.ravel(), dense, atol=1e-8)
+    for found in (
+        step_of_bands(blocks, slack, criterion.low, criterion.high, y, damping),
+        step_of_rows_that_bind(criterion.rows, blocks, slack, y, damping),
+    ):
+        np.testing.assert_allclose(found.ravel(), dense, atol=1e-8)
 
 
 @given(st.integers(1, 12), st.integers(0, 2**20))

@@ -22,6 +22,7 @@ from fairclust.solvers.quadratic import (
     nonnegative_minimum,
     step_of_bands,
     step_of_equal_shares,
+    step_of_rows_that_bind,
 )
 from fairclust.solvers.row_system import RowSystem, step_of_rows
 
@@ -38,7 +39,9 @@ _MANY_DAMPING = 1e-2, 10, 3
 # If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
 _UNBALANCED = 1e-8
 # Criteria with more multipliers than these are taken apart by group, if they can be.
-_DENSE_UNKNOWNS = 60
+_DENSE_UNKNOWNS = 200
+# From this many clusters on, conjugate gradients are faster than systems of this size for each group.
+_MANY_CLUSTERS = 64
 # Above this many, if that fails, they are taken apart by value, because the dense system would take minutes.
 _LARGE_UNKNOWNS = 400
 
@@ -227,9 +230,11 @@ def _newton_step(
     banded = len(criterion.high) and y.size > _DENSE_UNKNOWNS
     if banded:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
-        found = step_of_bands(
-            blocks, slack, criterion.low, criterion.high, y, damping * (2 * curved + shorten)
-        )
+        damped = damping * (2 * curved + shorten)
+        if n_clusters < _MANY_CLUSTERS:
+            found = step_of_bands(blocks, slack, criterion.low, criterion.high, y, damped)
+        else:
+            found = step_of_rows_that_bind(rows, blocks, slack, y, damped)
         if found is not None:
             return found
     # With slack as a fraction of the points and multipliers in units, all numbers are of order one.

@@ -13,6 +13,8 @@ from scipy.linalg import lu_factor, lu_solve
 _PIVOTS, _FULL_PIVOTS = 40, 5
 _ZERO = 1e-11
 _INTERIOR_STEPS = 60
+# Largest number of products with the Hessian for one system, and the residual that ends them, relatively.
+_PRODUCTS, _RESIDUAL = 500, 1e-10
 
 
 def step_of_equal_shares(blocks: np.ndarray, mass: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -118,6 +120,59 @@ def step_of_bands(
     if found is None:
         return None
     return found.reshape(n_groups, 2, K).transpose(1, 0, 2).reshape(2 * n_groups, K)
+
+
+def step_of_rows_that_bind(
+    rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray, y: np.ndarray, damping: float
+) -> np.ndarray | None:
+    """The non-negative multipliers of ``rows @ n <= limits`` that maximise the model.
+
+    The rows that bind are found by pivoting. Their systems are solved by conjugate gradients, because a product with
+    the Hessian ``H = rows @ blocks @ rows'`` costs J K^2 operations, and the damping keeps H well conditioned.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_groups)
+    blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
+    slack : ndarray of shape (n_rows, n_clusters)
+        Gradient of the dual by the multipliers.
+    y : ndarray of shape (n_rows, n_clusters)
+        Multipliers so far. Those that are positive are the first guess of the rows that bind.
+    damping : float
+        Positive; times half the squared step, taken from the model.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_clusters) or None
+        None if the rows that bind were not found, or a system was not solved in `_PRODUCTS` products.
+    """
+    squares = rows**2 @ np.einsum("jkk->jk", blocks) + damping
+
+    def product(v: np.ndarray) -> np.ndarray:
+        curved = np.matmul(blocks, (rows.T @ v)[:, :, None])[:, :, 0]
+        return rows @ curved + damping * v
+
+    def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Steps with the other multipliers at zero, and the gradient left."""
+        step = np.where(free, 0.0, -y)
+        left = slack - product(step)
+        residual = np.where(free, left, 0.0)
+        scaled = residual / squares
+        direction, size = scaled, float((residual * scaled).sum())
+        enough = _RESIDUAL**2 * size
+        for _ in range(_PRODUCTS):
+            if size <= enough:
+                return step, slack - product(step)
+            curved = np.where(free, product(direction), 0.0)
+            length = size / float((direction * curved).sum())
+            step = step + length * direction
+            residual = residual - length * curved
+            scaled = residual / squares
+            before, size = size, float((residual * scaled).sum())
+            direction = scaled + size / before * direction
+        raise np.linalg.LinAlgError(f"not solved in {_PRODUCTS} products")
+
+    return pivot(solve, y > 0, y, np.abs(y).max() or 1.0, np.abs(slack).max() or 1.0)
 
 
 def pivot(  # type: ignore[no-untyped-def]
