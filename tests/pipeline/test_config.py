@@ -41,10 +41,10 @@ def changed(path, value):
         (("run", "n_clusters"), {"a": [-1]}, r"run.n_clusters.a.0: .*greater than or equal to 2; found -1"),
         (("run", "n_clusters"), {"a": []}, r"run.n_clusters.a: .*at least 1 item"),
         (("run", "n_clusters"), {"b": [2]}, r"run.n_clusters: there is no 'b'"),
-        (("run", "methods"), ["m", "m"], r"run.methods: 'm' stands there more than once"),
+        (("run", "methods"), ["m", "m"], r"run.methods: 'm' occurs more than once"),
         (("methods", "m", "seeds"), 2, r"methods.m.seeds: no such key"),
         (("methods", "m", "grid"), {"lam": []}, r"methods.m.grid.lam: .*at least 1 item"),
-        (("methods", "m", "grid"), {"lam": [1, 1.0]}, r"methods.m.grid.lam: 1.0 stands there more than once"),
+        (("methods", "m", "grid"), {"lam": [1, 1.0]}, r"methods.m.grid.lam: 1.0 occurs more than once"),
         (
             ("methods", "m", "params"),
             {"when": date(2020, 1, 1)},
@@ -76,7 +76,7 @@ def changed(path, value):
         (("report", "formats"), ["pgn"], r"report.formats.0: .*'png'.*found 'pgn'"),
         (("run", "dataset"), ["a"], r"run.dataset: no such key; did you mean 'datasets'\?"),
         (("run", "seeds"), 0, r"run.seeds: give a number of seeds"),
-        (("run", "seeds"), [1, 1], r"run.seeds: 1 stands there more than once"),
+        (("run", "seeds"), [1, 1], r"run.seeds: 1 occurs more than once"),
         (("resuls",), "x", r"resuls: no such key; did you mean 'results'\?"),
         (("results",), ".", r"results: '.' cannot be the folder of results"),
         (("limits", "cell_seconds"), -1, r"limits.cell_seconds: .*greater than 0; found -1"),
@@ -193,7 +193,7 @@ def test_an_entry_that_is_defined_twice_names_both_files(tmp_path):
         ("a: " + "[" * 3000, r"cannot be read"),
         ("datasets: &a [*a]", r"expected names and entries"),
         ("a: " + "1" * 5000, r"cannot be read"),
-        ("datasets: {a: {}, a: {}}", r"key 'a' stands there more than once"),
+        ("datasets: {a: {}, a: {}}", r"key 'a' occurs more than once"),
     ],
 )
 def test_a_broken_catalogue_is_named(tmp_path, text, message):

@@ -149,7 +149,7 @@ def test_an_error_is_tried_again(tmp_path, data):
 
 def test_over_memory_is_another_attempt_and_in_the_last_one_a_row(tmp_path, data):
     tight = {"cell_seconds": 60.0, "cell_memory_mb": 600.0}
-    with pytest.raises(TryAgain, match=r"over the limit of 600 MB .* the next attempt asks for more"):
+    with pytest.raises(TryAgain, match=r"over the limit of 600 MB .* the next attempt asks for more memory"):
         run(tmp_path, data, block("ok", "memory"), limits=tight, last_attempt=False)
     kept = find_cells(path_of(tmp_path, block()))
     assert [entry.record["params"]["how"] for entry in kept.values()] == ["ok"]
@@ -169,7 +169,7 @@ def test_a_damaged_output_costs_only_the_cells_that_are_damaged(tmp_path, data, 
     path.write_bytes(whole)
     second = run(tmp_path, data, asked)
     assert [a == b for a, b in zip(finished(first), finished(second), strict=True)] == [True, False, True]
-    assert "do not verify; it is fitted again" in capsys.readouterr().err
+    assert "do not match their digest; it is fitted again" in capsys.readouterr().err
     # Cut off, as after a crash of the machine: what is whole is kept.
     path.write_bytes(path.read_bytes()[: read_pack(path)[2].offset + 3])
     third = run(tmp_path, data, asked)

@@ -46,7 +46,7 @@ def with_paper(**changes):
         ),
         (
             {"tables": {name: {"number": "1", "title": "T"} for name in "tu"}},
-            r"papers.doe: tables: number '1' stands there more than once",
+            r"papers.doe: tables: number '1' occurs more than once",
         ),
         ({"tables": {"t": {"number": "1"}}}, r"papers.doe.tables.t.title: missing"),
         (

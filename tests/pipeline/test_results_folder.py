@@ -98,7 +98,7 @@ def test_damaged_records_of_snakemake_are_removed(tmp_path, content):
     good.write_text('{"rule": "fit"}')
     bad.write_bytes(content)
     assert remove_damaged_metadata(tmp_path) == [
-        f"{bad}, a record of Snakemake's, was damaged and is removed."
+        f"{bad}, a record of Snakemake, was damaged and has been removed."
     ]
     assert not bad.exists() and good.exists()
 

@@ -198,7 +198,7 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     assert "my_methods.stripes.Stripes takes no parameter 'lamm'" in output
     # Snakemake by itself would take the second one.
     for text, message in (
-        ("strict: true\nstrict: false", "key 'strict' stands there more than once"),
+        ("strict: true\nstrict: false", "key 'strict' occurs more than once"),
         ("score: &s {metrics: [*s]}", "score.metrics.0"),
     ):
         over = project.write("over.yaml", text)

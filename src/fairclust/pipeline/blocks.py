@@ -50,14 +50,14 @@ class Grid:
 
 @dataclass(frozen=True)
 class Block:
-    """All cells of a data set, method and K, or those of one seed where the whole would take too long.
+    """All cells of a data set, method and K; only those of one seed if all together would take too long.
 
     Attributes
     ----------
     grids : tuple of Grid
-        What the experiments of the run ask for; cells that several ask for are fitted once.
+        The grids of the run's experiments. A cell that several experiments ask for is fitted once.
     seed : int or None
-        The only seed of this block.
+        The only seed of this block; None if the block has all seeds.
     """
 
     dataset: str
@@ -77,7 +77,7 @@ class Block:
         return f"{self.dataset}/{self.method}/{self.name}"
 
     def cells(self) -> list[Cell]:
-        """The cells: settings in the order of the experiments, then seeds; none twice."""
+        """The cells without duplicates: settings in the order of the experiments, and the seeds of each setting."""
         found: dict[str, Cell] = {}
         for grid in self.grids:
             for params in grid.settings():
@@ -88,9 +88,9 @@ class Block:
 
 
 def derive_random_state(dataset: str, n_clusters: int, seed: int) -> int:
-    """The random state of a cell, from what it is called and never from the order of cells.
+    """The random state of a cell. It depends on data set, K and seed, and never on the order of cells.
 
-    Methods and lambdas share it: with the same seed they start from the same k-means++ picks.
+    All methods and lambdas share it: with the same seed, they start from the same k-means++ picks.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def plan_blocks(config: Config) -> list[Block]:
 
 
 def count_cells(block: Block) -> int:
-    """How many cells a block has at most: those that several experiments ask for count for each."""
+    """The number of cells of a block; a cell that several experiments ask for is counted for each of them."""
     total = 0
     for grid in block.grids:
         n_settings = 1
@@ -169,18 +169,18 @@ def count_cells(block: Block) -> int:
 
 
 def block_params(block: Block) -> dict[str, Any]:
-    """What the block's job is told of its cells: short, for Snakemake prints it when it changes.
+    """A block's cells as parameters of its job. They are short, because Snakemake prints them when they change.
 
     Returns
     -------
     dict
-        grids: list of ``{params, axes, seeds}``; seed: the block's only one, or None.
+        grids: list of ``{params, axes, seeds}``; seed: the block's only seed, or None.
     """
     grids = [{"params": dict(g.params), "axes": dict(g.axes), "seeds": list(g.seeds)} for g in block.grids]
     return {"grids": grids, "seed": block.seed}
 
 
 def block_of(dataset: str, method: str, n_clusters: int, params: Mapping[str, Any]) -> Block:
-    """The block again, out of its names and `block_params`."""
+    """Rebuild a block from its names and its `block_params`."""
     grids = tuple(Grid(g["params"], g["axes"], tuple(g["seeds"])) for g in params["grids"])
     return Block(dataset, method, n_clusters, grids, params["seed"])

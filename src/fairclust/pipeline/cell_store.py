@@ -1,13 +1,13 @@
-"""Files of cells: every record and every labelling with a digest of its own, so that damage is never read.
+"""Files of cells. Every record and every labelling has its own digest, so that damaged data is never used.
 
-A fit job appends each finished cell to a working file, so that a kill loses the cell in flight and no other. When
-all cells are there, the file is written anew under its final name, with a last entry that lists the cells that the
-configuration asks for: the output of the Snakemake job. Layout::
+A fit job appends each finished cell to a working file, so that a kill loses only the cell that is being fitted.
+When all cells are finished, they are written to a new file, the output of the Snakemake job: first the cells that
+the configuration asks for, then other cells to keep. Its last entry holds the counts of cells. Layout::
 
     "fairclust cells 1\\n", then entries:
     kind (4 bytes: CELL or DONE), length of the record and of the labels (two little-endian 64-bit integers),
     digest of these twenty bytes with the record (16 bytes), digest of the labels (16 bytes),
-    record (JSON, zlib), labels (type, then the integers, zlib; nothing where a cell has none)
+    record (JSON, zlib), labels (type, then the integers, zlib; nothing if the cell has no labels)
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ import numpy as np
 from fairclust.temporary import temporary_beside
 
 KEEP_COPY = "FAIRCLUST_KEEP_COPY"
-"""Set by the main process of a run on a cluster: fit jobs keep a second name of their output until it ends."""
+"""Environment variable that the main process of a run on a cluster sets: until the run ends, every fit job keeps a
+second hard link to its output."""
 
 _HEADER = b"fairclust cells 1\n"
 _KINDS = (b"CELL", b"DONE")
@@ -38,12 +39,12 @@ _DIGEST = 16
 
 
 class DamagedFile(ValueError):
-    """A file of the results does not verify; the message names it and what to do."""
+    """A file of the results does not match its digests; the message names the file."""
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its name only when complete.
+    """Open a file for writing; it gets its name only when it is complete.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ def _digest(*parts: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell in a file: its record, and where its labels lie."""
+    """A cell in a file: its record, and the place of its labels."""
 
     record: dict[str, Any]
     path: Path
@@ -84,12 +85,12 @@ class Entry:
     digest: bytes
 
     def labels(self) -> np.ndarray | None:
-        """The labels, shape (n_samples,); None where the cell has none.
+        """The labels, shape (n_samples,); None if the cell has none.
 
         Raises
         ------
         DamagedFile
-            They do not verify.
+            The labels do not match their digest.
         """
         if not self.length:
             return None
@@ -99,7 +100,7 @@ class Entry:
             packed = file.read(self.length)
         if _digest(packed) != self.digest:
             raise DamagedFile(
-                f"{self.path} is damaged: the labels of cell {self.record.get('key')} do not verify"
+                f"{self.path} is damaged: the labels of cell {self.record.get('key')} do not match their digest"
             )
         text, _, raw = zlib.decompress(packed).partition(b"\n")
         return np.frombuffer(raw, np.dtype(text.decode()))
@@ -121,23 +122,23 @@ def _entry_bytes(kind: bytes, record: dict[str, Any], labels: bytes) -> bytes:
 class WorkingFile:
     """The file to which one job appends its cells.
 
-    Every job has a file of its own: on a cluster, a job of a run that was killed may still be going.
+    Every job has its own file, because on a cluster a job of a killed run may still be running.
 
     Parameters
     ----------
     output : Path
-        The output of the job, beside which the file lies.
+        The output of the job. The working file is in the same folder.
     """
 
     def __init__(self, output: Path) -> None:
         output.parent.mkdir(parents=True, exist_ok=True)
-        # By name, they are in the order in which they were begun.
+        # The time in the name lets `files_beside` sort the working files by their start.
         self.path = output.with_name(f".{output.name}.{time.time_ns()}.working")
         self._file = self.path.open("xb")
         self._file.write(_HEADER)
 
     def add(self, record: dict[str, Any], labels: np.ndarray | None) -> None:
-        """Append a cell; it is with the operating system when this returns."""
+        """Append a cell. When this returns, the cell survives a kill of this process."""
         self._file.write(_entry_bytes(b"CELL", record, _pack_labels(labels)))
         self._file.flush()
 
@@ -146,7 +147,7 @@ class WorkingFile:
 
 
 def _walk(path: Path) -> Iterator[tuple[bytes, Entry, int]]:
-    """Kind, entry and end of every entry that verifies, up to the first that does not."""
+    """Kind, entry and end of every intact entry, up to the first that does not match its digest."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         if file.read(len(_HEADER)) != _HEADER:
@@ -171,12 +172,12 @@ def _walk(path: Path) -> Iterator[tuple[bytes, Entry, int]]:
 
 
 def salvage(path: Path) -> dict[str, Entry]:
-    """Every cell of a file whose record verifies, by key; of a key that stands there twice, the later one.
+    """The cells of a file up to the first damaged record, by key. If a key occurs twice, the later cell counts.
 
     Parameters
     ----------
     path : Path
-        A working file, an output, or one of them that is damaged; nothing if it is not there.
+        A working file or an output, which may be damaged. If it does not exist, there are no cells.
     """
     with suppress(OSError):
         return {entry.record["key"]: entry for kind, entry, _ in _walk(path) if kind == b"CELL"}
@@ -192,10 +193,10 @@ def write_pack(
     ----------
     path : Path
     cells : iterable of (record, labels)
-        First the cells that the configuration asks for, in its order, then cells to keep. Labels may be those
-        of an entry elsewhere, which are copied as they are.
+        First the cells that the configuration asks for, in its order, then cells to keep. Labels can be an entry
+        of another file, from which they are copied.
     asked : int
-        How many of the cells the configuration asks for.
+        Number of cells that the configuration asks for.
     """
     with atomic_write(path) as file:
         file.write(_HEADER)
@@ -223,11 +224,11 @@ def read_pack(path: Path) -> list[Entry]:
     Raises
     ------
     DamagedFile
-        The file does not verify. It is set aside first, so that the next run makes it anew and takes from it
-        what is intact.
+        The file is damaged. It is renamed first, so that the next run writes the file again and takes the intact
+        cells from the renamed one.
     """
     aside = path.with_name(f"{path.name}.damaged")
-    if path.is_file() or not aside.is_file():  # else another job has found the damage before
+    if path.is_file() or not aside.is_file():  # otherwise another job has renamed it
         with suppress(DamagedFile):
             return verified_pack(path)
         set_aside(path)
@@ -237,7 +238,7 @@ def read_pack(path: Path) -> list[Entry]:
 
 
 def verified_pack(path: Path) -> list[Entry]:
-    """The same, but a file that does not verify stays where it is."""
+    """Like `read_pack`, but a damaged file is not renamed."""
     entries = list(_walk(path))
     if entries and entries[-1][0] == b"DONE" and entries[-1][2] == path.stat().st_size:
         last = entries[-1][1].record
@@ -247,7 +248,7 @@ def verified_pack(path: Path) -> list[Entry]:
 
 
 def count_errors(path: Path) -> int:
-    """How many of the cells asked for have ended with an error; 0 if the file is not there or not complete."""
+    """The number of requested cells with the status 'error'; 0 if the file does not exist or is not complete."""
     # Only the last entry is read: Snakemake asks this of every block when it starts.
     with suppress(OSError), path.open("rb") as file:
         at, size = len(_HEADER), os.fstat(file.fileno()).st_size
@@ -265,21 +266,21 @@ def count_errors(path: Path) -> int:
 
 
 def files_beside(path: Path) -> list[Path]:
-    """Where cells of a block may lie that are not in its output: set aside, and in working files."""
+    """Further files that may hold cells of a block: outputs that were set aside, and working files."""
     working = sorted(path.parent.glob(f".{path.name}.*.working"))
     return [path.with_name(f"{path.name}.earlier"), path.with_name(f"{path.name}.damaged"), *working]
 
 
 def set_aside(path: Path, why: str = "damaged") -> Path:
-    """Rename a damaged or earlier file so that it is no output any more; a job still takes cells from it."""
+    """Rename a damaged or earlier output, so that its job runs again; the job takes intact cells from it."""
     aside = path.with_name(f"{path.name}.{why}")
-    with suppress(FileNotFoundError):  # another job has done so meanwhile
+    with suppress(FileNotFoundError):  # another job has renamed it in the meantime
         path.replace(aside)
     return aside
 
 
 def remove_copies(results: Path) -> None:
-    """Remove the second names that fit jobs on a cluster gave their outputs."""
+    """Remove the second hard links to outputs that fit jobs on a cluster made, see `KEEP_COPY`."""
     for copy in results.glob("fits/*/*/*.cells.earlier"):
         output = copy.with_name(copy.name.removesuffix(".earlier"))
         with suppress(OSError):

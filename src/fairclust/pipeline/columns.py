@@ -1,4 +1,4 @@
-"""What tables and axes can show of a cell: metrics of its labels, and a few numbers that it has besides."""
+"""The columns that tables and axes can show of a cell: metrics of its labels, and a few other numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Column:
     direction : {'lower', 'higher', 'none'}
         Which values are better.
     is_cost : bool
-        Whether the relative difference from a reported value says something.
+        Whether the relative difference from a reported value is meaningful.
     """
 
     label: str
@@ -35,11 +35,11 @@ class Column:
 
 
 STATED = {"nll": "nll_", "soft_delta": "soft_delta_", "min_distance": "min_distance_"}
-"""Numbers that the fitted estimator states itself: column to attribute. They are of the model, not of the labels,
-so that no scorer can know them."""
+"""Numbers that are read from the fitted estimator: column to attribute. They describe the model, so they cannot be
+computed from the labels."""
 
 TIMES = ("seconds", "seconds_std", "relative_seconds", "cpu_seconds")
-"""What fits cost; comparable within one machine only."""
+"""Columns with run times of fits. They can be compared within one machine only."""
 
 COLUMNS: Mapping[str, Column] = MappingProxyType(
     {
@@ -63,7 +63,7 @@ COLUMNS: Mapping[str, Column] = MappingProxyType(
         "cpu_seconds": Column("CPU seconds of a fit", 1, "lower"),
     }
 )
-"""Every column by name. Those of seconds that are not a cell's own are made by the tables."""
+"""Every column by name. A single cell has no `seconds_std` and no `relative_seconds`; the tables compute them."""
 
 BY_COLUMN = ("balance", "fairness_ratio", "fairness_error", "delta")
 """Metrics that are stored for each sensitive column, if there are several."""

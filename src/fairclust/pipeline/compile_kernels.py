@@ -1,6 +1,6 @@
 """Fit every method on a few rows, so that numba's cache is full before anything is timed.
 
-Numba keeps compiled code beside the sources (or in NUMBA_CACHE_DIR) and finds it again by their time stamps.
+Numba keeps compiled code beside the sources (or in NUMBA_CACHE_DIR) and uses it while their time stamps do not change.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fairclust import methods, open_chunks
 from fairclust.datasets.blobs import make_group_blobs
 from fairclust.metrics import METRICS, score_labels
 
-# Parameters that lead to other kernels than the defaults do.
+# Parameters with which a fit needs other kernels than with the defaults.
 _VARIANTS: dict[str, list[dict[str, object]]] = {
     "VariationalFairKMeans": [{"lam": 10.0, "match_reference": True}, {"lam": 10.0}],
     "VariationalFairKMedians": [{"lam": 10.0, "match_reference": True}, {"lam": 10.0}],
@@ -40,7 +40,7 @@ def fit_in_all_variants(name: str) -> str:
     Parameters
     ----------
     name : str
-        Out of `fairclust.methods`.
+        Name of a class in `fairclust.methods`.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def fit_in_all_variants(name: str) -> str:
 
 def main() -> None:
     """Fit all methods, two at a time, and print what could not be compiled."""
-    # Spawned: numba and OpenMP do not like to be forked after use.
+    # Spawned, because the threads of numba and OpenMP do not survive a fork.
     with get_context("spawn").Pool(2) as pool:
         for message in pool.imap_unordered(fit_in_all_variants, methods.__all__):
             if message:

@@ -18,7 +18,7 @@ from fairclust.pipeline.models import Clusters, GridSpec, Names, Seeds, Strict, 
 from fairclust.pipeline.papers import Papers
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
-# How much of a job's memory the process beside the fit may need.
+# How much of a job's memory is left for the process that starts the fits.
 _BESIDE_THE_FIT_MB = 500
 
 
@@ -27,55 +27,62 @@ class ConfigError(ValueError):
 
 
 class RunSpec(Strict):
-    """What to run, by names out of the catalogues: whole papers, and data sets x methods of one's own."""
+    """What to run, by names from the catalogues: whole papers, and further data sets x methods."""
 
-    papers: Names = Field(default_factory=list, description="Names out of `papers`.")
+    papers: Names = Field(default_factory=list, description="Names from `papers`.")
     only: dict[Literal["datasets", "methods"], Names] = Field(
         default_factory=dict, description="Only these data sets, or methods, of the papers."
     )
-    datasets: Names = Field(default_factory=list, description="Names out of `datasets`, beside the papers'.")
+    datasets: Names = Field(
+        default_factory=list, description="Names from `datasets`, in addition to the papers' data sets."
+    )
     methods: Names = Field(
         default_factory=lambda: ["kmeans", "vfc_kmeans_accelerated", "price_kmeans"],
         description="Methods for these data sets.",
     )
     n_clusters: dict[str, Clusters] = Field(
-        default_factory=dict, description="K per data set, instead of its own or that of the experiments."
+        default_factory=dict, description="K per data set, instead of its default or that of the experiments."
     )
     seeds: Seeds | None = Field(
-        default=None, description="How many seeds (0, 1, ...), or which; none: those of the papers, else 5."
+        default=None,
+        description="The number of seeds (0, 1, ...) or a list of them. Default: the seeds of the papers, else 5.",
     )
 
 
 class LimitSpec(Strict):
-    """Limits of one cell; a cell beyond them becomes a row with its status."""
+    """Limits of one cell. A cell that exceeds them becomes a row with the status 'timeout' or 'error'."""
 
     cell_seconds: float = Field(
-        default=3600, gt=0, description="Wall seconds of one fit; beyond: status 'timeout'."
+        default=3600, gt=0, description="Wall seconds of one fit. A longer fit gets the status 'timeout'."
     )
     cell_memory_mb: float | None = Field(
         default=None,
         gt=0,
-        description="Resident memory of one fit; none: what its job asked for, less 500 MB.",
+        description="Resident memory of one fit. Default: the memory that its job asked for, minus 500 MB.",
     )
 
 
 class JobSpec(Strict):
-    """What a job asks for."""
+    """Resources that a job asks for."""
 
     threads: int = Field(default=1, ge=1, description="Threads of a fit job (BLAS and numba alike).")
-    mem_mb: int = Field(default=2000, ge=800, description="Memory of a fit job of small data.")
-    runtime: int = Field(default=60, ge=1, description="Minutes of a fit job with little to do.")
+    mem_mb: int = Field(default=2000, ge=800, description="Memory of a fit job with small data.")
+    runtime: int = Field(default=60, ge=1, description="Time limit in minutes of a fit job with little work.")
     minutes: float = Field(
-        default=10, gt=0, description="Work of more estimated minutes is cut into a job for each seed."
+        default=10,
+        gt=0,
+        description="A block with more estimated minutes of work is split into one job for each seed.",
     )
 
 
 class MethodJobSpec(Strict):
-    """What the fit jobs of one method ask for, instead of what `jobs` says."""
+    """Resources that the fit jobs of one method ask for, instead of those in `jobs`."""
 
     threads: int | None = Field(default=None, ge=1)
     mem_mb: int | None = Field(default=None, ge=800, description="For small data; it grows with the data.")
-    runtime: int | None = Field(default=None, ge=1, description="Minutes at least; they grow with the work.")
+    runtime: int | None = Field(
+        default=None, ge=1, description="Smallest time limit in minutes; it grows with the work."
+    )
     partition: str | None = Field(default=None, description="Partition of a SLURM cluster.")
     gres: str | None = Field(default=None, description="Generic resources of a SLURM cluster, such as gpu:1.")
     seconds_per_million: float = Field(
@@ -91,13 +98,13 @@ class MethodSpec(GridSpec):
     family: str = Field(
         default="other", min_length=1, description="Kind of method, to filter by in the report."
     )
-    ours: bool = Field(default=False, description="Whether it is this project's own, not a paper's.")
+    ours: bool = Field(default=False, description="Whether the method is this project's, not a paper's.")
     input: Literal["points", "graph"] = Field(
         default="points", description="What `fit` gets: the points, or their sparse neighbour graph."
     )
     deterministic: bool = Field(default=False, description="Nothing is random: one seed is enough.")
     settings_of: str | None = Field(
-        default=None, description="Another method, whose `settings` in a data set hold for this one too."
+        default=None, description="Another method, whose `settings` in a data set also apply to this one."
     )
     jobs: MethodJobSpec = MethodJobSpec()
 
@@ -113,12 +120,15 @@ class ScoreSpec(Strict):
     """Options of the scorer."""
 
     metrics: Annotated[list[str], AfterValidator(_check_unique)] = Field(
-        default_factory=list, description="Dear metrics for every cell, beside those that products show."
+        default_factory=list,
+        description="Expensive metrics for every cell, in addition to those that tables, figures and claims show.",
     )
     dear_max_rows: int = Field(
-        default=2_000, ge=0, description="Up to this many rows every cell gets the dear metrics."
+        default=2_000, ge=0, description="Up to this many rows, every cell gets the expensive metrics."
     )
-    dunn_max_rows: int = Field(default=33_000, ge=0, description="No Dunn index beyond this many rows.")
+    dunn_max_rows: int = Field(
+        default=33_000, ge=0, description="With more rows than this, the Dunn index is not computed."
+    )
 
     @field_validator("metrics")
     @classmethod
@@ -134,12 +144,12 @@ class GraphSpec(Strict):
 
     n_neighbors: int = Field(default=20, ge=2, description="Neighbours of a point, itself included.")
     exact_max_rows: int = Field(
-        default=50_000, ge=0, description="Beyond this many rows neighbours are found approximately."
+        default=50_000, ge=0, description="With more rows than this, neighbours are found approximately."
     )
 
 
 class ReportSpec(Strict):
-    """What is made of the scores beside the papers' tables and figures."""
+    """What the report contains in addition to the papers' tables and figures."""
 
     overview: bool = Field(
         default=True, description="Whether to make the table of every method and data set."
@@ -149,7 +159,7 @@ class ReportSpec(Strict):
     )
     fronts: Names = Field(
         default_factory=lambda: ["balance", "delta", "fairness_error", "fairness_ratio"],
-        description="Fairness metrics of the fronts, a panel each, one figure per data set; empty: none.",
+        description="Fairness metrics of the fronts, one figure per data set, one panel per metric; empty: no fronts.",
     )
     formats: Annotated[list[Literal["png", "pdf", "svg"]], AfterValidator(_check_unique)] = Field(
         default=["png", "pdf"], min_length=1
@@ -164,11 +174,11 @@ class Config(Catalogue):
         default_factory=list, description="Folders of YAML files with sources, datasets, methods, papers."
     )
     also: str | list[str] = Field(
-        default_factory=list, description="Further such folders or files; the papers in them are run."
+        default_factory=list, description="Further catalogue folders or files; the papers in them are run."
     )
     results: str = Field(default="results", min_length=1, description="Folder of all results.")
     reuse: str | list[str] = Field(
-        default_factory=list, description="Other results folders, whose finished fits are taken."
+        default_factory=list, description="Other results folders, whose finished fits are used again."
     )
     mirror: str | list[str] | None = Field(
         default=None, description="Folder(s) or base URL(s) tried before upstream."
@@ -190,7 +200,7 @@ class Config(Catalogue):
         path = posixpath.normpath(value)
         if path in (".", "/") or any(c in value for c in "\0\n{}"):
             raise ValueError(
-                f"{value!r} cannot be the folder of results: give one of its own, such as 'results'"
+                f"{value!r} cannot be the folder of results: name a separate folder, such as 'results'"
             )
         return path
 
@@ -201,7 +211,7 @@ class Config(Catalogue):
     @model_validator(mode="after")
     def _names_exist(self) -> Config:
         known: dict[str, Mapping[str, Any]] = {"datasets": self.datasets, "methods": self.methods}
-        # The default methods are for users' own data; nobody has asked for them by name.
+        # The default methods apply only to `run.datasets`; without those, a catalogue need not have them.
         methods = self.run.methods if self.run.datasets else []
         problems = [
             *_unknown("run.papers", self.run.papers, self.papers),
@@ -233,7 +243,10 @@ class Config(Catalogue):
         return self
 
     def settings(self, method: str, dataset: str, own: GridSpec | None = None) -> GridSpec:
-        """Parameters and axes of a method on a data set: an experiment's own over the data set's over all."""
+        """Parameters and axes of a method on a data set.
+
+        The settings `own` of an experiment override those of the data set, which override those of the method.
+        """
         spec = self.methods[method]
         stated = self.datasets[dataset].settings
         found = stated.get(method, GridSpec()).over(stated.get(spec.settings_of or "", GridSpec()))
@@ -242,12 +255,12 @@ class Config(Catalogue):
 
 
 def as_list(value: str | list[str] | None) -> list[str]:
-    """One or several texts, or none, as a list."""
+    """A text, a list of texts or None, as a list."""
     return [] if value is None else [value] if isinstance(value, str) else list(value)
 
 
 def laid_over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """Join two mappings as Snakemake does: mappings in them are joined, all else is replaced."""
+    """Merge two mappings as Snakemake does: nested mappings are merged, all other values are replaced."""
     both = dict(base)
     for key, value in top.items():
         here = both.get(key)
@@ -258,7 +271,7 @@ def laid_over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]
 
 
 def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
-    """Let what a user's file selects stand alone, not beside the shipped selection.
+    """Drop the shipped selection of papers and data sets if a user's file selects papers or data sets.
 
     Parameters
     ----------
@@ -283,7 +296,7 @@ def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without keys that stand there twice."""
+    """A YAML loader that rejects a key that occurs twice in a mapping."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -291,7 +304,7 @@ class _Loader(yaml.SafeLoader):
             text = getattr(key, "value", None)
             if isinstance(text, str) and text != "<<" and text in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f"key {text!r} stands there more than once", key.start_mark
+                    None, None, f"key {text!r} occurs more than once", key.start_mark
                 )
             seen.add(text if isinstance(text, str) else None)
         return super().construct_mapping(node, deep)
@@ -303,11 +316,15 @@ def read_yaml(path: Path) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        The file cannot be read, or is no mapping.
+        The file cannot be read or does not contain a mapping.
     """
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: no text, or a number of 5,000 digits
+    except (
+        OSError,
+        ValueError,
+        yaml.YAMLError,
+    ) as error:  # ValueError: not UTF-8, or a number of 5,000 digits
         raise ConfigError(f"{path} cannot be read: {error}") from None
     except RecursionError:
         raise ConfigError(f"{path} cannot be read: lists or mappings in it are nested too deeply") from None
@@ -319,15 +336,15 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def catalogue_files(places: Any, key: str = "catalogues", base: Path = Path()) -> list[Path]:
-    """The YAML files of catalogue folders, in order of their names; a file may be named itself.
+    """The YAML files of catalogue folders, sorted by name. A place can also be a single file.
 
     Parameters
     ----------
     places : str, list of str or None
     key : str
-        Named in error messages.
+        Key that error messages name.
     base : Path
-        The folder in which the places begin.
+        The folder that the places are relative to.
 
     Raises
     ------
@@ -380,8 +397,8 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
                 key = f"{section}.{name}"
                 if key in homes:
                     raise ConfigError(
-                        f"{key} is defined in {homes[key]} and in {file}; rename one, or change single keys "
-                        "of it in your configuration file"
+                        f"{key} is defined in {homes[key]} and in {file}; rename one of them, or change single "
+                        "keys in your configuration file"
                     )
                 homes[key] = file
                 if section == "papers" and isinstance(entry, dict):
@@ -392,13 +409,13 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
 
 
 def resolve(raw: Mapping[str, Any], base: Path = Path()) -> dict[str, Any]:
-    """The configuration with its catalogues merged below it; plain data, not checked yet.
+    """Merge the catalogues of a configuration below it. The result is plain data that is not checked yet.
 
     Parameters
     ----------
     raw : mapping
     base : Path
-        The folder in which the paths of the catalogues begin.
+        The folder that the paths of the catalogues are relative to.
 
     Raises
     ------
@@ -427,7 +444,7 @@ def load_config(
     origin: str = "config/config.yaml",
     base: Path = Path(),
 ) -> Config:
-    """Check a configuration as Snakemake or YAML hands it over.
+    """Check a configuration that comes from Snakemake or from YAML.
 
     Parameters
     ----------
@@ -436,9 +453,9 @@ def load_config(
     user : mapping, optional
         The user's layers alone, see `with_user_layer`.
     origin : str
-        Named in error messages.
+        File that error messages name.
     base : Path
-        The folder in which the paths of the catalogues begin.
+        The folder that the paths of the catalogues are relative to.
 
     Returns
     -------
@@ -456,7 +473,7 @@ def load_config(
     except ValidationError as error:
         lines = []
         for problem in error.errors():
-            # Pydantic adds the names of union members to a location; keys of the file are what users know.
+            # Pydantic adds the names of union members to a location, but users only know the keys of the file.
             location = tuple(p for p in problem["loc"] if not _is_union_tag(p))
             key = ".".join(map(str, location))
             if problem["type"] == "extra_forbidden":

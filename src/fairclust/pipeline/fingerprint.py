@@ -1,8 +1,8 @@
-"""Fingerprints of source code: what a cell depends on beyond its parameters and data.
+"""Fingerprints of source code. A cell depends on them as it depends on its parameters and data.
 
 A method's fingerprint covers the module that defines it and every module that this one imports, directly or
-not, out of its own top-level package, out of fairclust, and out of the working folder. Comments, docstrings
-and layout do not count, nor do other methods.
+indirectly, from its own top-level package, from fairclust or from the working folder. Comments, docstrings, layout
+and other methods do not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ClassNotFound(ValueError):
 
 @cache
 def _module_file(module: str) -> Path | None:
-    """The file of a module, found without importing the packages above it, which may take seconds."""
+    """The file of a module, found without importing its parent packages, because imports may take seconds."""
     top, *rest = module.split(".")
     try:
         spec = importlib.util.find_spec(top)
@@ -57,7 +57,7 @@ def _tree(file: Path) -> ast.AST:
 
 @cache
 def _is_ours(module: str, top: str) -> bool:
-    """Whether a change of `module` is a change of a method below `top`."""
+    """Whether a change of `module` counts as a change of the methods in the top-level package `top`."""
     own = module.partition(".")[0]
     if own in {top, "fairclust"}:
         return True
@@ -76,7 +76,7 @@ def _lazy_homes(file: Path) -> dict[str, str]:
 
 
 def _imports(module: str, file: Path) -> set[str]:
-    """Modules, ours only, that the module's source imports."""
+    """The modules that a module's source imports, as far as they count for its fingerprint (see `_is_ours`)."""
     top = module.partition(".")[0]
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     found = set()
@@ -100,7 +100,7 @@ def _imports(module: str, file: Path) -> set[str]:
 
 @cache
 def _read_module(name: str) -> tuple[str, frozenset[str]]:
-    """Hash of a module's syntax tree, and the modules of ours that it imports."""
+    """Hash of a module's syntax tree, and the modules that `_imports` finds in it."""
     file = _module_file(name)
     if file is None:
         raise ClassNotFound(f"there is no Python module {name!r}")
@@ -109,7 +109,7 @@ def _read_module(name: str) -> tuple[str, frozenset[str]]:
 
 
 def module_closure(*modules: str) -> dict[str, str]:
-    """Hashes of the syntax trees of modules and of all they import from their own top-level packages.
+    """Hashes of the syntax trees of modules and of the modules that they import, directly or indirectly.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def file_fingerprint(*modules: str) -> str:
 
 
 def class_parameters(path: str) -> set[str] | None:
-    """Names that a class's ``__init__``, own or inherited, takes; None if the source hides it."""
+    """Parameter names of a class's ``__init__``, which may be inherited; None if the source does not show them."""
     module, _, name = path.rpartition(".")
     file = _module_file(module)
     if file is None:
@@ -193,7 +193,7 @@ def class_fingerprint(path: str) -> str:
     Raises
     ------
     ClassNotFound
-        No such module, or it does not define the class; names the classes that it does define.
+        The module does not exist or does not define the class. The message names the classes that it defines.
     """
     module, _, name = path.rpartition(".")
     file = _module_file(module)

@@ -31,14 +31,14 @@ from fairclust.pipeline.script import Job
 # Statuses that a later run does not compute again. A timeout is tried again when the limit has grown, an error
 # always (`RuleInputs.retry_errors` lets the job run again).
 _FINAL = {"ok", "skipped", "diverged"}
-# How often Snakemake tries a failed job again; its main process says so in the environment.
+# Environment variable, set by Snakemake's main process: how often a failed job is tried again.
 RETRIES = "FAIRCLUST_RETRIES"
-# What a fit job needs beside the process that fits.
+# Memory of a fit job in addition to that of its fitting process.
 _OWN_MEMORY_MB = 500
 
 
 class TryAgain(RuntimeError):
-    """A job must be tried again with more memory; what it has finished is kept."""
+    """A job must be tried again with more memory; its finished cells are kept."""
 
 
 def fit(job: Job) -> None:
@@ -82,7 +82,7 @@ def run_block(
     threads: int,
     last_attempt: bool = True,
 ) -> None:
-    """Fit and score every cell of a block that is not known, and write the block's output.
+    """Fit and score every cell of a block that no earlier run has finished, and write the block's output.
 
     Parameters
     ----------
@@ -93,26 +93,27 @@ def run_block(
         Folders of the prepared data set and of its graph, for methods that fit it. If the card of the data
         says 'skipped', every cell becomes a skipped row.
     output : Path
-        The block's file; the one of an earlier run may still be there, and its cells are taken.
+        The block's file. If the file of an earlier run is still there, its cells are used.
     elsewhere : iterable of Path
         Folders with files of cells of other runs.
     limits : mapping
         cell_seconds, cell_memory_mb.
     metrics : iterable of str
-        What to score by.
+        Names of the metrics to compute.
     score_options : mapping
         Keyword arguments of `score_labels`.
     scorer : str
-        Fingerprint of the metrics' source: with other source, cells are scored again (and not fitted again).
+        Fingerprint of the metrics' source. When it changes, cells are scored again but not fitted again.
     threads : int
-        Recorded with the cell; set for BLAS and numba by the caller.
+        Recorded with each cell. The caller has already set this number for BLAS and numba.
     last_attempt : bool
-        Whether a cell that is over its memory becomes a row; otherwise the job is to be tried again.
+        Whether a cell that exceeds its memory limit becomes a row with the status 'error'; otherwise TryAgain is
+        raised.
 
     Raises
     ------
     TryAgain
-        A cell is over its memory, and this is not the last attempt.
+        A cell exceeds its memory limit, and this is not the last attempt.
     """
     card = read_card(data)
     identity: dict[str, Any] = {
@@ -161,7 +162,7 @@ def run_block(
             found = known.pop(key, None)
             labels: Entry | np.ndarray | None
             if found is not None and is_final(found.record, limits) and _is_whole(found):
-                # In the results of others, a record may say anything beside its key.
+                # A record from another results folder may state anything, so this block's identity replaces its own.
                 record, labels = {**found.record, **identity, "key": key, **vars(cell)}, found
                 own = found.labels()
                 if own is not None and _needs_scores(record, task.metrics, scorer):
@@ -169,7 +170,7 @@ def run_block(
             else:
                 result, fitted_labels, scores = process.fit(vars(cell))
                 if result.pop("over_memory", False) and not last_attempt:
-                    raise TryAgain(f"{result['reason']}; the next attempt asks for more")
+                    raise TryAgain(f"{result['reason']}; the next attempt asks for more memory")
                 record = {
                     **identity,
                     "key": key,
@@ -215,13 +216,13 @@ def run_block(
 
 
 def find_cells(output: Path, elsewhere: Iterable[Path] = ()) -> dict[str, Entry]:
-    """All cells that are known to a block, by key.
+    """All cells that earlier or killed runs have left for a block, by key.
 
     Parameters
     ----------
     output : Path
-        The block's file. Beside it lie working files, what was set aside, and the files of its method's
-        other blocks, in which a cell may stand that was in another block before.
+        The block's file. Cells are also taken from its working files, from files that were set aside, and from the
+        other blocks of its method, because a cell may have belonged to another block in an earlier run.
     elsewhere : iterable of Path
         Folders with files of cells of other runs.
     """
@@ -237,7 +238,7 @@ def _needs_scores(record: Mapping[str, Any], metrics: Iterable[str], scorer: str
 
 
 def _is_whole(entry: Entry) -> bool:
-    """Whether the labels of a cell verify; if not, says so, and the cell is fitted again."""
+    """Whether the labels of a cell match their digest. If not, a message says that the cell is fitted again."""
     try:
         entry.labels()
     except DamagedFile as error:
@@ -262,7 +263,7 @@ def input_hash(card: Mapping[str, Any], graph: Path | None) -> str:
 
 
 def is_final(record: Mapping[str, Any], limits: Mapping[str, float]) -> bool:
-    """Whether a repeated run takes the record as it is."""
+    """Whether a repeated run uses the record without fitting its cell again."""
     if record["status"] == "timeout":
         return record["cell_seconds"] >= limits["cell_seconds"]
     return record["status"] in _FINAL

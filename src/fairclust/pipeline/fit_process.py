@@ -1,4 +1,4 @@
-"""Fits in a process of their own, so that a runaway fit ends as a row and not as a lost job."""
+"""Run fits in a separate process, so that a fit that exceeds its limits becomes a row and the job goes on."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from fairclust.pipeline.script import die_with
 
 _POLL_SECONDS = 0.25
 _WARM_UP_ROWS = 256
-# Reading and compiling come before the clock of a cell starts; they have their own limit.
+# Reading data and compiling happen before the clock of a cell starts, so they have their own limit.
 _PREPARATION_SECONDS = 600.0
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a process fits and scores: all but the cells themselves.
+    """What a fitting process needs to know for all cells of a block.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Task:
     class_path : str
     n_clusters : int
     metrics : tuple of str
-        What cells are scored by.
+        Names of the metrics to compute.
     score_options : mapping
         Keyword arguments of `score_labels`.
     """
@@ -64,7 +64,7 @@ def load_class(path: str) -> Any:
 
 
 def _reset_peak_memory() -> None:
-    # Without /proc (macOS), the peak is that of the whole process so far.
+    # Without /proc (macOS), the reported peak is that of the whole process so far.
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
@@ -96,7 +96,7 @@ def _scalars(model: Any) -> dict[str, Any]:
 
 
 def _plain_history(history: Any) -> list[dict[str, Any]]:
-    """The history in JSON's own types; NumPy's become Python's."""
+    """The history in JSON's types, with NumPy values converted to Python values."""
     plain = json.loads(json.dumps(history, default=lambda value: np.asarray(value).tolist()))
     if not isinstance(plain, list) or not all(isinstance(step, dict) for step in plain):
         raise TypeError("history_ must be a list of dicts, one for each step")
@@ -151,7 +151,7 @@ def fit_cell(
     status, reason = "ok", ""
     extra: dict[str, Any] = {}
     _reset_peak_memory()
-    # For methods that draw from the global generators in spite of their random_state.
+    # Some methods draw from the global generators although they have a random_state.
     np.random.seed(cell["random_state"])  # noqa: NPY002
     random.seed(cell["random_state"])
     begin = time.perf_counter(), time.process_time()
@@ -191,14 +191,14 @@ def _takes_columns(class_path: str) -> bool:
 
 
 def _warm_up(X: Any, groups: Any, task: Task, cell: Mapping[str, Any]) -> None:
-    """Fit a few rows, so that compilation is not timed; what fails here fails again, and counts, later."""
+    """Fit a few rows, so that compilation is not timed. Errors are ignored, because the timed fit reports them."""
     import scipy.sparse as sp
 
     every = max(1, X.shape[0] // max(_WARM_UP_ROWS, 2 * task.n_clusters))
     several = isinstance(groups, Mapping)
     groups = {name: codes[::every] for name, codes in groups.items()} if several else groups[::every]
     if sp.issparse(X):
-        # A ring of the same types: a few rows of the graph itself would fall to pieces.
+        # A few rows of the graph itself would not be connected, so a ring with the same types is fitted.
         n = len(range(0, X.shape[0], every))
         ring = sp.eye_array(n, k=1) + sp.eye_array(n, k=2) + sp.eye_array(n, k=n - 1)
         few = sp.csr_array(ring + ring.T).astype(X.dtype)
@@ -247,7 +247,7 @@ def _serve(pipe: Connection, task: Task) -> None:
     from fairclust.datasets.graph import load_graph
     from fairclust.datasets.store import load_prepared
 
-    # A keyboard interrupt goes to the whole terminal group; the parent decides what ends.
+    # A keyboard interrupt reaches all processes of the terminal; the parent decides which of them end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         data = load_prepared(Path(task.data))
@@ -255,7 +255,7 @@ def _serve(pipe: Connection, task: Task) -> None:
         W: Any = None
         if task.graph is not None:
             X = W = load_graph(Path(task.graph))[0]
-    except DatasetError as error:  # it is damaged
+    except DatasetError as error:  # the data set or its graph is damaged
         pipe.recv()
         pipe.send(error)
         return
@@ -282,7 +282,7 @@ def _serve(pipe: Connection, task: Task) -> None:
 
 
 class FitProcess:
-    """A child process that fits and scores cells of one block, replaced whenever it has to be ended.
+    """A child process that fits and scores cells of one block. If it ends early, a new process replaces it.
 
     Parameters
     ----------
@@ -305,7 +305,7 @@ class FitProcess:
         self._end()
 
     def score(self, labels: np.ndarray) -> dict[str, Any]:
-        """Score labels; raises RuntimeError if the process dies over it."""
+        """Score labels; raises RuntimeError if the process ends while it scores."""
         answer = self._ask("score", labels)
         if isinstance(answer, _Ended):
             raise RuntimeError(f"scoring ended: {answer.reason}")
@@ -394,7 +394,8 @@ class FitProcess:
         return _Ended(status, reason, 0.0 if begin is None else time.perf_counter() - begin, over_memory)
 
     def _start(self) -> None:
-        # Forking spares the imports, but a child forked beside threads may wait for them for ever (OpenMP's).
+        # Forking avoids new imports. But if this process has threads (OpenMP's, for example), a forked child may wait
+        # for them for ever.
         fork = sys.platform == "linux" and not _has_threads()
         context: Any = multiprocessing.get_context("fork" if fork else "spawn")
         self._pipe, theirs = context.Pipe()
@@ -411,7 +412,7 @@ class FitProcess:
         self._pipe.close()
         self._process.join(timeout=0.2)
         if self._process.is_alive():
-            # The whole group: processes that the method itself has started go with it.
+            # The whole process group is killed, because the method may have started processes of its own.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.kill()
@@ -423,7 +424,7 @@ class FitProcess:
 
 @dataclass(frozen=True)
 class _Ended:
-    """How a process ended that gave no answer."""
+    """The end of a process that gave no answer."""
 
     status: str
     reason: str
@@ -437,13 +438,13 @@ def _has_threads() -> bool:
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):  # it has just ended
             names.append(task.joinpath("comm").read_text().strip())
-    # The allocator that pyarrow brings has a thread, and knows of forks.
+    # The thread of pyarrow's allocator does not count: the allocator supports forks.
     return len([name for name in names if name != "jemalloc_bg_thd"]) > 1
 
 
 @contextlib.contextmanager
 def _another_main() -> Iterator[None]:
-    """Keep a spawned child from running the script that is `__main__` here: Snakemake's have no guard."""
+    """Keep a spawned child from running the `__main__` script again: Snakemake's scripts have no main guard."""
     main = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -454,7 +455,7 @@ def _another_main() -> Iterator[None]:
 
 def _child(pipe: Connection, parents_end: Connection | None, parent: int, task: Task) -> None:
     if parents_end is not None:
-        parents_end.close()  # else the pipe never reads as closed when the parent dies
+        parents_end.close()  # otherwise this process does not notice when the parent closes the pipe
     os.setsid()
     die_with(parent)
     _serve(pipe, task)

@@ -6,7 +6,7 @@ BLAS and numba, so that it can be forked safely; jobs with more threads do not u
 
 - The server is a child of Snakemake's main process and dies with it; its children die with the server.
 - When a script is killed its connection closes, and the server kills the script's child with all of its processes.
-- If there is no answer from the server, a script does its work itself.
+- If the server does not accept a job, the script does the work itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ADDRESS = "FAIRCLUST_IMPORT_SERVER"
 """The environment variable with the address of the server. A run that finds it set starts no server of its own."""
 
 _SIZE = struct.Struct("<Q")
-# What nearly every job needs.
+# Modules that nearly every job needs.
 _PRELOADED = (
     "fairclust.pipeline.fit_block",
     "fairclust.base",
@@ -97,7 +97,7 @@ def ask(address: str, job: Job, function: str) -> str:
     Raises
     ------
     ServerGone
-        There is no server, or it went before the job had begun.
+        There is no server, or it ended before the job began.
     """
     request = pickle.dumps({"job": job, "function": function, "environment": dict(os.environ)})
     with socket.socket(socket.AF_UNIX) as connection:
@@ -119,7 +119,7 @@ def ask(address: str, job: Job, function: str) -> str:
 
 
 def _connect(connection: socket.socket, address: str) -> None:
-    """Connect; the server binds its address before it imports anything, but it has to be started first."""
+    """Connect. A server that was just started may need a moment to bind its address, so this tries for 5 seconds."""
     import time
 
     for _ in range(100):
@@ -127,7 +127,7 @@ def _connect(connection: socket.socket, address: str) -> None:
             connection.connect(address)
             return
         time.sleep(0.05)
-    raise ServerGone(f"nobody listens at {address}")
+    raise ServerGone(f"no server listens at {address}")
 
 
 def _read_request(connection: socket.socket) -> dict[str, Any] | None:
@@ -192,7 +192,7 @@ class _Server:
         self._selector.register(connection, selectors.EVENT_READ)
 
     def _load_compiled(self, class_path: str) -> None:
-        """Fit a method of the package on a few rows once, so that its children have its compiled code loaded."""
+        """Fit a method of the package once on a few rows, so that later children inherit its compiled code."""
         from fairclust import methods
         from fairclust.pipeline.compile_kernels import fit_in_all_variants
 
@@ -237,7 +237,7 @@ class _Server:
             os._exit(code)
 
     def _hang_up(self, connection: socket.socket) -> None:
-        """A script has gone: its child ends, with all that it has started."""
+        """Kill the child of a script that has ended, with all processes that the child has started."""
         self._selector.unregister(connection)
         for child, own in self._children.items():
             if own is connection:
@@ -259,7 +259,7 @@ class _Server:
 
 
 def _kill_family(pid: int) -> None:
-    """Kill a process and all below it, those that lead sessions of their own included."""
+    """Kill a process and all of its descendants, including those that lead their own sessions."""
     import psutil
 
     with contextlib.suppress(psutil.Error):
@@ -271,7 +271,7 @@ def _kill_family(pid: int) -> None:
 
 def _main(address: str, parent: int) -> None:
     def leave(*_: object) -> None:
-        # Not by sys.exit: to take all that is loaded down in order takes seconds, and nothing is to be kept.
+        # Not by sys.exit: unloading all modules in order takes seconds, and there is nothing to save.
         with contextlib.suppress(OSError):
             Path(address).unlink()
             Path(address).parent.rmdir()

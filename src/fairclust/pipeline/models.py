@@ -10,12 +10,12 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 MAX_SEEDS = 10_000
-# The file, in a source's folder, that says where the source was found, or why not.
+# The file in a source's folder that says whether the source was obtained, and if not, why.
 RECORD = "source.json"
 
 
 class Strict(BaseModel):
-    """A model that takes no unknown keys and does not change."""
+    """A model that rejects unknown keys and cannot be changed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -49,7 +49,7 @@ def _check_unique(values: list[Any]) -> list[Any]:
     for value in values:
         text = canonical_json(value)
         if text in seen:
-            raise ValueError(f"{value!r} stands there more than once")
+            raise ValueError(f"{value!r} occurs more than once")
         seen.add(text)
     return values
 
@@ -111,8 +111,8 @@ class GridSpec(Strict):
     grid: dict[str, Axis] = Field(default_factory=dict)
 
     def over(self, below: GridSpec) -> GridSpec:
-        """This grid laid over another one: a parameter fixed in one and an axis in the other is as it is here."""
+        """Lay this grid over another one. If both define a parameter, fixed or as an axis, this grid's wins."""
         grid = {k: v for k, v in {**below.grid, **self.grid}.items() if k not in self.params}
         params = {k: v for k, v in {**below.params, **self.params}.items() if k not in self.grid}
-        # Both are checked already; to check thousands of values again for every block takes seconds.
+        # Both grids are checked already. Checking thousands of values again for every block would take seconds.
         return GridSpec.model_construct(params=params, grid=grid)

@@ -14,7 +14,7 @@ from fairclust.pipeline.models import Clusters, GridSpec, Names, Option, Plain, 
 
 Any_ = "*"
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_-]*$")]
-"""Tables and figures are files of this name."""
+"""The name of a table or figure, and of its files."""
 Order = str
 """'lam': the smallest lambda first; or the name of a metric: the best value first."""
 
@@ -22,19 +22,19 @@ Order = str
 class ExperimentSpec(Strict):
     """Data sets x methods x K x seeds, with the grids of the catalogues unless `settings` says otherwise."""
 
-    datasets: Names = Field(min_length=1, description="Names out of `datasets`.")
-    methods: Names = Field(min_length=1, description="Names out of `methods`.")
+    datasets: Names = Field(min_length=1, description="Names from `datasets`.")
+    methods: Names = Field(min_length=1, description="Names from `methods`.")
     n_clusters: Clusters | None = Field(
         default=None, description="Values of K, instead of each data set's own."
     )
-    seeds: Seeds | None = Field(default=None, description="Instead of 5; `run.seeds` of a user's file wins.")
+    seeds: Seeds | None = Field(default=None, description="Default: 5 seeds. `run.seeds` overrides it.")
     settings: dict[str, GridSpec] = Field(
         default_factory=dict, description="Method to parameters or axes of its grid in this experiment."
     )
 
 
 class MatchSpec(Strict):
-    """How a setting is chosen where the paper does not publish it: the first in an order that is fair enough."""
+    """How a setting is chosen if the paper does not publish it: the first one in `order` that is fair enough."""
 
     fairness: str = Field(description="The metric that must reach what the paper reports for the row.")
     order: Order = Field(
@@ -48,8 +48,8 @@ class MatchSpec(Strict):
 class ReasonSpec(Strict):
     """Why reported and reproduced values differ, or why a value cannot be compared; '*' stands for all.
 
-    Evidence is a command that a reader can run and that prints the numbers that the reason rests on. Without
-    one the reason is shown as a conjecture.
+    Evidence is a command that a reader can run and that prints the numbers behind the reason. A reason without
+    evidence is shown as a conjecture.
     """
 
     dataset: str = Any_
@@ -66,7 +66,7 @@ class ReasonSpec(Strict):
     )
 
     def fits(self, dataset: str, method: str, metric: str) -> bool:
-        """Whether the reason is about a value."""
+        """Whether the reason applies to a value."""
         return all(
             mine in (Any_, other)
             for mine, other in ((self.dataset, dataset), (self.method, method), (self.metric, metric))
@@ -90,14 +90,14 @@ class TableSpec(Strict):
     )
     settings: dict[str, dict[str, Plain]] = Field(
         default_factory=dict,
-        description="Method to the parameters that the paper publishes for it; {} where it has none to choose.",
+        description="Method to the parameters that the paper publishes for it; {} if the method has none to choose.",
     )
     match: MatchSpec | None = Field(
         default=None, description="How other settings are chosen; none: lowest objective."
     )
     ours: Names = Field(default_factory=list, description="Methods of this project, in rows of their own.")
     stand_ins: dict[str, Names] = Field(
-        default_factory=dict, description="Data set of the paper to those that stand in for it."
+        default_factory=dict, description="Data set of the paper to the data sets that replace it."
     )
     beside: Names = Field(default_factory=list, description="Metrics shown without reported values.")
     remarks: tuple[str, ...] = Field(default=(), description="Sentences below the table.")
@@ -122,10 +122,11 @@ class FigureSpec(Strict):
         default=None, description="Only this lambda (or the largest that is not above it)."
     )
     table: str = Field(
-        default="", description="Number of a table whose reported values, or choice of settings, it shows."
+        default="",
+        description="Number of a table, whose reported values or choice of settings the figure shows.",
     )
     points: bool = Field(default=False, description="Whether it shows the points themselves, before scaling.")
-    options: dict[str, Option] = Field(default_factory=dict, description="Whatever else the plot takes.")
+    options: dict[str, Option] = Field(default_factory=dict, description="Further arguments of the plot.")
 
 
 class ClaimSpec(Strict):
@@ -160,7 +161,7 @@ class PaperSpec(Strict):
         numbers = [table.number for table in self.tables.values()]
         double = {number for number in numbers if numbers.count(number) > 1}
         if double:
-            raise ValueError(f"tables: number {sorted(double)[0]!r} stands there more than once")
+            raise ValueError(f"tables: number {sorted(double)[0]!r} occurs more than once")
         return self
 
     def named(self) -> Iterator[tuple[str, str, str]]:
@@ -184,5 +185,5 @@ Papers = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], PaperSpec]
 
 
 def as_plain(spec: Strict) -> dict[str, Any]:
-    """A model as plain data without what is as by default, for the parameters of a rule."""
+    """A model as plain data, without values that equal their defaults, for the parameters of a rule."""
     return spec.model_dump(mode="json", exclude_defaults=True)

@@ -1,4 +1,4 @@
-"""Jobs that fetch sources and prepare data sets: a failure becomes a record with the reason, never a stop."""
+"""Jobs that fetch sources and prepare data sets. A failure becomes a record with the reason; the run goes on."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from fairclust.pipeline.script import Job
 
 
 def download(job: Job) -> None:
-    """What the rule `download` does."""
+    """What the rule `download_source` does."""
     obtain_source(job.wildcards["source"], job.params["spec"], job.output[0], job.params["asked"])
 
 
 def check_downloads(job: Job) -> None:
-    """What the rule `download` does: in a run, a source that is missing is no failure.
+    """What the rule `download` does. Only this target fails if a source is missing; a run goes on without it.
 
     Raises
     ------
     DatasetError
-        A source is missing; names it with the reason and the fix.
+        Sources are missing. The message names each with the reason and the fix.
     """
     records = [read_record(Path(folder)) for folder in job.input.get("", [])]
     missing = [record["reason"] for record in records if record["status"] != "ok"]
@@ -44,12 +44,12 @@ def check_downloads(job: Job) -> None:
 
 
 def prepare(job: Job) -> None:
-    """What the rules `prepare` and `plane` do."""
+    """What the rules `prepare_dataset` and `prepare_plane` do."""
     prepare_folder(job.wildcards["dataset"], job.params["spec"], job.input.get("sources", []), job.output[0])
 
 
 def graph(job: Job) -> None:
-    """What the rule `graph` does."""
+    """What the rule `build_graph` does."""
     options = {key: value for key, value in job.params["graph"].items() if key != "code"}
     graph_folder(Path(job.input[""][0]), Path(job.output[0]), **options)
 
@@ -63,9 +63,9 @@ def obtain_source(name: str, spec: Mapping[str, Any], folder: str | Path, asked:
     spec : mapping
         A `SourceSpec` as plain data.
     folder : path
-        Output, of this source alone.
+        The output, which holds only this source.
     asked : mapping
-        `mirrors`, and `again`, the moment of a new try; kept in the record.
+        `mirrors`, and `again`, the time at which a new attempt was asked for. It is kept in the record.
     """
     folder = Path(folder)
     try:
@@ -100,12 +100,12 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str, Any]) -> Path:
-    """The file of a source that was fetched. What the record says of its place is not believed.
+    """The file of a fetched source. Its path follows from the catalogue's entry, its hash from the record.
 
     Raises
     ------
     DamagedFile
-        Its content is not what was fetched.
+        The file is missing, or its content is not what was fetched.
     """
     path = folder / local_path(name, spec, "")
     if not path.is_file() or sha256_of(path) != record["sha256"]:
@@ -117,7 +117,9 @@ def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str,
 
 
 def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max_rows: int) -> None:
-    """Build the neighbour graph of a prepared data set, or pass its own graph or its skipping on.
+    """Build the neighbour graph of a prepared data set.
+
+    If the data set has its own graph, that graph is copied. If the data set was skipped, so is its graph.
 
     Parameters
     ----------
@@ -134,7 +136,7 @@ def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max
     if data.W is not None:
         save_graph(folder, data.W, data.card["graph"])
         return
-    # Only now: scikit-learn takes seconds, and preparation does not need it.
+    # Imported here, because importing scikit-learn takes seconds and preparing data sets does not need it.
     from fairclust.kernels.graph import build_knn_graph
 
     W, info = build_knn_graph(data.X, n_neighbors, exact_max_rows=exact_max_rows)
@@ -150,14 +152,14 @@ def prepare_folder(name: str, spec: Mapping[str, Any], fetched: Sequence[str], f
     spec : mapping
         A `DatasetSpec` as plain data.
     fetched : sequence of str
-        Folders of `obtain_source`, each named as its source.
+        Folders that `obtain_source` has written, each with the name of its source.
     folder : path
-        Output.
+        The output.
 
     Raises
     ------
     DamagedFile
-        What was fetched has changed since.
+        A file has changed since it was fetched.
     """
     dataset = DatasetSpec.model_validate(spec["dataset"])
     sources = {key: SourceSpec.model_validate(value) for key, value in spec["sources"].items()}
@@ -176,7 +178,7 @@ def prepare_folder(name: str, spec: Mapping[str, Any], fetched: Sequence[str], f
     except DamagedFile:
         raise
     except Exception as error:
-        # A generator of the user's may raise anything; the other data sets go on all the same.
+        # A user's generator may raise any error, and the run must go on with the other data sets.
         traceback.print_exc()
         reason = str(error) if isinstance(error, DatasetError) else f"{type(error).__name__}: {error}"
         write_skipped(folder, name, reason)

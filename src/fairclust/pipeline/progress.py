@@ -1,4 +1,4 @@
-"""How far a run is, from the files of its cells alone: it may be running, killed or finished."""
+"""The progress of a run, from the files of its cells alone. The run may be going on, killed or finished."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Progress:
     Attributes
     ----------
     done : int
-        Ended for good, well or not.
+        Cells that a repeated run does not fit again, whatever their status.
     failed : int
-        Those of them, or of the cells to go, whose status is neither 'ok' nor 'skipped'.
+        Cells, done or to go, with a status other than 'ok' and 'skipped'.
     skipped, to_go : int
     timed : int
         Cells whose fit was timed.
     seconds : float
-        Their seconds.
+        Sum of the wall seconds of these fits.
     """
 
     done: int = 0
@@ -51,7 +51,7 @@ class Progress:
         return self.seconds / self.timed if self.timed else None
 
     def describe(self) -> str:
-        """One line for readers."""
+        """The counts in one line."""
         text = f"{self.done} of {self.done + self.to_go} cells done"
         for number, word in ((self.failed, "failed"), (self.skipped, "skipped")):
             text += f", {number} {word}" if number else ""
@@ -59,9 +59,9 @@ class Progress:
 
 
 def known_cells(config: Config, block: Block) -> list[tuple[Cell, Entry | None]]:
-    """A block's cells, each with what is found under the key of its present source; labels are not read.
+    """A block's cells, each with its stored entry if there is one for the present source; labels are not read.
 
-    Nothing is found while the data set, or the graph, is not prepared.
+    No entry is found as long as the data set, or its graph, is not prepared.
     """
     cells, method = block.cells(), config.methods[block.method]
     data = Path(config.results) / "data"
@@ -118,7 +118,7 @@ def block_progress(config: Config, block: Block) -> Progress:
 
 
 def lost_records(config: Config, stems: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-    """Records of the cells of blocks whose job has died: what it has finished, and errors."""
+    """Records of the cells of blocks whose job has died. A cell that was not finished gets the status 'error'."""
     stems = set(stems)
     for block in plan_blocks(config):
         if block.stem not in stems:

@@ -1,4 +1,4 @@
-"""What the rules of the report ask for: which tables, figures and claims there are, what they need and are told."""
+"""The tables, figures and claims of a run, with the inputs and parameters of the rules that make them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _ks(text: str) -> list[int] | None:
 
 @cache
 def _reported_rows(path: str) -> list[dict[str, str]]:
-    """Rows of a CSV of reported values as text; only what the plan needs is checked, the rest by the job."""
+    """Rows of a CSV of reported values as text. The job that uses them checks the columns that are not checked here."""
     try:
         with Path(path).open(newline="", encoding="utf-8") as file:
             rows = [{k: v or "" for k, v in row.items() if k} for row in csv.DictReader(file)]
@@ -46,16 +46,16 @@ def _reported_rows(path: str) -> list[dict[str, str]]:
 
 @dataclass
 class Product:
-    """A table, figure or claims that the scores are made into.
+    """What a table, a figure or the claims of a paper need from the run.
 
     Attributes
     ----------
     needs : list of (data set, method, K)
-        What it shows, of what the run has planned.
+        The part of the run that it shows.
     metrics : set of str
         The columns that it shows.
     planes : list of str
-        Data sets whose points it shows, unscaled.
+        Data sets whose unscaled points it shows.
     """
 
     needs: list[At] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Product:
 
 
 class ReportInputs:
-    """The blocks of a run, and all that is made of their cells.
+    """The blocks of a run, and everything that is made from their cells.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class ReportInputs:
 
     @cached_property
     def figures(self) -> dict[tuple[str, str], Product]:
-        """Every figure of every paper of the run that has something to show; fronts go by the name 'fronts'."""
+        """Every figure of every paper of the run that has something to show. Fronts have the paper 'fronts'."""
         found = {}
         for paper in self.config.run.papers:
             for name, spec in self.config.papers[paper].figures.items():
@@ -162,7 +162,7 @@ class ReportInputs:
         return found
 
     def table_of(self, paper: str, number: str) -> TableSpec | None:
-        """The table of a paper with a number."""
+        """The table of a paper that has this number, if any."""
         tables = self.config.papers[paper].tables.values()
         return next((table for table in tables if number and table.number == number), None)
 
@@ -181,7 +181,7 @@ class ReportInputs:
     # Files
 
     def table_files(self, paper: str | None = None) -> list[str]:
-        """Files of all tables, three for each; of one paper, its own and its claims."""
+        """Files of all tables, three for each; with `paper`, only of that paper's tables and claims."""
         stems = [f"{of}/{name}" for of, name in self.tables if paper in (None, of)]
         stems += [f"{of}/claims" for of in self.claims if paper in (None, of)]
         if paper is None:
@@ -198,7 +198,7 @@ class ReportInputs:
         ]
 
     def page_files(self) -> list[str]:
-        """The page for readers, and the archive to hand on."""
+        """The HTML page, and the archive that contains it."""
         names = ["report/index.html", "report.zip"] if self.config.report.html else []
         return [f"{self.results}/{name}" for name in names]
 
@@ -214,7 +214,7 @@ class ReportInputs:
     def names(
         self, needs: Iterable[At], rows: Iterable[Mapping[str, str]] = (), claims: Iterable[ClaimSpec] = ()
     ) -> dict[str, Any]:
-        """What readers see instead of the names of data sets and methods, as plain data.
+        """Titles, labels and looks of data sets and methods, as plain data.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class ReportInputs:
         rows : iterable of mapping
             Reported values, whose data sets and methods need not be in the run.
         claims : iterable of ClaimSpec
-            The same holds for these.
+            Claims, whose data sets and methods need not be in the run either.
         """
         needs, rows, claims = list(needs), list(rows), list(claims)
         shown = dict.fromkeys([*(at[0] for at in needs), *(row["dataset"] for row in rows)])
@@ -246,7 +246,7 @@ class ReportInputs:
         }
 
     def all_names(self) -> dict[str, Any]:
-        """The names of everything in the run, and of what its papers report values of."""
+        """The `names` of everything in the run and in the reported values and claims of its papers."""
         papers = dict.fromkeys(paper for paper, _ in self.tables)
         return self.names(
             self._at,
@@ -255,7 +255,7 @@ class ReportInputs:
         )
 
     def table_params(self, paper: str, name: str) -> dict[str, Any]:
-        """What a table's job is told."""
+        """Parameters of a table's job."""
         spec, product = self.config.papers[paper].tables[name], self.tables[paper, name]
         rows = [row for row in self._reported(paper) if row.get("table") == spec.number]
         return {
@@ -271,7 +271,7 @@ class ReportInputs:
         return [path] if path else []
 
     def reported_digest(self, paper: str) -> list[str]:
-        """A file of reported values counts by its content: one that replaces it may be older."""
+        """Digest of a paper's reported values. A time stamp would not do: a file that replaces it may be older."""
         return [content_digest(path) for path in self.reported_file(paper)]
 
     def figure_spec(self, paper: str, name: str) -> FigureSpec:
@@ -284,7 +284,7 @@ class ReportInputs:
         )
 
     def figure_params(self, paper: str, name: str) -> dict[str, Any]:
-        """What a figure's job is told."""
+        """Parameters of a figure's job."""
         spec = self.figure_spec(paper, name)
         table = self.table_of(paper, spec.table) if paper != "fronts" else None
         return {
@@ -300,7 +300,7 @@ class ReportInputs:
         return [f"{self.results}/data/plane/{dataset}" for dataset in self.figures[paper, name].planes]
 
     def claims_params(self, paper: str) -> dict[str, Any]:
-        """What the job of a paper's claims is told."""
+        """Parameters of the job of a paper's claims."""
         spec = self.config.papers[paper]
         return {
             "claims": {name: as_plain(claim) for name, claim in spec.claims.items()},
@@ -328,7 +328,7 @@ class ReportInputs:
         }
 
     def page_params(self) -> dict[str, Any]:
-        """With which words the page is written, and from what code."""
+        """Parameters of the page's job: papers, names, and fingerprints of the code and of the page's files."""
         page = Path(__file__).parents[1] / "report" / "page"
         texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
         return {

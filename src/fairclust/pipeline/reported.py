@@ -3,8 +3,8 @@
 - ``table``, ``dataset``, ``n_clusters``, ``method``, ``metric`` and ``value`` are needed; ``n_rows``, ``n_groups``,
   ``lam``, ``decimals`` and ``note`` may be left out.
 - ``value`` is in full units (a cost printed as 11.167 in units of 1e5 is 1116700, a percentage is a fraction).
-- ``decimals`` is how many decimals of ``value`` are printed, negative where the last printed digit stands for
-  tens or more. Without it, the decimals of ``value`` as it stands in the file count.
+- ``decimals`` is how many decimals of ``value`` are printed. It is negative if the last printed digit stands for
+  tens or more. If it is left out, the decimals of ``value`` in this file count.
 - ``lam`` belongs to the method of the row and is empty for methods without one, or when it is not printed.
 - A value that the paper does not print is empty, and ``note`` says why.
 - The method ``data`` stands for the data set itself: its ``n_nodes`` and ``n_groups``.
@@ -24,7 +24,7 @@ KEY = ("table", "dataset", "n_clusters", "method", "lam", "metric")
 """The columns that together name one reported value."""
 
 OF_DATA = {"n_nodes": "n_rows", "n_groups": "n_groups"}
-"""What a paper says of a data set, and the column of the scores that says it of ours."""
+"""Properties of a data set that a paper reports, and the column of the scores with the same property."""
 
 _NEEDED = ("table", "dataset", "n_clusters", "method", "metric", "value")
 _OPTIONAL = ("n_rows", "n_groups", "lam", "decimals", "note")
@@ -55,8 +55,8 @@ def load_reported(path: str | Path) -> pd.DataFrame:
     Raises
     ------
     ReportedError
-        The file cannot be read or breaks the format: columns, types, repeated values, an unknown metric, or a
-        value and its note at odds.
+        The file cannot be read or breaks the format: wrong columns or types, a repeated value, an unknown metric, or
+        neither a value nor a note.
     """
     try:
         raw = pd.read_csv(path, dtype=str, keep_default_na=False)

@@ -1,4 +1,4 @@
-"""The folder of results when a run begins: taken by this run alone, tidied, and what is damaged set aside.
+"""What happens to the folder of results when a run begins: it is locked and tidied, and damaged files are renamed.
 
 Beside its log, every job writes the SHA-256 of the files that it has made, in the format of `sha256sum`. Files of
 cells, prepared data and graphs hold digests of their own, which are checked when they are read.
@@ -23,7 +23,7 @@ _DIGESTS = ".sha256"
 
 
 def lock(results: Path) -> IO[bytes] | None:
-    """Take the folder of results for this process; the lock goes with the process, however it ends.
+    """Lock the folder of results for this process. The lock ends with the process, also when it is killed.
 
     Snakemake locks the working folder, but two working folders may share their results.
 
@@ -58,9 +58,9 @@ def tidy(results: Path) -> list[str]:
 
 
 def remove_damaged_metadata(folder: Path) -> list[str]:
-    """Remove Snakemake's records that cannot be read, because Snakemake would stop at them.
+    """Remove damaged records of Snakemake, because Snakemake would stop at them.
 
-    Snakemake takes an output without a record as up to date.
+    Snakemake takes an output without a record to be up to date.
 
     Parameters
     ----------
@@ -79,12 +79,12 @@ def remove_damaged_metadata(folder: Path) -> list[str]:
                 json.loads(path.read_bytes())
             except ValueError:
                 path.unlink()
-                lines.append(f"{path}, a record of Snakemake's, was damaged and is removed.")
+                lines.append(f"{path}, a record of Snakemake, was damaged and has been removed.")
     return lines
 
 
 def _mend_time_stamps(results: Path) -> Iterator[str]:
-    """Snakemake takes outputs of the future for newer than all that is made of them later."""
+    """Set time stamps in the future to now. Otherwise everything made from these files would count as outdated."""
     now, ahead = time.time(), 0.0
     for path in results.rglob("*"):
         with suppress(OSError):
@@ -111,7 +111,7 @@ def forget_digests(log: Path) -> None:
 
 
 def stated_digests(results: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
-    """Every file of digests, with the outputs of the job and what they should have."""
+    """Every file of digests, with the digest that it states for each output of its job."""
     inside = results.resolve()
     for file in sorted((results / "logs").rglob(f"*{_DIGESTS}")):
         pairs = [line.split("  ", 1) for line in file.read_text(errors="replace").splitlines()]
@@ -120,22 +120,22 @@ def stated_digests(results: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
             for pair in pairs
             if len(pair) == 2 and "\0" not in pair[1]
         }
-        # A name in a file that may be damaged, or comes from others, must not lead elsewhere.
+        # The file may be damaged or come from others, so its names must not lead outside the results.
         yield file, {path: digest for path, digest in stated.items() if path.resolve().is_relative_to(inside)}
 
 
 def is_damaged(path: Path, digest: str) -> bool:
-    """Whether a file is gone or has another content."""
+    """Whether a file is missing or its content does not match the digest."""
     return not path.is_file() or content_digest(path) != digest
 
 
 def _set_damaged_aside(results: Path) -> Iterator[str]:
-    """Rename damaged outputs, and remove what the same job has made, so that Snakemake makes all of it again."""
+    """Rename damaged outputs and remove the other outputs of their jobs, so that Snakemake runs these jobs again."""
     for file, stated in stated_digests(results):
         damaged = [path for path, digest in stated.items() if is_damaged(path, digest)]
         if stated and not damaged:
             continue
-        # All of them are gone after `--delete-all-output`, for example.
+        # If all outputs are gone, they were deleted on purpose, for example with `--delete-all-output`.
         if any(path.exists() for path in stated):
             for path in stated:
                 if path not in damaged:

@@ -1,6 +1,6 @@
-"""What the Snakemake rules ask for: targets, inputs and parameters of jobs, all out of the configuration.
+"""Targets, inputs and parameters of the Snakemake rules, all from the configuration.
 
-Imports nothing heavy at the top: every Snakemake process reads it.
+This module imports nothing heavy at the top, because every Snakemake process imports it.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from fairclust.pipeline.models import RECORD
 from fairclust.pipeline.provenance import installed_version
 from fairclust.pipeline.report_inputs import At, ReportInputs
 
-# How long a source that could not be downloaded is left alone.
+# Time after which a run tries again to download a source that could not be downloaded.
 RETRY_SECONDS = 3600
-# Set for the second pass, which makes tables and page without the blocks whose job has failed.
+# Environment variable of the second pass, which makes tables and page without the blocks whose job has failed.
 FINISHING = "FAIRCLUST_FINISHING"
 _USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
 _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
 _DEAR = tuple(name for name in _USUAL if name not in _CHEAP)
-# What a block's own inputs make meaningful, and cheap, wherever they are there.
+# Cheap metrics that are computed for every block with a graph, or with the true clusters of its data set.
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
 
 
 def share_sources() -> None:
-    """Let the scripts of jobs, in conda environments or on other machines as well, find this package."""
+    """Let the scripts of jobs find this package, also in conda environments and on other machines."""
     sources = str(Path(__file__).parents[2])
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if sources not in paths:
@@ -66,12 +66,12 @@ def megabytes(paths: Iterable[str]) -> float:
 
 
 def digest_of(value: Any) -> str:
-    """Ten hexadecimal digits for a value of plain data."""
+    """Ten hexadecimal digits of a digest of plain data."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:10]
 
 
 def _fingerprint_or_reason(module: str) -> str:
-    """A generator that does not exist is found by the job that calls it, which says so in the data card."""
+    """The fingerprint of a module, or why there is none. The job that needs the module then writes the reason."""
     try:
         return module_fingerprint(module)
     except ClassNotFound as error:
@@ -150,37 +150,37 @@ class RuleInputs(ReportInputs):
         ]
 
     def own_files(self, dataset: str) -> list[str]:
-        """The user's own files, those that exist, which a data set reads where they lie."""
+        """The existing files of the user that a data set reads in place."""
         own = [str(spec.path) for spec in self.config.sources_of(dataset).values() if spec.reads_in_place]
         return [path for path in own if Path(path).is_file()]
 
     def own_archive(self, source: str) -> list[str]:
-        """The user's own archive, if it exists, which a source is unpacked from."""
+        """The user's archive that a source is unpacked from; empty if there is none."""
         path = self.source_params(source)["path"]
         return [path] if path is not None and Path(path).is_file() else []
 
     def files_of_the_user(self) -> list[str]:
-        """All files of the user's own that the run reads where they lie."""
+        """All files of the user that the run reads: data, archives and reported values."""
         datasets = dict.fromkeys(block.dataset for block in self._blocks.values())
         found = [path for dataset in datasets for path in self.own_files(dataset)]
         found += [path for source in self.sources() for path in self.own_archive(Path(source).name)]
         return found + [path for paper in self.config.run.papers for path in self.reported_file(paper)]
 
     def asked(self, source: str, *, at_once: bool = False) -> dict[str, Any]:
-        """Where to look for a source, and since when.
+        """Where to look for a source. A new value makes Snakemake try the download again.
 
         Parameters
         ----------
         source : str
         at_once : bool
-            Whether to try again what could not be downloaded within the last hour.
+            Whether to try again even if a download has failed within the last hour.
 
         Returns
         -------
         dict
-            What was asked the last time, as long as the answer stands: a file that is there, or one that could
-            not be downloaded from the same places within the last hour. So other mirrors or an hour make a new
-            try. An archive of the user's own counts by its content: one that replaces it may be older.
+            The value of the last attempt if it found the file, or if it failed within the last hour with the same
+            mirrors; otherwise a new value. An archive of the user is represented by the digest of its content,
+            because an archive that replaces it may have an older time stamp.
         """
         new = {"mirrors": self.config.mirrors, "again": ""}
         archive = [content_digest(path) for path in self.own_archive(source)]
@@ -201,7 +201,7 @@ class RuleInputs(ReportInputs):
         code = ["fairclust.datasets.prepare"]
         if spec.generator is not None:
             code.append(spec.generator.replace(":", ".").rpartition(".")[0])
-        # Not as JSON: numbers of columns that are keys would become text.
+        # Not in JSON mode, which would turn keys that are numbers of columns into text.
         stated = spec.model_dump(exclude_unset=True, exclude={"settings", "shown", "title"})
         return {
             "dataset": {"title": spec.title, **stated, **changes},
@@ -210,7 +210,7 @@ class RuleInputs(ReportInputs):
                 for name, source in self.config.sources_of(dataset).items()
             },
             "code": [_fingerprint_or_reason(module) for module in code],
-            # A file of the user's counts by content: one that replaces it may be older.
+            # Digests and not time stamps, because a file that replaces another one may be older.
             "own": {path: content_digest(path) for path in self.own_files(dataset)},
             "missing": [
                 str(source.path)
@@ -239,7 +239,7 @@ class RuleInputs(ReportInputs):
         return [f"{self.results}/data/graphs/{dataset}"]
 
     def fit_params(self, dataset: str, method: str, name: str) -> dict[str, Any]:
-        """What a fit job is told: short, for Snakemake prints it when it changes."""
+        """Parameters of a fit job. They are short, because Snakemake prints them when they change."""
         block = self.block(dataset, method, name)
         path = self.config.methods[method].class_
         code = class_fingerprint(path)
@@ -258,7 +258,7 @@ class RuleInputs(ReportInputs):
     @cached_property
     def _asked_metrics(self) -> dict[At, set[str]]:
         asked: dict[At, set[str]] = {}
-        # Claim by claim: what one of them shows, the fits of another need not be scored by.
+        # Each claim counts separately, so that the fits of one are not scored by the metrics of another.
         claims = [
             self._claim(paper, spec)
             for paper in self.claims
@@ -273,7 +273,7 @@ class RuleInputs(ReportInputs):
         return asked
 
     def metrics_of(self, block: Block) -> list[str]:
-        """What the cells of a block are scored by: the cheap metrics, and those that some product shows."""
+        """Metrics of the cells of a block: the cheap ones, and those that a table, figure or claim shows."""
         config, at = self.config, (block.dataset, block.method, block.n_clusters)
         asked = {*self._asked_metrics.get(at, ()), *config.score.metrics}
         dataset = config.datasets[block.dataset]
@@ -286,7 +286,7 @@ class RuleInputs(ReportInputs):
         return [name for name in METRICS if name in _CHEAP or name in asked]
 
     def retry_errors(self, dataset: str, method: str, name: str) -> str:
-        """Differs from run to run while cells of the block have the status 'error': they are tried again."""
+        """A parameter that changes with every run while the block has errors, so that its job tries them again."""
         path = Path(f"{self.results}/fits/{dataset}/{method}/{name}.cells")
         errors = count_errors(path)
         return f"{errors} cells with errors, {path.stat().st_mtime_ns}" if errors else ""
@@ -309,7 +309,7 @@ class RuleInputs(ReportInputs):
         return f"{self.results}/fits/{block.stem}.cells"
 
     def packs(self, needs: Iterable[At] | None = None) -> list[str]:
-        """Outputs of the fit jobs of some blocks, or of all; in the second pass those that are there."""
+        """Outputs of the fit jobs of some or all blocks; in the second pass, only those that exist."""
         blocks = self._blocks.values() if needs is None else (b for at in needs for b in self._at[at])
         return [path for path in map(self.pack, blocks) if not self._finishing or Path(path).is_file()]
 
@@ -328,14 +328,14 @@ class RuleInputs(ReportInputs):
         return used_settings(self.config, self._blocks.values())
 
     def configuration_digest(self) -> str:
-        """Fingerprint of what decides the results: data sets, methods, papers and cells, but not places."""
+        """Fingerprint of what decides the results: data sets, methods, papers and cells, but no paths or resources."""
         settings = self.settings()
         for key in ("results", "mirror", "reuse", "catalogues", "also", "jobs", "strict"):
             settings.pop(key, None)
         return digest_of([settings, [[b.stem, block_params(b)] for b in self._blocks.values()]])
 
     def closing_words(self, began: float) -> list[str]:
-        """What is printed when a run has ended."""
+        """Lines to print when a run has ended."""
         from fairclust.pipeline.summary import describe, describe_times
 
         results = Path(self.results)
@@ -350,7 +350,7 @@ class RuleInputs(ReportInputs):
             count = "one figure" if len(self.figures) == 1 else f"{len(self.figures)} figures"
             lines.append(f"figures: {results}/figures/ ({count})")
         if self.config.report.html:
-            lines.append(f"report:  {results}/report/index.html (to hand on: {results}/report.zip)")
+            lines.append(f"report:  {results}/report/index.html (to share: {results}/report.zip)")
         return lines
 
 

@@ -19,12 +19,12 @@ from fairclust.pipeline.results_folder import lock, remove_damaged_metadata, tid
 from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs
 from fairclust.pipeline.sharing import forget_failures
 
-# The rules of the second pass: everything that is made of finished fits.
+# The rules of the second pass: everything that is made from finished fits.
 _REPORT_RULES = (
     *("all", "tables", "figures", "scores", "table", "claims", "figure", "overview", "leaderboard"),
     *("scoreboard", "page"),
 )
-# Options of Snakemake that make jobs run which have run already.
+# Options of Snakemake that run finished jobs again.
 _FORCING = {"-f", "--force", "-F", "--forceall"}
 _FORCING_WITH_NAMES = {"-R", "--forcerun"}
 
@@ -35,7 +35,7 @@ class RunEvents:
     Parameters
     ----------
     workflow : object
-        Snakemake's own.
+        Snakemake's workflow.
     inputs : RuleInputs
     began : float
         When the process began, in seconds since the epoch.
@@ -56,10 +56,10 @@ class RunEvents:
             self._take_results()
 
     def _take_results(self) -> None:
-        """Before Snakemake looks at the results: what is damaged is to be made again."""
+        """Lock and tidy the results before Snakemake looks at them, so that it makes damaged files again."""
         results = Path(self._inputs.results)
         if results.is_dir() and not os.access(results, os.W_OK):
-            # A run that has anything to write will fail soon, and Snakemake's own message says less.
+            # If the run writes anything, it fails later, with a message of Snakemake that says less.
             print(_not_writable(results), file=sys.stderr, flush=True)
         elif results.is_dir():
             self._lock = lock(results)
@@ -84,8 +84,8 @@ class RunEvents:
         for path in self._inputs.files_of_the_user() if main_process else ():
             if Path(path).stat().st_mtime > time.time():
                 raise WorkflowError(
-                    f"{path} has a time stamp ahead of this machine's clock, so that nothing made of it would count "
-                    f"as new. Fix: correct the clock, or run `touch {path}`"
+                    f"{path} has a time stamp ahead of this machine's clock, so everything made from it would always "
+                    f"count as outdated. Fix: correct the clock, or run `touch {path}`"
                 )
         if main_process and self._lock is None:
             results.mkdir(parents=True, exist_ok=True)
@@ -101,8 +101,8 @@ class RunEvents:
         if not local:
             os.environ[KEEP_COPY] = "1"
         if local:
-            # To keep a rate of submission, Snakemake looks at every waiting job once a second for each job that it has
-            # started. One machine needs no such rate, and with 600 jobs it took a quarter of a core.
+            # To limit the rate of submission, Snakemake looks at every waiting job once a second for each job that it
+            # has started. One machine needs no limit, and with 600 jobs this took a quarter of a core.
             self._workflow.scheduler.job_rate_limiter = None
         if local and self._workflow.is_main_process and sys.platform == "linux":
             os.environ["FAIRCLUST_MAIN_PROCESS"] = str(os.getpid())
@@ -119,7 +119,7 @@ class RunEvents:
             print("\n".join(self._inputs.closing_words(self._began)))
 
     def on_error(self) -> None:
-        """Make tables and page without what has failed, and say what is missing."""
+        """Make tables and page without the failed jobs, and say what is missing."""
         self._tidy_up()
         if FINISHING in os.environ:
             return
@@ -146,7 +146,7 @@ class RunEvents:
 
 
 def no_report_yet(arguments: Sequence[str], results: Path) -> str:
-    """Why Snakemake cannot make its report, in words that say what to do; empty if it can, or if nobody asks for it.
+    """Why Snakemake cannot make its report, with the fix; empty if it can, or if the command asks for no report.
 
     Parameters
     ----------
@@ -176,17 +176,18 @@ def _not_writable(results: Path) -> str:
 
 
 def set_outputs_aside(dag: Any, is_incomplete: Callable[[Any], bool]) -> None:
-    """Rename the old outputs of fit jobs that are to run: they take the cells that are still asked for from there.
+    """Rename the old outputs of fit jobs that are about to run. The jobs take finished cells from the renamed files.
 
-    Were they left, Snakemake would put them back when a job fails, and later take them for up to date. Of jobs that
-    the user forces to run (`-f`, `-R fit`, `--forceall`) all is removed: they fit again.
+    Otherwise Snakemake would restore an old output when its job fails, and later take it to be up to date. If the user
+    forces a job to run (`-f`, `-R fit`, `--forceall`), its old files are removed, so that it fits every cell again.
 
     Parameters
     ----------
     dag : object
         Snakemake's graph of jobs.
     is_incomplete : callable
-        Whether a run was killed between a job's output and Snakemake's note of it; Snakemake forces such a job.
+        Whether a run was killed after a job had written its output and before Snakemake recorded that. Snakemake
+        forces these jobs itself.
     """
     for job in dag.needrun_jobs():
         if job.rule.name != "fit":
@@ -201,7 +202,7 @@ def set_outputs_aside(dag: Any, is_incomplete: Callable[[Any], bool]) -> None:
 
 
 def finishing_command(arguments: Sequence[str], papers: Iterable[str] = ()) -> list[str]:
-    """The command of a run again, for what can be made without the jobs that have failed.
+    """The command of the second pass, which makes what does not need the failed jobs.
 
     Parameters
     ----------
@@ -227,6 +228,6 @@ def finishing_command(arguments: Sequence[str], papers: Iterable[str] = ()) -> l
         if argument not in _FORCING and not argument.startswith("--forcerun="):
             kept.append(argument)
     with contextlib.suppress(ValueError):
-        # Everything after it is a target.
+        # Snakemake would take the options that are added below for targets.
         kept.remove("--")
     return [sys.executable, "-m", "snakemake", *kept, "--nolock", "--allowed-rules", *_REPORT_RULES, *papers]

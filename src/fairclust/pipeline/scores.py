@@ -1,4 +1,4 @@
-"""The tidy tables: a row per cell, out of the files of cells."""
+"""Tidy tables with one row per cell, from the files of cells."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from fairclust.pipeline.models import canonical_json
 RUN_COLUMNS = [
     *("wall_seconds", "cpu_seconds", "score_seconds", "peak_memory_mb", "threads", "git_commit", "finished")
 ]
-"""What a cell costs and where it was computed. It differs from run to run and stands in a table of its own, so that
-the scores of the same command are the same file."""
+"""What a cell costs and where it was computed. These columns differ from run to run. They are kept in a separate
+table, so that the same command gives the same file of scores."""
 
 STEP_COLUMNS = ["key", "step", "objective", "clustering", "fairness"]
 SCORE_COLUMNS = [
@@ -79,7 +79,13 @@ def cells_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def load_scores(scores: Path) -> pd.DataFrame:
-    """The same for all cells of a run, from the gathered scores and what lies beside them; without `pack`."""
+    """All cells of a run as `load_cells` returns them, without `pack`, from the gathered tables.
+
+    Parameters
+    ----------
+    scores : Path
+        ``scores.parquet``; ``runs.parquet`` is in the same folder.
+    """
     frame, runs = _typed(read_table(scores)), _typed(read_table(scores.with_name("runs.parquet")))
     costs = runs.drop(columns=[name for name in _IDENTITY if name != "key"])
     if len(costs) == len(frame) and (costs.key.fillna("") == frame.key.fillna("")).all():
@@ -88,7 +94,7 @@ def load_scores(scores: Path) -> pd.DataFrame:
 
 
 def load_steps(packs: Iterable[str | Path]) -> pd.DataFrame:
-    """The outer steps of all cells: key, step, objective, clustering, fairness, and what else a history has."""
+    """The outer steps of all cells: key, step, objective, clustering, fairness, and further keys of the histories."""
     rows = [
         {"key": entry.record["key"], **step}
         for pack in map(Path, packs)
@@ -161,7 +167,7 @@ def gather_scores(
         for pack in packs:
             try:
                 yield from (entry.record for entry in read_pack(pack))
-            except DamagedFile as error:  # all at once, for each costs a run
+            except DamagedFile as error:  # all damaged files are reported at once
                 damaged.append(str(error))
         if damaged:
             raise DamagedFile("\n".join(damaged))
@@ -228,7 +234,7 @@ class _TableWriter:
 
 
 def _schema(columns: Iterable[str]) -> pa.Schema:
-    """The types of the columns, the same for every part, whatever values it has."""
+    """The types of the columns. They are fixed, so that all parts of a file have the same."""
     types = dict.fromkeys(_NUMBERS, pa.float64()) | dict.fromkeys(_COUNTS, pa.int64())
     types["converged"] = pa.bool_()
     return pa.schema([pa.field(name, types.get(name, pa.string())) for name in columns])
@@ -239,7 +245,7 @@ def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    """With types that do not depend on the values."""
+    """The frame with column types that do not depend on its values."""
     types: dict[str, Any] = dict.fromkeys(_NUMBERS, float) | dict.fromkeys(_COUNTS, "Int64")
     types["converged"] = "boolean"
     return frame.astype({name: kind for name, kind in types.items() if name in frame})

@@ -1,7 +1,7 @@
-"""What every Snakemake script does: run a function of this package under its rule's threads, into its rule's log.
+"""Every Snakemake script runs a function of this package with its rule's threads and writes into its rule's log.
 
-Imports nothing heavy: thread settings must be in place before NumPy and numba are imported, and where there is an
-import server (see `import_server`) this process only waits for its answer.
+This module imports nothing heavy: thread settings must be in place before NumPy and numba are imported, and with an
+import server (see `import_server`) this process only waits for an answer.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Job:
 
     @classmethod
     def of(cls, snakemake: Any) -> Job:
-        """Out of the object that Snakemake hands to scripts."""
+        """The job of the object that Snakemake passes to scripts."""
         named = {name: _paths(value) for name, value in snakemake.input.items()}
         n_named = sum(len(paths) for paths in named.values())
         return cls(
@@ -104,7 +104,7 @@ def die_with(parent: int) -> None:
 
     pr_set_pdeathsig = 1
     ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
-    # The parent may have been killed before this process asked to be told.
+    # The parent may have been killed before this request.
     if os.getppid() != parent:
         os._exit(1)
 
@@ -115,7 +115,7 @@ def main(snakemake: Any, function: str) -> None:
     Parameters
     ----------
     snakemake : object
-        The one that Snakemake hands to scripts.
+        The object that Snakemake passes to scripts.
     function : str
         ``package.module:function``; it is called with the `Job`.
 
@@ -145,7 +145,7 @@ def main(snakemake: Any, function: str) -> None:
 
 
 def _main_process_lives() -> bool:
-    """Whether Snakemake's main process is there; it may have been killed before the first line here ran."""
+    """Whether Snakemake's main process still runs. It may have been killed before `die_with` was called."""
     main_process = os.environ.get("FAIRCLUST_MAIN_PROCESS")
     return main_process is None or is_alive(int(main_process))
 
@@ -158,7 +158,7 @@ def run(job: Job, function: str) -> str:
     str
         What went wrong; empty if nothing did.
     """
-    sys.path.insert(0, job.folder)  # classes of the user's own, beside the Snakefile
+    sys.path.insert(0, job.folder)  # so that classes in the user's working folder can be imported
     log = Path(job.log)
     try:
         from fairclust.pipeline.results_folder import forget_digests, write_digests
@@ -172,7 +172,7 @@ def run(job: Job, function: str) -> str:
                     getattr(importlib.import_module(module), name)(job)
                 write_digests(job.output, log)
             except Exception:
-                with suppress(OSError):  # a full disk has no room for it either
+                with suppress(OSError):  # a full disk has no room for the traceback either
                     traceback.print_exc(file=file)
                 raise
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What Snakemake's cache between workflows must not keep: failures."""
+"""Keep failures out of the cache that Snakemake shares between workflows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from fairclust.temporary import temporary_beside
 
 
 def forget_failures(results: str | Path) -> None:
-    """Take sources and data sets that were not to be had out of the cache; a copy stays here.
+    """Remove failed downloads and skipped data sets from the cache, and keep a copy of each in the results.
 
-    Snakemake shares whatever a job has written, and to be skipped with a reason is a result here. Another
-    workflow must try for itself.
+    Snakemake caches every output, also one that only states why a data set was skipped. Another workflow must try
+    again by itself.
 
     Parameters
     ----------
     results : path
-        Folder of results; what the cache holds of it are links here.
+        Folder of results, in which outputs that are in the cache are symbolic links.
     """
     place = os.environ.get("SNAKEMAKE_OUTPUT_CACHE")
     if place is None:
@@ -31,7 +31,7 @@ def forget_failures(results: str | Path) -> None:
         if cache not in entry.parents:
             continue
         if not entry.exists():
-            _remove(folder)  # Another workflow has taken it out already: the job runs again.
+            _remove(folder)  # Another workflow has removed it from the cache already, so the job runs again.
         elif _is_failure(card):
             copy = temporary_beside(folder, "new")
             shutil.copytree(folder, copy)
@@ -43,7 +43,7 @@ def forget_failures(results: str | Path) -> None:
 def _is_failure(card: Path) -> bool:
     try:
         return json.loads(card.read_text())["status"] != "ok"
-    except (OSError, ValueError, KeyError, TypeError):  # the job that reads a damaged one says so
+    except (OSError, ValueError, KeyError, TypeError):  # the job that reads a damaged card reports it
         return False
 
 

@@ -1,7 +1,7 @@
-"""Submissions: labels of a data set of the catalogue, by anyone's method, scored here and kept as one file each.
+"""Submissions: labels of a catalogue data set by anyone's method, scored here and stored in one file each.
 
-A submission comes from a stranger. So nothing in it is believed: its data set is prepared anew, its labels are
-scored again, and sizes are limited before anything is unpacked.
+Anyone can send a submission, so nothing in it is trusted: its data set is prepared again, its labels are scored again,
+and sizes are limited before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NOTIONS = {
     "individual": "individual_fairness",
     "proportional": "proportionality",
 }
-"""What a clustering can be fair in, and the metric that measures it."""
+"""Notions of fairness, and the metric that measures each of them."""
 COSTS = ("sse", "ncut")
 """The cost of a clustering: of points, and of a graph without points."""
 
@@ -83,7 +83,7 @@ class Submission(Strict):
     hardware: Annotated[Line, Field(description="As the submitter states it; not checked.")] = ""
     seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     submitted: date
-    version: Annotated[Line, Field(description="Of fairclust, which scored the labels.")]
+    version: Annotated[Line, Field(description="Version of fairclust that scored the labels.")]
     data_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     metrics: dict[str, float]
     labels: Annotated[str, Field(description="Cluster of each row: integers, zlib, Base64.")]
@@ -161,7 +161,7 @@ def _check_range(labels: np.ndarray, n_clusters: int) -> None:
 
 
 def read_labels(path: Path, n_rows: int, n_clusters: int) -> np.ndarray:
-    """Read labels as a person hands them in.
+    """Read the labels of a person who submits them.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def read_labels(path: Path, n_rows: int, n_clusters: int) -> np.ndarray:
         text = path.read_text(encoding="utf-8-sig")
         headless = _INTEGER.fullmatch(text.partition("\n")[0]) is not None
         with warnings.catch_warnings():
-            # Lines with more cells than the header has would be cut short.
+            # pandas would only warn about lines with more values than the header, and drop the rest of the line.
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
                 io.StringIO(text),
@@ -251,7 +251,7 @@ def _in_order(path: Path, rows: np.ndarray, n_rows: int) -> np.ndarray:
 
 
 def load_data(config: Config, dataset: str, mirrors: Sequence[str] = ()) -> PreparedDataset:
-    """Prepare a data set of the catalogue anew.
+    """Prepare a data set of the catalogue, without using prepared data of earlier runs.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ def score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[st
 
 
 def place_of(submission: Submission, folder: Path) -> Path:
-    """The path of a submission: one file for each data set, K, method and setting, so that nothing is there twice."""
+    """The path of a submission. There is one file for each combination of data set, K, method and setting."""
     parts = (submission.method, f"k{submission.n_clusters}", submission.setting)
     return folder / submission.dataset / f"{'-'.join(filter(None, map(_plain_name, parts)))}.json"
 
@@ -335,7 +335,7 @@ def _plain_name(text: str) -> str:
 
 
 def write_submission(submission: Submission, path: Path) -> None:
-    """Write a submission, all or nothing.
+    """Write a submission; a file of this name is replaced only when the new one is complete.
 
     Raises
     ------
@@ -381,7 +381,7 @@ def read_submission(path: Path) -> Submission:
 
 
 def score_again(path: Path, submission: Submission, folder: Path, data: PreparedDataset) -> dict[str, float]:
-    """Check all of a submission but its metrics, and score its labels again.
+    """Check everything of a submission except its metrics, and score its labels again.
 
     Parameters
     ----------

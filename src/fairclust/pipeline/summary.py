@@ -14,7 +14,7 @@ from fairclust.pipeline.provenance import provenance
 
 
 def write_summary(summary: dict[str, Any], settings: dict[str, Any], output: Path, origin: Path) -> None:
-    """Write the counts of cells, and where everything comes from.
+    """Write the counts of cells, and the provenance of the results.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def describe(summary: Path) -> list[str]:
 
 
 def brief(reason: str) -> str:
-    """The first line of a reason, which the places that were tried may follow."""
+    """The first line of a reason, without the list of the places that were tried."""
     return reason.partition("\n")[0].removesuffix(" Tried:") or "no reason given"
 
 
@@ -83,7 +83,7 @@ def describe_times(runs: Path, benchmarks: Iterable[Path], began: float) -> list
     fit = float(fitted.wall_seconds.sum())
     jobs = sum(job_seconds(benchmarks, began).values())
     added = max(0.0, jobs - fit)
-    share = f" ({100 * added / fit:.0f} % of it)" if fit else ""
+    share = f" ({100 * added / fit:.0f} % of the fitting time)" if fit else ""
     return [
         f"{len(fitted)} cells fitted in this run, {len(frame) - len(fitted)} taken as they were",
         f"fitting {fit:.1f} s; starting, compiling, reading, scoring and drawing {added:.1f} s{share}; "
