@@ -37,6 +37,7 @@ EXPECTED: dict[str, tuple[int, list[int], float | None]] = {
     "credit_2_cat": (8, [14030, 15970], None),
     "credit_3_cat": (8, [14030, 10585, 5385], None),
     "creditcard_sex": (14, [11888, 18112], 8183.0),
+    "creditcard_minmax": (22, [11888, 18112], None),
     "bfkm_adult": (5, [21790, 10771], 9507.4),
     "bfkm_bank": (6, [449, 1125, 2426], 1193.0),
     "bfkm_census1990": (25, [1454, 1546], 1758.0),
