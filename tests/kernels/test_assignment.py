@@ -113,6 +113,22 @@ def test_moments():
     np.testing.assert_array_equal(sums, [[3, 4], [0, 0], [6, 8], [0, 0]])
 
 
+@pytest.mark.parametrize("scale", [50.0, 0.1])
+def test_moments_of_many_clusters(scale):
+    # With the larger scale each point has few clusters, with the smaller one it has many.
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(900, 2)), np.arange(900, dtype=np.int32) % 2
+    found = potentials(X, codes, 2, X[:80], np.float64)
+    mass, _, _, moments = found.soft_moments(scale, np.zeros((2, 80)))
+    z = -scale * ((X[:, None] - X[None, :80]) ** 2).sum(axis=2)
+    s = np.exp(z - z.max(axis=1, keepdims=True))
+    s /= s.sum(axis=1, keepdims=True)
+    expected = [s[codes == j].T @ s[codes == j] for j in range(2)]
+    assert ((s >= 1e-6).sum(axis=1) > 32).all() == (scale < 1)
+    np.testing.assert_allclose(moments, expected, atol=2e-3)
+    np.testing.assert_allclose(mass, [s[codes == j].sum(axis=0) for j in range(2)], rtol=1e-6)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     arrays(np.float64, st.tuples(st.integers(1, 30), st.just(2)), elements=st.floats(-1e3, 1e3)),

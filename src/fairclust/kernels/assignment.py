@@ -24,6 +24,9 @@ from fairclust.kernels.tiles import TILE, TileLayout, padded, run_over_tiles, su
 # _MEDIAN_TILES tiles.
 _MOST_MEDIANS = 30.0
 _MEDIAN_TILES = 64
+# With many clusters, a point has a share of at least _SMALL in few of them, mostly in less than _FEW. Products of
+# smaller shares do not change the curvature noticeably.
+_MANY_CLUSTERS, _SMALL, _FEW = 64, 1e-6, 32
 
 
 # Without the flag "reassoc" sums keep their order, so distances do not depend on how many features a sweep adds.
@@ -99,9 +102,32 @@ def _gaps(lo, hi, a, count, every, total, some):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
+def _few_products(s, n, out):  # type: ignore[no-untyped-def]
+    """As `_outer_products`, without entries of s below `_SMALL`; False if a point has more than `_FEW` others."""
+    n_clusters = s.shape[0]
+    found = np.zeros(n, np.int32)
+    which = np.empty((n, _FEW), np.int32)
+    for k in range(n_clusters):
+        for i in range(n):
+            if s[k, i] >= _SMALL:
+                if found[i] == _FEW:
+                    return False
+                which[i, found[i]] = k
+                found[i] += 1
+    out[:] = 0
+    for i in range(n):
+        for k in which[i, : found[i]]:
+            for m in which[i, : found[i]]:
+                out[k, m] += s[k, i] * s[m, i]
+    return True
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
 def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
     """out[k, l] = sum_i s[k, i] s[l, i], in blocks of 2 x 4 sums: a load then serves several products."""
     n_clusters = s.shape[0]
+    if n_clusters >= _MANY_CLUSTERS and _few_products(s, n, out):
+        return
     zero = s.dtype.type(0)
     for k in range(0, n_clusters, 2):
         x0, x1 = s[k], s[min(k + 1, n_clusters - 1)]
