@@ -209,10 +209,18 @@ def _cut_potentials(  # type: ignore[no-untyped-def]
                 a[t, k, i] = 0.0
 
 
+# Entries that are compared at a time.
+_PART = 1_000_000
+
+
 def _largest_difference(one: sp.csr_array, two: sp.csr_array) -> float:
     """The largest difference between entries of two matrices; needs little memory if they have the same pattern."""
     if np.array_equal(one.indptr, two.indptr) and np.array_equal(one.indices, two.indices):
-        return float(np.abs(one.data - two.data).max(initial=0.0))
+        parts = range(0, one.nnz, _PART)
+        return max(
+            (float(np.abs(one.data[i : i + _PART] - two.data[i : i + _PART]).max()) for i in parts),
+            default=0.0,
+        )
     return float(abs(one - two).max())
 
 
