@@ -16,7 +16,7 @@ def _take_out(agent, gone, counted, counts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _grow(order, n_places, n_agents, size):  # type: ignore[no-untyped-def]
-    """The places that become centres, in order. `order` lists the pairs ``place * n_agents + agent`` by distance."""
+    """The places that become centres, in this order. `order` has the pairs ``place * n_agents + agent`` by distance."""
     gone = np.zeros(n_agents, np.bool_)
     is_open = np.zeros(n_places, np.bool_)
     counts = np.zeros(n_places, np.int64)
