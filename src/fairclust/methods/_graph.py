@@ -1,4 +1,4 @@
-"""What the methods on graphs share: making a graph of points or of an affinity, and clustering an embedding."""
+"""The base of the methods on graphs: making a graph of points or of an affinity, and clustering an embedding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GraphClusterer(FairClusterer):
     """Base of the methods on graphs.
 
     A method has the parameters `affinity`, `n_neighbors`, `random_state` and, if its affinity may be dense,
-    `max_memory_mb`; it implements ``_fit_graph(graph, points, codes, rng)``.
+    `max_memory_mb`. It implements ``_fit_graph(graph, points, codes, rng)``.
 
     Attributes
     ----------

@@ -92,7 +92,7 @@ class Level:
 def check_default_weight(
     estimator: Any, weight: str, tables: Sequence[np.ndarray], targets: Sequence[np.ndarray]
 ) -> None:
-    """Warn if a fit with a default weight, not one that was searched for, is less fair than four fifths.
+    """Warn if a fit with the default weight, without a search, has a share ratio below four fifths.
 
     Parameters
     ----------
