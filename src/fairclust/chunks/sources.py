@@ -273,11 +273,14 @@ def parquet_chunks(
         for name, kind in types.items():
             if kind != first_types[name]:
                 raise ChunkError(
-                    f"{path}: column {name!r} is of type {kind}, in {first_file} of type {first_types[name]}"
+                    f"{path}: column {name!r} is of type {kind}, but in {first_file} it is of type {first_types[name]}"
                 )
         more = [name for name in schema.names if name not in types]
         if features is None and more:
-            raise ChunkError(f"{path} has the column {more[0]!r}, which {first_file} has not")
+            raise ChunkError(
+                f"{path} has the column {more[0]!r}, but {first_file} does not have it: "
+                "pass the columns to cluster by as features"
+            )
         chunks += _row_groups(path, metadata, names, sensitive, chunk_rows)
     return chunks, names
 
@@ -288,7 +291,7 @@ def _check_numbers(path: Path, types: dict[str, Any]) -> None:
     for name, kind in types.items():
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             raise ChunkError(
-                f"{path}: column {name!r} is of type {kind}, which is no number: "
+                f"{path}: column {name!r} is of type {kind}, which is not a type of numbers: "
                 "pass the columns to cluster by as features"
             )
 

@@ -50,7 +50,7 @@ def capture(distances: np.ndarray, size: int) -> np.ndarray:
     """Choose centres by greedy capture.
 
     Balls grow around all places at the same speed. When a ball holds `size` points that no centre has taken, its
-    place becomes a centre and takes them. The ball of a centre goes on growing and takes every point that it reaches.
+    place becomes a centre and takes them. The ball of a centre continues to grow and takes every point that it reaches.
     The search ends when fewer than `size` points are left.
 
     Parameters

@@ -118,8 +118,8 @@ class SpectralClusterer(GraphClusterer):
             n_pieces, piece = sp.csgraph.connected_components(graph.W, directed=False)
             if n_pieces > 1:
                 raise ValueError(
-                    f"the graph falls into {n_pieces} pieces, the largest of {np.bincount(piece).max()} "
-                    "nodes; cluster that one alone, or set components='keep'"
+                    f"the graph has {n_pieces} connected components, the largest of {np.bincount(piece).max()} "
+                    "nodes: cluster the largest alone, or set components='keep'"
                 )
         found = self._embed(graph, codes)
         middle = perf_counter()

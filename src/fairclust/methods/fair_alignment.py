@@ -41,7 +41,7 @@ class FairAlignmentKMeans(FairClusterer):
 
     Both points of a pair go to the cluster of their weighted mean, so each cluster has the same share of both groups.
     With w = 1 this is the k-means cost of the pairs' points to their common centres. The papers' tables call this
-    method FCA. There must be two groups.
+    method FCA. There can be at most two groups.
 
     Parameters
     ----------
@@ -131,7 +131,9 @@ class FairAlignmentKMeans(FairClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         if len(self.groups_) > 2:
-            raise NotSupported(f"alignment is made for two groups, found {len(self.groups_)}")
+            raise NotSupported(
+                f"alignment is made for two groups, found {len(self.groups_)}: pass a column with two values"
+            )
         begin = perf_counter()
         rng = check_random_state(self.random_state)
         start = Lloyd(

@@ -16,7 +16,7 @@ class FairletClustering(FairletClusterer):
     """Fairlets of least cost by minimum-cost flow, then clusters of their centres; for small data.
 
     Like `FairletTreeClustering`, but with better fairlets. They take more than quadratic time: seconds for 4,000
-    points. More than 5,000 points are not supported. There must be two groups.
+    points. More than 5,000 points are not supported. There can be at most two groups.
 
     Parameters
     ----------

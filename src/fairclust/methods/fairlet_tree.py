@@ -12,7 +12,8 @@ class FairletTreeClustering(FairletClusterer):
     """Fairlets on a randomly shifted quadtree, then clusters of their centres; SFC in the papers' tables.
 
     Every cluster is a union of fairlets and therefore has at least their balance: its smaller group has at least p / q
-    times as many points as the larger one. The time is nearly linear in the number of points. There must be two groups.
+    times as many points as the larger one. The time is nearly linear in the number of points. There can be at most two
+    groups.
 
     Parameters
     ----------

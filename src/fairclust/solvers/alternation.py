@@ -70,7 +70,8 @@ class Run(NamedTuple):
     n_rises : int
         Steps after which the objective was higher.
     verdict : str
-        "at rest", "stopped", or "cut short" by the number of steps.
+        "at rest" if the objective has stopped changing, "emptied" if a cluster is empty, or "cut short" if the number
+        of steps has reached its limit.
     """
 
     prototypes: Prototypes

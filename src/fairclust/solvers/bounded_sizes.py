@@ -37,7 +37,9 @@ def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndar
     lower = np.asarray(lower, dtype=np.int64)
     upper = np.minimum(np.asarray(upper, dtype=np.int64), n_samples)
     if (lower < 0).any() or (lower > upper).any() or not lower.sum() <= n_samples <= upper.sum():
-        raise ValueError(f"no {n_samples} points have sizes from {lower.tolist()} to {upper.tolist()}")
+        raise ValueError(
+            f"{n_samples} points cannot form clusters of sizes from {lower.tolist()} to {upper.tolist()}"
+        )
     nearest = distances.argmin(axis=1)
     sizes = np.bincount(nearest, minlength=n_clusters)
     if ((lower <= sizes) & (sizes <= upper)).all():

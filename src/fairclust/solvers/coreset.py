@@ -16,8 +16,9 @@ def sensitivity_sample(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw rows by sensitivity, the largest share of the k-means cost that a row can have, and weight them.
 
-    The draws are evenly spaced along the rows, which are ordered such that near rows follow each other. Every region
-    therefore gets its share of the draws up to one, and the cost of the sample varies less than with independent draws.
+    The draws are evenly spaced along the rows, which are sorted so that near rows follow each other. Every region
+    therefore gets its share of the draws, up to one draw, and the cost of the sample varies less than with independent
+    draws.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def sensitivity_sample(
     in_cluster = np.bincount(nearest, weights=paid, minlength=len(picks)) / np.maximum(sizes, 1)
     sensitivity = (paid + in_cluster[nearest]) / mean + n_samples / sizes[nearest]
     chance = sensitivity / sensitivity.sum()
-    # Near rows have the same nearest and second nearest pick, and about the same distance to the nearest one.
+    # Near rows have the same nearest and second nearest centre, and about the same distance to the nearest one.
     squares[every, nearest] = np.inf
     order = np.lexsort((paid, squares.argmin(axis=1), nearest))
     limits = chance[order].cumsum()

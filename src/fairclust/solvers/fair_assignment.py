@@ -312,7 +312,8 @@ def _deepen(points: Points, criterion: Criterion, found: Prices) -> tuple[Prices
     """
     least = lower_bound(points, criterion, found)
     for level in _DEEPER:
-        # The cost of the soft assignment, with the violation of its table priced in.
+        # The Lagrangian of the soft assignment. It differs from the bound only by the smoothing, even if the soft table
+        # violates the bounds.
         reduced = found.cost + float((found.prices * found.mass).sum()) - paid_limits(criterion, found)
         if found.converged and reduced - least <= _TIGHT * abs(least):
             break
@@ -353,7 +354,7 @@ def round_prices(
     if isinstance(points, WeightedPotentials):
         added = move_whole(points, criterion, solved.prices, labels, counts)
     elif criterion.equal and isinstance(labels, np.ndarray):
-        # Prices do not tell what it costs to move points that lie far from all others, so all tables are tried.
+        # The prices do not show how much it costs to move points that lie far from all others, so all tables are tried.
         made = []
         for table in tables_of_equal_shares(_soft(solved), solved.prices / unit, criterion):
             if table is not None:

@@ -288,9 +288,9 @@ def _solve(
         # The weights are scaled to a mean of one, because HiGHS can fail with weights in the thousands.
         _, prices = _solve(excess[sample], scaled / scaled.mean(), kind[sample], rows)
         n_columns = min(n_columns, n_samples + max(_DIRECT // n_clusters, n_samples // _THINNING))
-    # The cells of the table are variables too, so that the bounds are rows with few entries instead of one for each
-    # point. Two more variables for each cell add points to it or remove them. Their costs bound the prices to the
-    # radius.
+    # The cells of the table are variables too, so that the rows of the bounds have few entries. Otherwise they would
+    # have one for each point. Two more variables for each cell add points to it or remove them. Their costs bound the
+    # prices to the radius.
     unit = sparse.eye_array(n_cells)
     bounds = sparse.kron(rows, sparse.eye_array(n_clusters))
     bounds = sparse.hstack([bounds, sparse.csr_array((bounds.shape[0], 2 * n_cells))])

@@ -169,7 +169,7 @@ class Trace:
         value = loglik - penalty
         if not (np.isfinite(value) and np.isfinite(mixture.vector()).all()):
             raise Diverged(
-                f"the mixture left the finite numbers at step {step}: "
+                f"the log-likelihood or a parameter of the mixture is not finite at step {step}: "
                 "take a smaller lam, or scale the columns to similar sizes"
             )
         now = perf_counter()

@@ -121,7 +121,7 @@ def loose_tables(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> 
     Parameters
     ----------
     soft, prices, criterion
-        As for `integer_table`.
+        As in `integer_table`.
     """
     tables = [_round_by_flow(soft, prices, criterion)]
     if soft.size <= _SEARCHED_CELLS:
@@ -159,7 +159,7 @@ def _search_at_sizes(
     most = np.where(whole[:, None], np.floor(most + _NEAR), most)
     each, cells = sparse.eye_array(n_clusters), sparse.eye_array(soft.size)
     n_over, n_free = most.size, helpers.shape[1] * n_clusters
-    # Unknowns: the table, its distance to the soft table, the helpers, the excess of the rows.
+    # Unknowns: the table, its distance to the soft table, the helpers, and the excess of the rows.
     widths = {"table": soft.size, "far": soft.size, "free": n_free, "over": n_over}
     blocks = [
         {"table": sparse.kron(sparse.eye_array(n_groups), np.ones((1, n_clusters)))},
@@ -219,7 +219,7 @@ def _whole_sizes(
     tried = np.floor(soft + _NEAR)[:, None] + np.arange(-_NEAR_SIZES, _NEAR_SIZES + 2)
     left = limits[:, :, None] - factors.size[:, None, None] * tried
     lost = np.where(_of_whole_numbers(criterion), left - np.floor(left + _NEAR), 0.0)
-    # A bound on the size itself loses all that is left of it.
+    # For a bound on the size itself, the loss is the whole unused part of the bound.
     lost[alone] = left[alone]
     # The multipliers predict the loss only near the soft sizes, so the distance to these costs something too.
     far = _FAR_SIZES * n_clusters / total
