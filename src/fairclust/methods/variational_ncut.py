@@ -43,7 +43,8 @@ _KMEANS_STARTS = 5
 _DEFAULT_LAM = 10.0
 # The first weight after 0 of a search.
 _FIRST = 0.05
-# These multiples of D are added to W in turn, until the linearised cut is an upper bound. It is always one with 1.
+# These multiples of D are added to W, one after the other, until a step lowers the energy. With 1, the linearised cut
+# is always an upper bound.
 _SHIFTS = (0.0, 0.25, 0.5, 1.0)
 
 
