@@ -253,10 +253,13 @@ def test_a_number_that_is_not_finite_is_reported_with_file_and_row(blobs, mapped
     ("change", "message"),
     [
         (lambda t: t.drop_columns("y"), "1.parquet has no column 'y'; it has x, z, sex"),
-        (lambda t: t.append_column("w", t["x"]), "1.parquet has the column 'w', which .*0.parquet has not"),
+        (
+            lambda t: t.append_column("w", t["x"]),
+            "1.parquet has the column 'w', but .*0.parquet does not have it",
+        ),
         (
             lambda t: t.set_column(1, "y", t["y"].cast("float64")),
-            "column 'y' is of type double, in .* of type float",
+            "column 'y' is of type double, but in .* it is of type float",
         ),
         (
             lambda t: t.set_column(3, "sex", pa.array([None] * len(t), "string")),
@@ -282,7 +285,7 @@ def test_input_that_cannot_be_used(blobs, mapped, parquet, tmp_path):
         ((tmp_path / "nothing*.parquet", "sex"), "there is no Parquet file at"),
         ((tmp_path / "broken.parquet", "sex"), "cannot be read as Parquet"),
         ((parquet, codes), "is the name of their column"),
-        ((parquet, "x"), "column 'sex' is of type string, which is no number"),
+        ((parquet, "x"), "column 'sex' is of type string, which is not a type of numbers"),
         ((X[:0], codes[:0]), "there are no rows"),
     ):
         with pytest.raises(ChunkError, match=message):

@@ -41,7 +41,7 @@ def test_sizes_that_leave_room_are_those_of_the_nearest():
     assert_array_equal(assign_within_sizes(distances, [0, 0], [3, 3]), [0, 0, 1])
     assert_array_equal(np.sort(assign_within_sizes(distances, [0, 2], [3, 3])), [0, 1, 1])
     for lower, upper in ([2, 2], [3, 3]), ([0, 0], [1, 1]), ([2, 0], [1, 3]):
-        with pytest.raises(ValueError, match="no 3 points have sizes"):
+        with pytest.raises(ValueError, match="3 points cannot form clusters"):
             assign_within_sizes(distances, lower, upper)
 
 

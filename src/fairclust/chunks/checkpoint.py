@@ -63,7 +63,7 @@ class Checkpoint:
             temporary.unlink(missing_ok=True)
 
     def load(self, points: ChunkedPoints) -> Run | None:
-        """Read the outer steps from the file; None if there is no file.
+        """Read the outer steps from the file. Returns None if there is no file.
 
         Raises
         ------

@@ -19,7 +19,7 @@ from fairclust.chunks.passes import labels_of
 from fairclust.chunks.points import LazyLabels
 from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, Values, as_float
 
-# Number of tasks that wait for each thread of the workers.
+# Number of tasks that are submitted in advance for each thread of the workers.
 _AHEAD = 4
 _PATIENCE_SECONDS = 60
 
@@ -67,7 +67,7 @@ class Cluster:
 
     @property
     def is_own(self) -> bool:
-        """Whether this object has started or opened the client, so that `close` closes it."""
+        """Whether this object has created the client. `close` then closes it."""
         return bool(self._own)
 
     def _check_workers(self) -> None:
@@ -112,8 +112,8 @@ class Cluster:
 
 
 def _version() -> str:
-    # Imported by name, so that a new version number is not a change of the code that this module depends on: results
-    # of methods that read rows in chunks then stay valid.
+    # The pipeline finds the code that a result depends on by its import statements. `fairclust` is imported by name
+    # here, so that a new version number does not invalidate the results of methods that read rows in chunks.
     return import_module("fairclust").__version__
 
 
@@ -147,7 +147,7 @@ class HeldChunk:
 
 
 def running_client() -> Client | None:
-    """The client that this process connected last; None if there is none."""
+    """The client that this process has connected most recently; None if there is none."""
     try:
         return default_client()
     except ValueError:

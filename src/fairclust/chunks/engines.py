@@ -26,7 +26,7 @@ class Engine(Protocol):
         *args: Any,
         each: Iterable[tuple[Any, ...]] | None = None,
     ) -> Iterator[Any]:
-        """Results of ``function(chunk, *own, *args)`` in the order of the chunks, whichever call ends first.
+        """Yield the results of ``function(chunk, *own, *args)`` in the order of the chunks, whichever call ends first.
 
         Parameters
         ----------
@@ -35,7 +35,7 @@ class Engine(Protocol):
         *args
             Arguments that are the same for all chunks.
         each : iterable of tuple, optional
-            A tuple of further arguments for every chunk, ``own`` above.
+            For every chunk, a tuple of arguments of its own, ``own`` above.
         """
         ...
 
@@ -45,15 +45,15 @@ class Engine(Protocol):
 
 
 def in_order(jobs: Iterable[Any], ahead: int) -> Iterator[Any]:
-    """The results of jobs in their order.
+    """Yield the results of jobs in the order of the jobs.
 
     Parameters
     ----------
     jobs : iterable of futures
-        Each job is begun when it is drawn from the iterable. Those that are left are cancelled if one fails, or if
-        nobody asks for further results.
+        A job starts when it is taken from the iterable. If a job fails, or if the caller stops early, the jobs whose
+        results have not been yielded are cancelled.
     ahead : int
-        Number of jobs that may have begun and whose results were not asked for yet.
+        Largest number of jobs that have started and whose results have not been yielded.
     """
     waiting: deque[Any] = deque()
     try:
@@ -69,7 +69,7 @@ def in_order(jobs: Iterable[Any], ahead: int) -> Iterator[Any]:
 
 
 class Threads:
-    """An engine of threads of this process, as many as `numba.get_num_threads` returns."""
+    """An engine that uses threads of this process, as many as `numba.get_num_threads` returns."""
 
     def run(
         self,
@@ -88,4 +88,4 @@ class Threads:
             yield from in_order((pool.submit(function, *call) for call in calls), _AHEAD * n_threads)
 
     def close(self) -> None:
-        """Do nothing: the threads end with every pass."""
+        """Do nothing, because the threads end with every pass."""

@@ -46,7 +46,7 @@ def label_type(n_clusters: int) -> np.dtype:
 
 
 def computed(labels: LazyLabels, points: ChunkedPoints, table: ChunkTable) -> Any:
-    """The labels of all rows, in the form that was asked of `open_chunks`.
+    """The labels of all rows, in the form that `open_chunks` was asked for.
 
     Returns
     -------
@@ -105,6 +105,6 @@ def _reserve(file: BinaryIO, n_bytes: int) -> None:
     try:
         os.posix_fallocate(file.fileno(), file.tell(), n_bytes)
     except OSError as error:
-        # Some file systems cannot reserve space. The labels are then written without.
+        # Some file systems cannot reserve space. The labels are then written without a reservation.
         if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
             raise

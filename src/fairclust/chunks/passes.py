@@ -1,6 +1,7 @@
-"""The part of a pass that concerns one chunk.
+"""The functions that a pass calls for each chunk.
 
-Each function depends only on its arguments, a chunk and small tables, so it can run in any thread or process."""
+Each depends only on its arguments, a chunk and small tables, so it can run in any thread or process.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +29,11 @@ class Map(NamedTuple):
     names : ndarray of shape (n_groups,)
         The groups, sorted.
     shift : ndarray of shape (n_features,)
-        Subtracted from the points. `centers` already have it subtracted.
+        Subtracted from the points. It has already been subtracted from `centers`.
     centers : ndarray of shape (n_clusters, n_features)
     scale, offset : float, ndarray of shape (n_groups, n_clusters)
     precise : bool
-        Whether to compare in double precision, as `Potentials.priced` does. `scale` is then not used.
+        Whether to compare clusters in double precision, as `Potentials.priced` does. `scale` is then not used.
     dtype : float32 or float64
         Type of the distances.
     """
@@ -47,13 +48,13 @@ class Map(NamedTuple):
 
 
 def soft_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
-    """The results of `Potentials.soft`, and the sum over rows of the least potential."""
+    """The results of `Potentials.soft`, followed by the sum over rows of the least potential."""
     blocks = _blocks(chunk, by)
     return total_of((*points.soft(by.scale, by.offset), points.row_min_sum) for _, _, points in blocks)
 
 
 def moment_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
-    """The results of `Potentials.soft_moments`, and the sum over rows of the least potential."""
+    """The results of `Potentials.soft_moments`, followed by the sum over rows of the least potential."""
     blocks = _blocks(chunk, by)
     return total_of(
         (*points.soft_moments(by.scale, by.offset), points.row_min_sum) for _, _, points in blocks
@@ -61,7 +62,11 @@ def moment_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
 
 
 def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
-    """Counts, potential, sum of least reduced costs, cluster sizes, sums of points, sum of least potentials."""
+    """Sums of a hard assignment.
+
+    These are the counts, the potential, the sum of least reduced costs, the cluster sizes, the sums of the points, and
+    the sum of the least potentials.
+    """
 
     def sums(X: np.ndarray, points: Potentials) -> tuple[Any, ...]:
         labels, counts, potential, least = _assign(points, by)
@@ -71,7 +76,7 @@ def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
 
 
 def labels_of(chunk: Chunk, moved: np.ndarray, moved_labels: np.ndarray, by: Map) -> np.ndarray:
-    """The labels of the rows, in the smallest integer type; rows in `moved` get the labels in `moved_labels`."""
+    """The labels of the rows, in the smallest integer type. Rows in `moved` get the labels in `moved_labels`."""
     found = np.empty(chunk.n_rows, np.min_scalar_type(len(by.centers) - 1))
     for first, X, points in _blocks(chunk, by):
         found[first : first + len(X)] = _assign(points, by)[0]
@@ -98,7 +103,7 @@ def add(total: tuple[Any, ...], part: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def total_of(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Add tuples in their order; the empty tuple if there are none."""
+    """Add tuples in their order. Returns the empty tuple if there are none."""
     total: tuple[Any, ...] = ()
     for part in parts:
         total = add(total, part)
@@ -156,7 +161,7 @@ def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
 
 
 def _is_narrow(entries: np.ndarray, names: np.ndarray) -> bool:
-    """Whether a table of all integers from the smallest to the largest name covers the entries and is small."""
+    """Whether all entries are between the smallest and the largest name, and a table of this range is small."""
     low, high = int(names[0]), int(names[-1])
     return bool(len(entries)) and high - low < MOST_GROUPS and low <= entries.min() and entries.max() <= high
 

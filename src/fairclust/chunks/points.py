@@ -15,8 +15,9 @@ from fairclust.chunks.sources import Chunk
 from fairclust.chunks.survey import Survey
 from fairclust.kernels.points import TiledPoints
 
-# Search for movable rows further from the boundaries than the sample suggests, so that one pass is nearly always
-# enough: a multiple of the rows needed, some spare rows, and the factor for another pass.
+# The search for movable rows goes further from the boundaries than the sample suggests, so that one pass is nearly
+# always enough. It aims at _MORE times the rows needed and _SPARE_ROWS more. If they are not enough, another pass goes
+# _FURTHER times as far.
 _MORE, _SPARE_ROWS, _FURTHER = 3, 8, 4.0
 
 
@@ -120,7 +121,7 @@ class ChunkedPoints:
         self.sample.measure(centers)
         self._at = centers
         self._priced = None
-        # An estimate from the sample, until a pass has computed the sum.
+        # This is an estimate from the sample. The next pass replaces it by the sum.
         self.row_min_sum = self.sample.row_min_sum * self.n_samples / self.sample.n_samples
 
     def mean_gap(self) -> float:
@@ -156,7 +157,7 @@ class ChunkedPoints:
 
     def priced(self, prices: np.ndarray) -> tuple[LazyLabels, np.ndarray, float, float]:
         """As `Potentials.priced`, but the labels are `LazyLabels`."""
-        # Solvers ask for a bound and then for labels at the same prices. The second call reuses the first pass.
+        # Solvers compute a bound and then labels at the same prices. The second call reuses the results of the first.
         key = prices.tobytes()
         if self._priced is None or self._priced[0] != key:
             self._priced = key, self._hard(self._map(1.0, prices, precise=True))
@@ -234,7 +235,7 @@ class ChunkedPoints:
 def _too_few(
     reach: np.ndarray, units: np.ndarray, groups: np.ndarray, old: np.ndarray, reduced: np.ndarray
 ) -> np.ndarray:
-    """Where `reach` has found fewer rows than `units`, as booleans of the shape of `reach`."""
+    """For which entries of `reach` fewer rows than `units` were found, as booleans of the shape of `reach`."""
     regret = reduced - np.take_along_axis(reduced, old[:, None], axis=1)
     short = np.zeros(reach.shape, bool)
     for j in np.flatnonzero(units):

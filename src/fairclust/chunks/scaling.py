@@ -13,7 +13,10 @@ from fairclust.chunks.table import ChunkTable
 
 @dataclass(frozen=True)
 class ScaledChunk:
-    """A chunk of features with mean 0 and variance 1 over all chunks; if `unit_rows`, of rows of length 1."""
+    """A chunk whose features are scaled to mean 0 and variance 1 over all chunks.
+
+    If `unit_rows`, each row is then divided by its length.
+    """
 
     chunk: Chunk
     mean: np.ndarray
@@ -59,7 +62,7 @@ def standardized(table: ChunkTable, *, unit_rows: bool = False) -> ChunkTable:
     n_rows, sums = found
     mean = sums / n_rows
     (squares,) = total_of(table.engine.run(_squares, table.chunks, mean))
-    # A constant feature becomes 0. A NaN makes its whole feature NaN, which the fit then reports.
+    # A constant feature becomes 0. If a feature has a NaN, all its values become NaN, which the fit then reports.
     scale = np.where(squares > 0, np.sqrt(squares / n_rows), 1.0)
     return replace(table, chunks=[ScaledChunk(chunk, mean, scale, unit_rows) for chunk in table.chunks])
 

@@ -1,6 +1,7 @@
 """Chunks of rows from arrays and Parquet files.
 
-A chunk of a file is a short description with which any process can read its rows."""
+A chunk of a file does not hold its rows. It describes where they are, so that any process can read them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class Values(NamedTuple):
 
 
 class Chunk(Protocol):
-    """A block of consecutive rows that is read at once."""
+    """A block of consecutive rows that is read into memory as a whole."""
 
     @property
     def n_rows(self) -> int: ...
@@ -38,11 +39,11 @@ class Chunk(Protocol):
         ...
 
     def place(self, row: int) -> str:
-        """How messages name a row of the chunk."""
+        """The name of a row of the chunk in messages."""
         ...
 
     def feature(self, column: int) -> str:
-        """How messages name a feature."""
+        """The name of a feature in messages."""
         ...
 
 
@@ -63,7 +64,7 @@ class MappedArray:
             root = root.base
         if not isinstance(root, np.memmap) or root.filename is None or not array.flags.c_contiguous:
             return None
-        # `root.offset` is the offset of the whole mapped array, also if `array` is a part of it.
+        # `root.offset` is the offset of the whole mapped array in the file, even if `array` is a part of it.
         behind = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
         return cls(str(root.filename), root.offset + behind, array.dtype.str, array.shape)
 
@@ -116,7 +117,7 @@ class ArrayChunk:
 
 
 def as_float(X: np.ndarray) -> np.ndarray:
-    """Numbers as float32 or float64. Other types become float32 if they have at most 16 bits, else float64."""
+    """Convert numbers to float32 or float64. Other types become float32 if they have at most 16 bits, else float64."""
     if X.dtype in (np.float32, np.float64):
         return X
     return X.astype(np.float32 if X.dtype.itemsize <= 2 else np.float64)
@@ -272,11 +273,14 @@ def parquet_chunks(
         for name, kind in types.items():
             if kind != first_types[name]:
                 raise ChunkError(
-                    f"{path}: column {name!r} is of type {kind}, in {first_file} of type {first_types[name]}"
+                    f"{path}: column {name!r} is of type {kind}, but in {first_file} it is of type {first_types[name]}"
                 )
         more = [name for name in schema.names if name not in types]
         if features is None and more:
-            raise ChunkError(f"{path} has the column {more[0]!r}, which {first_file} has not")
+            raise ChunkError(
+                f"{path} has the column {more[0]!r}, but {first_file} does not have it: "
+                "pass the columns to cluster by as features"
+            )
         chunks += _row_groups(path, metadata, names, sensitive, chunk_rows)
     return chunks, names
 
@@ -287,7 +291,7 @@ def _check_numbers(path: Path, types: dict[str, Any]) -> None:
     for name, kind in types.items():
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
             raise ChunkError(
-                f"{path}: column {name!r} is of type {kind}, which is no number: "
+                f"{path}: column {name!r} is of type {kind}, which is not a type of numbers: "
                 "pass the columns to cluster by as features"
             )
 

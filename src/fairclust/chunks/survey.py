@@ -13,8 +13,8 @@ from fairclust.chunks.sources import Chunk, ChunkError, Values
 from fairclust.group_encoding import encode_groups
 
 SAMPLE_ROWS = 1 << 22
-# From every chunk, the sample has at least _LEAST_ROWS rows of each group, or all rows that the group has there. If
-# _LEAST_SHARE of the sample, divided by the number of chunks, is more, it has that many.
+# From every chunk, the sample has at least _LEAST_ROWS rows of each group, or all rows of the group in this chunk. If
+# _LEAST_SHARE times the size of the sample, divided by the number of chunks, is larger, it has at least that many.
 _LEAST_SHARE, _LEAST_ROWS = 1 / 2000, 8
 
 
@@ -56,7 +56,7 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: i
     Raises
     ------
     ChunkError
-        A number that is not finite, a missing group, chunks with different numbers of features, or no rows.
+        A number is not finite, a group is missing, chunks have different numbers of features, or there are no rows.
     """
     n_rows = sum(chunk.n_rows for chunk in chunks)
     if not n_rows:
@@ -93,7 +93,8 @@ def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | N
     X, values = chunk.read()
     if not len(X):
         return None
-    # If the sum is finite, all numbers are. The sum of finite numbers may overflow, so then each number is checked.
+    # If the sum is finite, all numbers are finite. If it is not, each number is checked, because a sum of finite
+    # numbers may overflow.
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(X.sum())
     if suspicious and not np.isfinite(X).all():

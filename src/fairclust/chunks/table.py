@@ -109,7 +109,7 @@ def open_chunks(
     ------
     ChunkError
         A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, or there is no
-        such cluster.
+        Dask cluster at the given address.
     """
     engine = _engine(client, X)
     names: tuple[str, ...] = ()

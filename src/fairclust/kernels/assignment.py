@@ -1,10 +1,10 @@
 """One assignment map for every prototype method: argmin_k (scale * a[p, k] + offset[group, k]).
 
-K-means, the variational method (its inner loop needs no more than a counter and a group-by-cluster table),
-group prices and isotropic mixtures differ only in `scale`, `offset` and in whether the rows are taken hard
-(argmin) or soft (softmax). The potentials `a` are kept as tiles, float32 unless asked otherwise, with the
-row minimum taken out: it cancels in every softmax and argmin, and keeping it would cost digits once `scale`
-runs into the thousands. Tables and sums over points are float64 always.
+K-means, the variational method (whose inner loop needs only a counter and a group-by-cluster table), group prices and
+isotropic mixtures differ only in `scale`, `offset` and in whether an assignment is hard (argmin) or soft (softmax). The
+potentials `a` are stored in tiles, in float32 by default, after the minimum of each row has been subtracted. This
+minimum cancels in every softmax and argmin, and with it the rounding errors would be large if `scale` is in the
+thousands. Tables and sums over points are always float64.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _MEDIAN_TILES = 64
 _MANY_CLUSTERS, _SMALL, _FEW = 64, 1e-6, 32
 
 
-# Without the flag "reassoc" sums keep their order, so distances do not depend on how many features a sweep adds.
+# Without the flag "reassoc" sums keep their order, so distances do not depend on the number of features in a sweep.
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
 def _squared_distances(lo, hi, points, centers, root, count, a, row_min):  # type: ignore[no-untyped-def]
-    """Adds four features per sweep over a tile, because loading and storing the sums takes most of a sweep's time."""
+    """Add four features per sweep over a tile, because loading and storing the sums takes most of a sweep's time."""
     n_clusters, n_features = centers.shape
     zero = a.dtype.type(0)
     for t in range(lo, hi):
@@ -81,7 +81,7 @@ def _squared_distances(lo, hi, points, centers, root, count, a, row_min):  # typ
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _gaps(lo, hi, a, count, every, total, some):  # type: ignore[no-untyped-def]
-    """Sums of second smallest less smallest potentials by tile, and these gaps themselves for every so many tiles."""
+    """Sum over each tile of the second smallest minus the smallest potential, and these gaps of some of the tiles."""
     low = np.empty(TILE, a.dtype)
     second = np.empty(TILE, a.dtype)
     for t in range(lo, hi):
@@ -124,7 +124,7 @@ def _few_products(s, n, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
-    """out[k, l] = sum_i s[k, i] s[l, i], in blocks of 2 x 4 sums: a load then serves several products."""
+    """out[k, l] = sum_i s[k, i] s[l, i], in blocks of 2 x 4 sums, so that each load is used in several products."""
     n_clusters = s.shape[0]
     if n_clusters >= _MANY_CLUSTERS and _few_products(s, n, out):
         return
@@ -190,7 +190,8 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
         lse = 0.0
         for i in range(n):
             lse += np.float64(top[i])
-        # One logarithm for eight points, or logarithms take half of the pass; totals lie in [1, K].
+        # One logarithm of the product of eight totals, because eight logarithms would take half of the pass. Totals are
+        # in [1, K], so the product does not overflow.
         for i in range(0, n, 8):
             product = 1.0
             for m in range(i, min(i + 8, n)):
@@ -227,7 +228,8 @@ def _hard(lo, hi, a, scale, offset, group, start, count, order, labels, mass, po
         for k in range(n_clusters):
             row = a[t, k]
             off = offset[g, k]
-            # One width for all that the loop selects from, no other array in it: or it does not vectorise.
+            # The loop is vectorised only if all values that it selects from have one width, and if it uses no other
+            # arrays.
             narrow = np.int32(k)
             if k == 0:
                 for i in range(n):
@@ -314,7 +316,7 @@ def _moments(X, labels, counts, sums):  # type: ignore[no-untyped-def]
 
 @dataclass
 class Potentials:
-    """Potentials a[p, k] of all points in tiles, the row minimum taken out.
+    """Potentials a[p, k] of all points in tiles, minus the minimum of each row.
 
     Attributes
     ----------
@@ -373,7 +375,7 @@ class Potentials:
         points : ndarray of shape (n_tiles, n_features, TILE)
             From `pack_points`, of the same dtype.
         centers : ndarray of shape (n_clusters, n_features)
-            With the same shift taken out as the points.
+            Centres minus the shift of the points.
         squared : bool
         """
         run_over_tiles(
@@ -396,7 +398,7 @@ class Potentials:
         Parameters
         ----------
         costs : ndarray of shape (n_samples, n_clusters)
-            In the points' own order; may be mapped from a file, and is never copied as a whole.
+            In the order of the points. The array may be mapped from a file and is never copied as a whole.
         """
         layout = self.layout
         run_over_tiles(
@@ -460,7 +462,7 @@ class Potentials:
             yield int(j), members[chosen], excess[chosen]
 
     def mean_gap(self) -> float:
-        """Mean over points of the second smallest less the smallest potential: the scale of temperatures.
+        """Mean over points of the second smallest minus the smallest potential, which is the scale of temperatures.
 
         Zero for a single cluster. If the median is positive, the result is at most thirty times the median, so that a
         few points far from all others do not determine it.
@@ -502,7 +504,7 @@ class Potentials:
         return self._soft(scale, offset, np.empty((0, 0, 0), self.a.dtype))
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
-        """`soft`, and the second moments that Newton's method needs.
+        """As `soft`, and also the second moments that Newton's method needs.
 
         Returns
         -------
@@ -517,7 +519,7 @@ class Potentials:
         return *sums, sum_by_group(products, self.layout, self.n_groups)
 
     def _of_tiles(self) -> tuple[np.ndarray, ...]:
-        """What `_soft_kernel` reads of the tiles besides their groups and numbers of points."""
+        """Further arguments of `_soft_kernel` that describe the tiles, after their groups and numbers of points."""
         return ()
 
     def _soft(
@@ -527,7 +529,7 @@ class Potentials:
         mass = np.empty((layout.n_tiles, self.a.shape[1]))
         potential = np.empty(layout.n_tiles)
         logsum = np.empty(layout.n_tiles)
-        # A constant per group cancels in the softmax; without it the differences keep their digits.
+        # A constant for each group cancels in the softmax. Subtracting it makes the rounding errors smaller.
         base = offset.min(axis=1, keepdims=True)
         run_over_tiles(
             self._soft_kernel,
@@ -557,9 +559,9 @@ class Potentials:
         Returns
         -------
         labels : ndarray of shape (n_samples,), int32
-            In the points' own order.
+            In the order of the points.
         counts : ndarray of shape (n_groups, n_clusters), float64
-            Points of each group with each label.
+            Number of points of each group with each label.
         potential : float
             Sum of the labels' ``a_pk``.
         """
@@ -587,7 +589,7 @@ class Potentials:
         return labels, counts, float(potential.sum()) + self.row_min_sum
 
     def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """`hard` at scale 1 in double precision, and the dual function of the group prices.
+        """As `hard` at scale 1, but in double precision, and also the dual function of the group prices.
 
         Parameters
         ----------

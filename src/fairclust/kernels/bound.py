@@ -1,4 +1,4 @@
-"""The inner loop of VFC in one compiled function, for data so small that Python between two passes takes longest."""
+"""The inner loop of VFC in one compiled function, for small data, where Python takes longer than the passes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from numba import njit
 from fairclust.kernels.assignment import _soft
 
 SMALL_ENTRIES = 200_000
-"""Up to this many points times clusters the compiled loop is used, whatever the number of threads: its sums are taken
-in another order than NumPy's, and results must not depend on the threads."""
+"""The compiled loop is used if the number of points times clusters is at most this. The number of threads does not
+matter for this choice, because the loop adds in another order than NumPy, and results must not depend on threads."""
 
 
 @njit(cache=True, nogil=True)
@@ -21,7 +21,7 @@ def bound_loop(  # type: ignore[no-untyped-def]
     Returns
     -------
     scale, offset, mass, clustering, n_iter, bound
-        The last is the bound at the end, not finite where the iteration has diverged.
+        `bound` is the last bound. It is not finite if the iteration has diverged.
     """
     n_tiles, n_clusters = a.shape[0], a.shape[1]
     n_groups = len(target)

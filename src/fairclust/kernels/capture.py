@@ -16,7 +16,7 @@ def _take_out(agent, gone, counted, counts):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _grow(order, n_places, n_agents, size):  # type: ignore[no-untyped-def]
-    """The places that become centres, in order. `order` lists the pairs ``place * n_agents + agent`` by distance."""
+    """The places that become centres, in this order. `order` has the pairs ``place * n_agents + agent`` by distance."""
     gone = np.zeros(n_agents, np.bool_)
     is_open = np.zeros(n_places, np.bool_)
     counts = np.zeros(n_places, np.int64)
@@ -50,7 +50,7 @@ def capture(distances: np.ndarray, size: int) -> np.ndarray:
     """Choose centres by greedy capture.
 
     Balls grow around all places at the same speed. When a ball holds `size` points that no centre has taken, its
-    place becomes a centre and takes them. The ball of a centre goes on growing and takes every point that it reaches.
+    place becomes a centre and takes them. The ball of a centre continues to grow and takes every point that it reaches.
     The search ends when fewer than `size` points are left.
 
     Parameters

@@ -1,13 +1,13 @@
 """Exact extreme pairwise distances of a clustering, without an N x N matrix.
 
 The Dunn index needs two numbers: the smallest distance between points of different clusters (the separation)
-and the largest distance inside one cluster (the diameter). Both are found by walking pairs of nodes of a
-balanced median-split tree whose nodes carry bounding boxes (a dual-tree search): a pair of boxes is dropped
-as soon as its least (largest) possible distance cannot improve the best pair found so far.
+and the largest distance inside one cluster (the diameter). Both are found by a dual-tree search: it visits pairs of
+nodes of a balanced median-split tree whose nodes have bounding boxes. A pair of boxes is dropped if its least (or
+largest) possible distance cannot improve the best pair found so far.
 
-The results are exact, not merely up to a tolerance: a box bound is summed over the features in the same order
-as a distance, and rounding is monotone, so a bound never crosses the distance that it bounds. This needs
-strict floating point: no ``fastmath`` here.
+The results are exact, not only up to a tolerance. A bound for boxes is summed over the features in the same order as a
+distance, and rounding is monotone, so a bound is never on the wrong side of the distance that it bounds. This needs
+strict floating-point arithmetic, so ``fastmath`` is not used here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-# Small enough that few hopeless pairs of points are compared, large enough that the tree stays small.
+# With smaller leaves fewer pairs of points are compared, but the tree is larger.
 _LEAF_SIZE = 16
 _SWEEPS = 4
 _LARGEST = 1e150
@@ -37,9 +37,9 @@ def dunn_distances(X: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
     Returns
     -------
     separation : float
-        Smallest distance between two points of different clusters; ``inf`` where fewer than two have points.
+        Smallest distance between two points of different clusters; ``inf`` if fewer than two clusters have points.
     diameter : float
-        Largest distance between two points of the same cluster; 0 where every cluster is a single point.
+        Largest distance between two points of the same cluster; 0 if no cluster has two points.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def _select(keys: NDArray, order: NDArray, first: int, last: int, k: int) -> Non
         a, b, c = keys[first], keys[(first + last) // 2], keys[last]
         pivot = max(min(a, b), min(max(a, b), c))
         i, j = first, last
-        # Both scans stop at keys equal to the pivot: runs of duplicates are then split evenly.
+        # Both scans stop at keys equal to the pivot, so that runs of duplicates are split evenly.
         while i <= j:
             while keys[i] < pivot:
                 i += 1
@@ -95,9 +95,9 @@ def _select(keys: NDArray, order: NDArray, first: int, last: int, k: int) -> Non
 
 @njit(cache=True, nogil=True)
 def _build_tree(X: NDArray, leaf_size: int) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
-    """Median-split tree in heap order: the children of node i are 2i + 1 and 2i + 2, all leaves equally deep.
+    """Median-split tree in heap order. The children of node i are 2i + 1 and 2i + 2. All leaves have the same depth.
 
-    Returns the order of the points, each node's first and end position in it, and its box (low, high).
+    Returns the order of the points, and the first position, end position and box (low, high) of each node.
     """
     n, d = X.shape
     depth = 0
@@ -183,8 +183,7 @@ def _separation(X: NDArray, labels: NDArray) -> float:
     n_nodes = start.size
     first_leaf = n_nodes // 2
 
-    # The one cluster of a node whose points all share it, else -1: pairs of nodes of one cluster hold
-    # nothing.
+    # The cluster of a node whose points are all in one cluster, else -1. Pairs of nodes of one cluster are skipped.
     only = np.empty(n_nodes, dtype=np.int64)
     for node in range(n_nodes - 1, -1, -1):
         if node >= first_leaf:
@@ -200,7 +199,7 @@ def _separation(X: NDArray, labels: NDArray) -> float:
     if only[0] >= 0:
         return best
 
-    # Neighbours share a leaf: one cheap pass over the mixed leaves gives a bound close to the answer.
+    # Near points are mostly in the same leaf, so one fast pass over leaves with several clusters gives a good bound.
     for leaf in range(first_leaf, n_nodes):
         if only[leaf] >= 0:
             continue
@@ -209,7 +208,7 @@ def _separation(X: NDArray, labels: NDArray) -> float:
                 if cluster[p] != cluster[q]:
                     best = min(best, _squared_distance(points, p, q))
 
-    # Depth first; a step replaces one pair by at most four, and there are at most 64 levels.
+    # The search is depth first. A step replaces one pair by at most four, and there are at most 64 levels.
     stack = np.empty((256, 2), dtype=np.int64)
     bounds = np.empty(256)
     stack[0, 0] = 0
@@ -241,7 +240,7 @@ def _separation(X: NDArray, labels: NDArray) -> float:
                 bound = _least_squared(low[i], high[i], low[j], high[j])
                 if bound >= best:
                     continue
-                # Nearest pair on top: it is walked first and tightens the bound for the others.
+                # The nearest pair is on top of the stack. It is visited first and tightens the bound for the others.
                 slot = size
                 while slot > base and bounds[slot - 1] < bound:
                     bounds[slot] = bounds[slot - 1]
@@ -255,7 +254,7 @@ def _separation(X: NDArray, labels: NDArray) -> float:
 
 @njit(cache=True, nogil=True)
 def _farthest_by_sweeps(X: NDArray) -> float:
-    """Lower bound of the squared diameter: hop to the farthest point a few times."""
+    """Lower bound on the squared diameter, from a few moves to the farthest point."""
     best = 0.0
     here = 0
     for _ in range(_SWEEPS):
@@ -302,7 +301,7 @@ def _farthest_pair(X: NDArray, best: float) -> float:
                 bound = _largest_squared(low[i], high[i], low[j], high[j])
                 if bound <= best:
                     continue
-                # Farthest pair on top: it is walked first and tightens the bound for the others.
+                # The farthest pair is on top of the stack. It is visited first and tightens the bound for the others.
                 slot = size
                 while slot > base and bounds[slot - 1] > bound:
                     bounds[slot] = bounds[slot - 1]
@@ -325,7 +324,7 @@ def _diameter(X: NDArray, labels: NDArray, n_clusters: int) -> float:
         first = ends[k - 1] if k > 0 else 0
         sweeps[k] = _farthest_by_sweeps(X[order[first : ends[k]]])
         best = max(best, sweeps[k])
-    # Widest first: most other clusters then fall to their outermost boxes at once.
+    # The widest cluster comes first. For most of the others the outermost boxes are then enough to rule them out.
     for k in np.argsort(-sweeps):
         first = ends[k - 1] if k > 0 else 0
         best = _farthest_pair(X[order[first : ends[k]]], best)

@@ -11,10 +11,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-# Halvings of the box around the data; its cells are counted in 16 bits.
+# Number of times that the box around the data is halved. The cells are numbered with as many bits, which are 16.
 DEPTH = 16
 
-# Below this many points insertion beats the general sort and its allocations.
+# Up to this many points, insertion sort is faster than the general sort, which allocates memory.
 _FEW = 24
 
 
@@ -26,14 +26,14 @@ def grid_cells(X, origin, side):  # type: ignore[no-untyped-def]
     ----------
     X : ndarray of shape (n_samples, n_features)
     origin : ndarray of shape (n_features,)
-        Corner of the box; no point lies below it.
+        Corner of the box. No point lies below it.
     side : float
-        Of the box; positive.
+        Length of the box's sides, positive.
 
     Returns
     -------
     ndarray of shape (n_samples, n_features), uint16
-        Its bits, from the highest on, say in which half the point lies at every level.
+        From the highest bit on, each bit says in which half the point lies at one level.
     """
     cells = np.empty(X.shape, np.uint16)
     top = 2.0**DEPTH - 1
@@ -56,9 +56,9 @@ def _take(points, lo, hi, fairlet, number):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _split(reds, blues, p, q, fairlet, number):  # type: ignore[no-untyped-def]
-    """Cut a balanced set into fairlets of at most p + q points, in list order; the next free number.
+    """Cut a balanced set into fairlets of at most p + q points, in the order of the lists.
 
-    Chierichetti et al. 2017, Lemma 3.
+    Returns the next free number of a fairlet. See Chierichetti et al. 2017, Lemma 3.
     """
     if len(reds) < len(blues):
         reds, blues = blues, reds
@@ -67,7 +67,8 @@ def _split(reds, blues, p, q, fairlet, number):  # type: ignore[no-untyped-def]
         _take(reds, i, i + q, fairlet, number)
         _take(blues, j, j + p, fairlet, number)
         i, j, number = i + q, j + p, number + 1
-    # What is left is less than q - p out of proportion, or less than p blues: one fairlet takes the excess.
+    # Either fewer than p blues are left, or the reds are less than q - p more than the blues, or fewer than q reds are
+    # left. One fairlet takes the difference.
     excess = (len(reds) - i) - (len(blues) - j)
     if excess > 0:
         few = min(p, len(blues) - j)
@@ -82,12 +83,12 @@ def _split(reds, blues, p, q, fairlet, number):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _complete(many, few, x_many, x_few, p, q):  # type: ignore[no-untyped-def]
-    """Take from the children until the points taken are balanced; too few of the colour `few` are."""
+    """Take more points from the children until the points taken are balanced. They have too few of the colour `few`."""
     n_many, n_few = x_many.sum(), x_few.sum()
     for c in range(len(many)):
         if p * n_many <= q * n_few:
             return
-        # What the child can spare of the colour, as far as it is wanted.
+        # Take the points of this colour that the child does not need to be balanced, but no more than are needed.
         spare = (few[c] - x_few[c]) + (-p * (many[c] - x_many[c]) // q)
         more = min(spare, -(-p * n_many // q) - n_few)
         if more > 0:
@@ -96,7 +97,8 @@ def _complete(many, few, x_many, x_few, p, q):  # type: ignore[no-untyped-def]
     for c in range(len(many)):
         if p * n_many <= q * n_few:
             return
-        # All but the saturated fairlets, q to p, of a child that can spare none of the colour.
+        # The child cannot spare points of this colour alone. Take all its points except for whole fairlets of q and p
+        # points.
         saturated = (many[c] - x_many[c]) // q
         more = (few[c] - x_few[c]) - p * saturated
         if more > 0:
@@ -108,14 +110,14 @@ def _complete(many, few, x_many, x_few, p, q):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def heavy_points(reds, blues, p, q):  # type: ignore[no-untyped-def]
-    """How many points of each colour to take from each child of a node.
+    """Number of points of each colour to take from each child of a node.
 
-    Few, and so that the points left in every child are balanced, and the points taken are, together.
+    These are few points. The points left in every child are balanced, and so are all points taken together.
 
     Parameters
     ----------
     reds, blues : ndarray of shape (n_children,), int64
-        The sums of both are balanced.
+        Number of points of both colours in each child. The two sums are balanced.
     p, q : int
 
     Returns
@@ -135,9 +137,10 @@ def heavy_points(reds, blues, p, q):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _sort_by_cell(points, cells, is_blue, level, keys):  # type: ignore[no-untyped-def]
-    """Sort points by their child cell at a level, then colour, stably; `keys` is left sorted as well."""
+    """Sort points by their child cell at a level, then by colour. The sort is stable, and `keys` is sorted as well."""
     n_features = cells.shape[1]
-    # Beyond 62 features the codes wrap around; two cells that then meet are one cell, which does no harm.
+    # With more than 62 features the codes overflow. Two cells that then have the same code count as one cell, which is
+    # allowed.
     base = np.uint64(2) if n_features < 63 else np.uint64(0x9E3779B97F4A7C15)
     bit = np.uint16(DEPTH - 1 - level)
     for i in range(len(points)):
@@ -162,14 +165,14 @@ def _sort_by_cell(points, cells, is_blue, level, keys):  # type: ignore[no-untyp
 def tree_fairlets(cells, is_blue, p, q):  # type: ignore[no-untyped-def]
     """Fairlets on a quadtree (Backurs et al. 2019, Algorithms 1 and 2).
 
-    From the root down: every node takes the heavy points out of its children, which leaves the children
-    balanced, and cuts those points into fairlets. The tree is never built, only walked, depth first, with a
-    stack; a node is a slice of one array of points.
+    Every node, from the root down, takes the heavy points out of its children and cuts them into fairlets. The children
+    are then balanced. The tree is not stored: it is traversed depth first with a stack, and a node is a slice of one
+    array of points.
 
     Parameters
     ----------
     cells : ndarray of shape (n_samples, n_features), uint16
-        As of `grid_cells`.
+        As `grid_cells` returns them.
     is_blue : ndarray of shape (n_samples,), bool
         The two groups, which are (p, q)-balanced.
     p, q : int
@@ -184,8 +187,8 @@ def tree_fairlets(cells, is_blue, p, q):  # type: ignore[no-untyped-def]
     fairlet = np.empty(n, np.int64)
     points = np.argsort(is_blue, kind="mergesort")
     keys = np.empty(n, np.uint64)
-    # A node on the stack has points of both colours, so there are at most n / 2 at any time.
-    # Of each: where it starts, its numbers of reds and blues, its level.
+    # A node on the stack has points of both colours, so there are at most n / 2 nodes at any time. Each has its first
+    # position, its numbers of reds and blues, and its level.
     stack = np.empty((n // 2 + 1, 4), np.int64)
     stack[0] = 0, n - is_blue.sum(), is_blue.sum(), 0
     top, number = 1, 0
@@ -240,7 +243,7 @@ def tree_fairlets(cells, is_blue, p, q):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def fairlet_medoids(X: NDArray[Any], members: NDArray[Any], ends: NDArray[Any]) -> NDArray[Any]:
-    """Of every fairlet the point with the least sum of distances to the others.
+    """The point of every fairlet with the least sum of distances to the other points of the fairlet.
 
     Parameters
     ----------
@@ -248,12 +251,12 @@ def fairlet_medoids(X: NDArray[Any], members: NDArray[Any], ends: NDArray[Any]) 
     members : ndarray of shape (n_samples,)
         Rows, sorted by fairlet.
     ends : ndarray of shape (n_fairlets,)
-        Where each fairlet ends in `members`.
+        The end of each fairlet in `members`.
 
     Returns
     -------
     ndarray of shape (n_fairlets,), int64
-        Rows of X; the first of equals.
+        Rows of X. If sums are equal, the first of these points is taken.
     """
     medoids = np.empty(len(ends), np.int64)
     begin = 0

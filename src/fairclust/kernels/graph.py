@@ -1,4 +1,4 @@
-"""Affinity graphs: nearest neighbours, the complete one, normalised-cut potentials in tiles."""
+"""Affinity graphs of nearest neighbours or of all pairs, and the potentials of the normalised cut in tiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import TILE, TileLayout, run_over_tiles
 
-# Trees lose to all pairs from about ten features on: 20,000 rows of 14 features, four times slower.
+# With more features, trees are slower than computing all pairs: for 20,000 rows of 14 features, four times.
 _TREE_MAX_FEATURES = 8
 _RECALL_ROWS = 1000
 _FAR_APART = "the points lie so far apart that their distances are not finite: rescale X"
@@ -29,35 +29,35 @@ def build_knn_graph(
 ) -> tuple[sp.csr_array, dict[str, Any]]:
     """Symmetric nearest-neighbour graph with unit weights, ``W = (A + A') / 2``.
 
-    ``A[p, q] = 1`` if q is among the `n_neighbors` points nearest to p. As in the published program p itself
-    is counted among them but gets no edge, so that p has ``n_neighbors - 1`` neighbours.
+    ``A[p, q] = 1`` if q is among the `n_neighbors` points nearest to p. As in the published program, p itself
+    counts as one of them but gets no edge, so p has ``n_neighbors - 1`` neighbours.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Finite points, at least two.
     n_neighbors : int, default=20
-        At least 2. Cut to `n_samples`, which gives the complete graph.
+        At least 2. A number above `n_samples` is lowered to it, which gives the complete graph.
     random_state : int, RandomState or None, default=0
-        Of the approximate search and of the rows that recall is measured on.
+        The seed of the approximate search and of the rows on which recall is measured.
     exact_max_rows : int, default=50_000
-        Up to here neighbours are exact: by k-d tree up to eight features, else by all pairs (7 seconds for
-        50,000 rows of 25 features on two cores). Beyond, nearest-neighbour descent (pynndescent) finds them,
-        in one thread: with several its result depends on their number.
+        With at most this many rows neighbours are exact. They are computed by a k-d tree for up to eight features, and
+        otherwise from all pairs (7 seconds for 50,000 rows of 25 features on two cores). With more rows they are found
+        by nearest-neighbour descent (pynndescent), in one thread, because its result depends on the number of threads.
 
     Returns
     -------
     W : csr_array of shape (n_samples, n_samples), float32
         Entries 1/2 and 1, empty diagonal.
     info : dict
-        `method` ("kd_tree", "brute" or "nn_descent"), `n_neighbors`, `recall` (share of neighbours no farther
-        than the true last one, measured on `recall_rows` random rows; 1 for the exact methods),
+        `method` ("kd_tree", "brute" or "nn_descent"), `n_neighbors`, `recall` (share of neighbours that are not farther
+        than the farthest true neighbour, measured on `recall_rows` random rows; 1 for the exact methods),
         `recall_rows`, `n_edges` (undirected), `seconds`.
 
     Raises
     ------
     ValueError
-        Too few neighbours or points, or distances that overflow.
+        There are too few neighbours or points, or distances overflow.
 
     References
     ----------
@@ -73,9 +73,9 @@ def build_knn_graph(
     begin = perf_counter()
     n_neighbors = min(n_neighbors, n_samples)
     rng = check_random_state(random_state)
-    # All-pairs distances come from dot products, which lose digits far from the origin.
+    # The distances of all pairs are computed from dot products, whose rounding errors are large far from the origin.
     points = np.ascontiguousarray(X - X.mean(axis=0, dtype=np.float64), dtype=np.float64)
-    # Where distances are infinite the k-d tree names rows past the end: in a matrix they would damage memory.
+    # For infinite distances the k-d tree returns row numbers past the end, which would corrupt memory in a matrix.
     if not np.isfinite(np.einsum("pf,pf->p", 2 * points, 2 * points)).all():
         raise ValueError(_FAR_APART)
     recall, recall_rows = 1.0, 0
@@ -86,11 +86,12 @@ def build_knn_graph(
         method = "kd_tree" if X.shape[1] <= _TREE_MAX_FEATURES else "brute"
         neighbors = _nearest(points, points, n_neighbors)[1]
 
-    # Among more duplicates than neighbours the point itself may be missing: then the last one makes room.
+    # If a point has more duplicates than neighbours, it may not be among its own neighbours. The last neighbour is then
+    # dropped instead.
     own = neighbors == np.arange(n_samples)[:, None]
     own[~own.any(axis=1), -1] = True
     columns = neighbors[~own].astype(np.int32)
-    # 32-bit numbers as long as they do: products with the graph read half as much.
+    # Indices have 32 bits if these are enough, so that products with the graph read half as much memory.
     ends = np.arange(0, columns.size + 1, n_neighbors - 1)
     ends = ends.astype(sp.get_index_dtype(maxval=2 * columns.size))
     shape = (n_samples, n_samples)
@@ -120,7 +121,7 @@ def _nearest_by_descent(
     points: np.ndarray, n_neighbors: int, rng: np.random.RandomState
 ) -> tuple[np.ndarray, float, int]:
     """Approximate indices, their recall, and the number of rows it was measured on."""
-    # Here, not above: the import alone takes seconds, and most graphs are built without it.
+    # Imported only here, because the import takes seconds and most graphs are built without it.
     from pynndescent import NNDescent  # type: ignore[import-untyped]
 
     seed = int(rng.randint(np.iinfo(np.int32).max))
@@ -132,7 +133,7 @@ def _nearest_by_descent(
     if short.any():
         neighbors[short] = _nearest(points, points[short], n_neighbors)[1]
     rows = rng.choice(len(points), min(_RECALL_ROWS, len(points)), replace=False)
-    # By distance, so that a neighbour as near as the true last one is no mistake.
+    # Distances are compared, so that a neighbour as near as the farthest true neighbour counts as found.
     last = _nearest(points, points[rows], n_neighbors)[0][:, -1:]
     found = np.linalg.norm(points[neighbors[rows]] - points[rows][:, None], axis=2)
     return neighbors, float((found <= last * (1 + 1e-6)).mean()), len(rows)
@@ -148,17 +149,17 @@ def max_scaled_affinity(X: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples, n_samples), float64
-        Symmetric, its diagonal 1; the only array of this size that is held.
+        Symmetric, with ones on the diagonal. It is the only array of this size in memory.
 
     Raises
     ------
     ValueError
-        Squared distances that overflow.
+        Squared distances overflow.
 
     References
     ----------
-    Pan, Zhong, Qian, Balanced fair k-means clustering, 2023, published program. The square is divided by the
-    largest distance itself, so that the affinity depends on the unit of X.
+    Pan, Zhong, Qian, Balanced fair k-means clustering, 2023, published program. The square is divided by the largest
+    distance, not by its square, so the affinity depends on the unit of X.
     """
     W = cdist(X, X)
     largest = W.max(initial=0.0) or 1.0
@@ -214,7 +215,7 @@ _PART = 1_000_000
 
 
 def _largest_difference(one: sp.csr_array, two: sp.csr_array) -> float:
-    """The largest difference between entries of two matrices; needs little memory if they have the same pattern."""
+    """The largest difference between entries of two matrices. It needs little memory if they have the same pattern."""
     if np.array_equal(one.indptr, two.indptr) and np.array_equal(one.indices, two.indices):
         parts = range(0, one.nnz, _PART)
         return max(
@@ -231,8 +232,8 @@ class AffinityGraph:
     Attributes
     ----------
     W : csr_array of shape (n_nodes, n_nodes), float32 or float64
-        Symmetric, non-negative. A complete graph may have an ndarray, of which the cut's potentials know
-        nothing.
+        Symmetric, non-negative. A complete graph may have an ndarray, for which `associations` and `set_potentials` do
+        not work.
     degrees : ndarray of shape (n_nodes,), float64
         Row sums, positive.
     """
@@ -256,7 +257,7 @@ class AffinityGraph:
         Raises
         ------
         ValueError
-            Naming which of these W breaks.
+            `W` violates one of these conditions, which the message names.
         """
         W = sp.csr_array(W)
         if W.dtype not in (np.float32, np.float64):
@@ -284,10 +285,10 @@ class AffinityGraph:
     def associations(
         self, labels: np.ndarray, n_clusters: int, layout: TileLayout
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Edge weight inside each cluster and leaving it, each of shape (n_clusters,).
+        """Weight of the edges inside each cluster and of those that leave it, each of shape (n_clusters,).
 
-        Their sum is the cluster's volume ``d'S_k``, the first is ``S_k'W S_k``; both are counted, not
-        subtracted, so that a clean partition has a cut of exactly 0.
+        Their sum is the cluster's volume ``d'S_k``, and the first is ``S_k'W S_k``. Both are added up from edges, so
+        that clusters without edges between them have a cut of exactly 0.
         """
         within, crossing = np.zeros((2, layout.n_tiles, n_clusters))
         run_over_tiles(
@@ -305,12 +306,12 @@ class AffinityGraph:
         return within.sum(axis=0), crossing.sum(axis=0)
 
     def set_potentials(self, potentials: Potentials, labels: np.ndarray, *, shift: float = 0.0) -> None:
-        """Fill in the normalised cut's potentials at hard labels S, of the affinity ``W + shift * D``.
+        """Fill in the potentials of the normalised cut of the affinity ``W + shift * D``, at hard labels S.
 
-        ``a_pk = d_p z_k - 2 sum_q w_pq s_qk / (d'S_k)``, ``z_k = S_k'W S_k / (d'S_k)^2``: the gradient of
-        ``K - sum_k S_k'W S_k / (d'S_k)`` at S. With D the diagonal of the degrees, ``shift * D`` moves the
-        cut of hard labels by a constant, and makes it concave (the gradient an upper bound) once no
-        eigenvalue of ``D^-1/2 W D^-1/2`` is below ``-shift``.
+        They are ``a_pk = d_p z_k - 2 sum_q w_pq s_qk / (d'S_k)`` with ``z_k = S_k'W S_k / (d'S_k)^2``, the gradient of
+        ``K - sum_k S_k'W S_k / (d'S_k)`` at S. D is the diagonal matrix of the degrees. Adding ``shift * D`` changes
+        the cut of hard labels by a constant. It makes the cut concave, so that its linearisation is an upper bound, if
+        no eigenvalue of ``D^-1/2 W D^-1/2`` is below ``-shift``.
 
         Parameters
         ----------

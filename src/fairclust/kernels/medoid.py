@@ -1,22 +1,22 @@
 """Exact medoids: the point of a cluster with the least sum of Euclidean distances to its other points.
 
-Every evaluated point i (all its distances d_ij known, their sum S_i) bounds the sum of every other point j
-from below, so that most points are ruled out without being evaluated:
+Evaluating a point i means computing all its distances d_ij and their sum S_i. This gives lower bounds on the sums S_j
+of all other points j, so that most points are ruled out without being evaluated:
 
 * triangle inequality (Newling and Fleuret, "A Sub-Quadratic Exact Medoid Algorithm", 2017, the trimed
   algorithm): S_j >= abs(S_i - n d_ij);
-* convexity of y -> sum_l ||y - x_l||: S_j >= S_i + g_i . (x_j - x_i), g_i the sum of the unit vectors from
+* convexity of y -> sum_l ||y - x_l||: S_j >= S_i + g_i . (x_j - x_i), where g_i is the sum of the unit vectors from
   the other points to x_i;
 * curvature, from the geometric median z alone: with u = x_j - z, t = ||u||, r_l = ||x_l - z|| and e_l the
   unit vector from z to x_l,  S_j >= S_z + g_z . u + sum_l (t^2 - (e_l . u)^2) / (2 (r_l + t)).
 
-The last two are not part of trimed; they keep the search short in many dimensions, where the triangle
-inequality says little. The third holds because ||x_l - x_j|| = sqrt(a^2 + b) with a = r_l - e_l . u and
+The last two are not part of trimed. They keep the search short in many dimensions, where the triangle
+inequality gives weak bounds. The third holds because ||x_l - x_j|| = sqrt(a^2 + b) with a = r_l - e_l . u and
 b = t^2 - (e_l . u)^2 >= 0, and sqrt(a^2 + b) - a = b / (sqrt(a^2 + b) + a) >= b / (2 (r_l + t)).
 
-Points are tried from the centre outwards, the centre being the geometric median (a few Weiszfeld steps),
-itself evaluated first: it bounds all sums although it is no candidate. Memory is O(n); sums are float64.
-Bounds are lowered by an estimate of the rounding of the sums, so that rounding never rules out the medoid.
+The approximate geometric median (a few Weiszfeld steps) is evaluated first, because it bounds all sums, although it is
+not a candidate. Points are then tried in the order of their distance from it. Memory is O(n), and sums are float64.
+Bounds are lowered by an estimate of the rounding errors of the sums, so that these never rule out the medoid.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["Medoid", "medoid", "medoids"]
 
 _WEISZFELD_STEPS = 20
-# Terms of the curvature bound are pooled by distance from the centre, candidates by rank: coarser is looser.
+# Terms of the curvature bound are pooled in rings around the centre, and candidates in blocks of consecutive ranks.
+# With fewer rings or larger blocks the bound is weaker.
 _RINGS = 16
 _BLOCK = 64
-# Sums closer than this are a tie: far above their rounding, far below any difference of interest.
+# Sums whose relative difference is smaller than this count as equal. This is far above the rounding errors of sums.
 _TIE = 1e-12
 _LARGEST = 1e150
-# Squares of smaller gaps underflow: such points count as equal.
+# Squares of smaller distances underflow, so points at such distances count as equal.
 _SMALLEST = 1e-150
 
 
@@ -46,12 +47,12 @@ class Medoid(NamedTuple):
     Attributes
     ----------
     row : int
-        Row of the point; the smallest one among evaluated points whose sums agree to 1e-12 (so that the order
-        of summation never decides a tie); -1 if there is no point.
+        Row of the point. If sums of evaluated points agree to 1e-12, it is the smallest of their rows, so that the
+        order of summation does not matter. -1 if there is no point.
     cost : float
         The least sum of Euclidean distances to all points that was found.
     lower_bound : float
-        No point has a smaller sum: the true medoid's cost is in [lower_bound, cost]. Equal to ``cost`` when
+        No point has a smaller sum, so the cost of the true medoid is in [lower_bound, cost]. Equal to ``cost`` if
         ``row`` is proved to be a medoid.
     evaluations : int
         Number of points whose sum of distances was computed.
@@ -69,9 +70,10 @@ def medoid(X: ArrayLike, *, max_evaluations: int | None = None) -> Medoid:
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Finite points. No points are allowed (row -1, cost 0).
+        Finite points. There may be none, which gives row -1 and cost 0.
     max_evaluations : int, optional
-        Stop after so many points (at least 1), with the best of them and a lower bound. Default: exact.
+        Stop after this many evaluations (at least 1), with the best point and a lower bound. By default the result is
+        exact.
 
     Returns
     -------
@@ -80,13 +82,13 @@ def medoid(X: ArrayLike, *, max_evaluations: int | None = None) -> Medoid:
     Raises
     ------
     ValueError
-        If ``X`` has not two dimensions and a feature, holds a value that is not finite or above 1e150 in
-        absolute value (its square would overflow), or ``max_evaluations`` < 1.
+        ``X`` is not a matrix with at least one feature, has a value that is not finite or above 1e150 in
+        absolute value (whose square would overflow), or ``max_evaluations`` < 1.
 
     Notes
     -----
-    Exact up to the rounding of float64 sums. In many dimensions the bounds weaken and the exact search may
-    evaluate most points, O(n^2); ``max_evaluations`` bounds the time.
+    The result is exact up to the rounding errors of float64 sums. In many dimensions the bounds are weaker, and the
+    exact search may evaluate most points, which takes O(n^2) time. ``max_evaluations`` bounds the time.
     """
     points = np.asarray(X, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] == 0:
@@ -99,7 +101,7 @@ def medoid(X: ArrayLike, *, max_evaluations: int | None = None) -> Medoid:
     if n == 0:
         return Medoid(-1, 0.0, 0.0, 0)
     budget = n if max_evaluations is None else min(n, max_evaluations)
-    # Features first: the loop over points is then the contiguous one, which the compiler vectorises.
+    # The points are transposed, so that they are contiguous for each feature and the compiler can vectorise the loops.
     row, cost, bound, used = _medoid(np.ascontiguousarray(points.T), budget)
     return Medoid(int(row), float(cost), float(bound), int(used))
 
@@ -123,12 +125,12 @@ def medoids(
     Returns
     -------
     list of Medoid
-        One per cluster; ``row`` is a row of ``X``, -1 for an empty cluster (cost 0).
+        One for each cluster. ``row`` is a row of ``X``, or -1 with cost 0 for an empty cluster.
 
     Raises
     ------
     ValueError
-        As `medoid`; also if the labels have another shape, are no integers, or are out of range.
+        As in `medoid`, or the labels have another shape, are not integers, or are out of range.
     """
     points = np.asarray(X)
     codes = np.asarray(labels)
@@ -141,7 +143,7 @@ def medoids(
             raise ValueError(f"labels must be integers, not {codes.dtype}")
         if codes.min() < 0 or codes.max() >= n_clusters:
             raise ValueError(f"labels must lie in 0 .. {n_clusters - 1}")
-    # A stable sort keeps rows of a cluster in their order, so that "the smallest index" survives the detour.
+    # The sort is stable, so that the smallest position in a cluster is the smallest row of `X`.
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(n_clusters + 1))
     found = []
@@ -154,7 +156,7 @@ def medoids(
 
 @njit(cache=True, nogil=True)
 def _distances_from(XT: NDArray, y: NDArray, out: NDArray) -> float:
-    """Write the distance of every point from y; return their sum."""
+    """Write the distance of every point from y, and return their sum."""
     d, n = XT.shape
     out[:] = 0.0
     for f in range(d):
@@ -164,7 +166,7 @@ def _distances_from(XT: NDArray, y: NDArray, out: NDArray) -> float:
             out[j] += gap * gap
     for j in range(n):
         out[j] = np.sqrt(out[j])
-    # Four running sums: one is bound by the latency of additions, and four also round less.
+    # With a single running sum, every addition would wait for the one before. Four sums are faster and round less.
     s0 = s1 = s2 = s3 = 0.0
     whole = n - n % 4
     for j in range(0, whole, 4):
@@ -179,7 +181,7 @@ def _distances_from(XT: NDArray, y: NDArray, out: NDArray) -> float:
 
 @njit(cache=True, nogil=True)
 def _gradient(XT: NDArray, y: NDArray, distance: NDArray, inverse: NDArray, out: NDArray) -> None:
-    """Write a subgradient at y of the sum of distances; points equal to y add nothing."""
+    """Write a subgradient at y of the sum of distances. Points equal to y add nothing to it."""
     d, n = XT.shape
     for j in range(n):
         inverse[j] = 1.0 / distance[j] if distance[j] > _SMALLEST else 0.0
@@ -200,15 +202,15 @@ def _raise_bounds(
     linear: NDArray,
     lower: NDArray,
 ) -> None:
-    """Raise the lower bound of every point's sum by what the evaluation at y implies."""
+    """Raise the lower bound on every point's sum to the bound that follows from the evaluation at y."""
     d, n = XT.shape
     linear[:] = total
     for f in range(d):
         slope, centre = gradient[f], y[f]
         for j in range(n):
             linear[j] += slope * (XT[f, j] - centre)
-    # A sum of n rounded terms is off by less than about n eps of itself; the gradient's terms are unit
-    # vectors, so its error times the distance stays below n d eps of n * distance.
+    # The rounding error of a sum of n terms is less than about n eps times the sum. The gradient's terms are unit
+    # vectors, so its error times the distance is below n d eps times n * distance.
     relative = (n + 16.0) * 2.2e-16
     for j in range(n):
         reach = n * distance[j]
@@ -226,7 +228,7 @@ def _geometric_median(XT: NDArray, distance: NDArray, inverse: NDArray) -> NDArr
         y[f] = XT[f].mean()
     for _ in range(_WEISZFELD_STEPS):
         total = _distances_from(XT, y, distance)
-        # A floor under the distances keeps the step finite when y meets a point.
+        # Distances are at least `floor`, so that the step is finite if y is equal to a point.
         floor = 1e-9 * total / n
         if floor <= _SMALLEST:
             break
@@ -246,7 +248,7 @@ def _geometric_median(XT: NDArray, distance: NDArray, inverse: NDArray) -> NDArr
 def _ring_moments(
     XT: NDArray, z: NDArray, distance: NDArray, order: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
-    """Pool the points by distance from z: every ring's size, outer radius and sum of e e', e unit vectors."""
+    """Pool the points in rings around z. Returns each ring's size, outer radius and sum of e e' over unit vectors e."""
     d, n = XT.shape
     size = np.zeros(_RINGS)
     radius = np.zeros(_RINGS)
@@ -258,7 +260,7 @@ def _ring_moments(
         for p in range(first, last):
             j = order[p]
             r = distance[j]
-            # Rounded up a little, as it stands for all radii of the ring in a lower bound.
+            # Rounded up a little, because it is an upper bound on all radii of the ring.
             radius[ring] = max(radius[ring], r * (1.0 + 1e-12))
             if r <= _SMALLEST:
                 continue
@@ -272,7 +274,7 @@ def _ring_moments(
 
 @njit(cache=True, nogil=True)
 def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
-    """Medoid of the columns of XT, its cost, a lower bound of the least cost, number of evaluations."""
+    """Medoid of the columns of XT, its cost, a lower bound on the least cost, and the number of evaluations."""
     d, n = XT.shape
     distance = np.empty(n)
     scratch = np.empty(n)
@@ -289,7 +291,7 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
     _raise_bounds(XT, z, total_z, distance, gradient_z, scratch, lower)
     size, radius, moment = _ring_moments(XT, z, distance, order)
     reach = distance.copy()
-    # The curvature bound's matrix for a block of candidates; weight is its multiple of the identity.
+    # The matrix of the curvature bound for a block of candidates is ``weight`` times the identity minus `matrix`.
     matrix = np.empty((d, d))
     weight = 0.0
     rounding = (n + d * d + 64.0) * 4.4e-16
@@ -300,7 +302,7 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
     for p in range(n):
         i = order[p]
         if p % _BLOCK == 0:
-            # The largest t of the block gives the smallest terms: valid for all its candidates.
+            # The largest t of the block gives the smallest terms, so the bound is valid for all its candidates.
             t = reach[order[min(p + _BLOCK, n) - 1]] * (1.0 + 1e-12)
             weight = 0.0
             matrix[:] = 0.0
@@ -311,7 +313,7 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
                     for f in range(d):
                         for h in range(f + 1):
                             matrix[f, h] += share * moment[ring, f, h]
-        # A true tie is never skipped: its lower bound cannot exceed the best sum.
+        # A point with the same sum as the best is not skipped, because its lower bound cannot exceed that sum.
         if done[i] or lower[i] > best:
             continue
         slope = 0.0
@@ -328,7 +330,7 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
         bound = total_z + slope + weight * square - form
         bound -= rounding * (total_z + (d + 2.0) * n * reach[i])
         lower[i] = max(lower[i], bound)
-        # Out of budget, the walk goes on for the sake of the bounds.
+        # When the budget is used up, the loop continues only to raise the bounds.
         if lower[i] > best or used == budget:
             continue
         y[:] = XT[:, i]
@@ -336,7 +338,7 @@ def _medoid(XT: NDArray, budget: int) -> tuple[int, float, float, int]:
         used += 1
         best = min(best, total)
         for j in range(n):
-            # Copies of the point share its sum: heavy duplication costs one evaluation.
+            # Copies of the point have the same sum and need no evaluation of their own.
             if distance[j] == 0.0:
                 done[j] = True
                 sums[j] = total

@@ -1,18 +1,18 @@
 """Passes over the points for mixtures: responsibilities, their sums per group, their weighted moments.
 
-With z_ik = log(pi_k f_k(x_i)) and psi_i = softmax(z_i), all that a fair mixture needs of the points is
+With z_ik = log(pi_k f_k(x_i)) and psi_i = softmax(z_i), a fair mixture needs only these sums over the points:
 
 * the table of sums of psi_ik over each group, and the log-likelihood sum_i logsumexp(z_i);
 * moments with the weights w_ik = psi_ik (alpha + C[g(i), k] - sum_l C[g(i), l] psi_il).
 
-With C = 0 the second are the sufficient statistics of an E-step. With C_jk the derivative of a penalty by the
-sum of psi_k over group j, they hold the derivative of that penalty by every parameter of every family, for
-d psi_ik / d z_il = psi_ik (delta_kl - psi_il). So one kernel serves all penalties on the table.
+With C = 0 the moments are the sufficient statistics of an E-step. If C_jk is the derivative of a penalty with respect
+to the sum of psi_k over group j, the moments determine the derivative of this penalty with respect to every parameter
+of every family, because d psi_ik / d z_il = psi_ik (delta_kl - psi_il). One kernel therefore serves all penalties on
+the table.
 
-Points lie in tiles (`fairclust.kernels.tiles`), in float32 unless asked otherwise. Sums over tiles are
-float64 and kept for runs of tiles, 64 at most, so that their memory does not grow with the rows. Rows of
-categories that are alike can be one point with a count, and columns of categories can be joined: see
-`MixtureTiles.pack`.
+Points are in tiles (`fairclust.kernels.tiles`), in float32 by default. Sums are float64. The moments have one sum for
+each of at most 64 runs of tiles, so their memory does not grow with the number of rows. Rows with the same categories
+can be one point with a count, and columns of categories can be joined: see `MixtureTiles.pack`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ from numpy.typing import DTypeLike
 from fairclust.kernels.fast import FAST, exp
 from fairclust.kernels.tiles import TILE, TileLayout, make_layout, pack_points, run_over_tiles
 
-# Responsibilities up to this many bytes are kept between the two passes of a gradient, else computed again.
+# Responsibilities of at most this many bytes are kept between the two passes of a gradient. Larger ones are computed
+# again.
 _KEEP_BYTES = 1 << 27
-# Joint categories must be fewer than the points by this factor: their tables are computed anew in every pass.
+# There must be this many times more rows than joint categories, because every pass computes the table of the joint
+# categories again.
 _ROWS_PER_JOINT = 8
-# Moments are summed over runs of tiles: so many at most, for they are tables of the size of the parameters.
+# Moments have one sum, of the size of the parameters, for each run of tiles. The number of runs is at most _MAX_BLOCKS,
+# their sums take at most _MAX_BLOCK_BYTES, and a run has about _ENTRIES_PER_BLOCK responsibilities or more.
 _MAX_BLOCKS = 64
 _MAX_BLOCK_BYTES = 1 << 26
 _ENTRIES_PER_BLOCK = 75_000
@@ -45,11 +48,11 @@ class Components(NamedTuple):
     const : ndarray of shape (n_clusters,)
         Log weight and normalising constant.
     means : ndarray of shape (n_clusters, n_numeric)
-        With the same shift taken out as the points.
+        Means minus the shift of the points.
     precisions : ndarray of shape (n_clusters, n_numeric) or (1, 1)
         Inverse variances; (1, 1) if all features of all components share one.
     tables : ndarray of shape (n_clusters, n_levels + 1)
-        Log probabilities of all categories of all features; the last column is zero, for unknown ones.
+        Log probabilities of all categories of all features. The last column, for unknown categories, is zero.
     """
 
     const: np.ndarray
@@ -59,7 +62,7 @@ class Components(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Weighted sums over the points, about the components' means unless said otherwise.
+    """Weighted sums over the points, about the components' means by default.
 
     Attributes
     ----------
@@ -67,7 +70,7 @@ class Moments(NamedTuple):
     first, second : ndarray of shape (n_clusters, n_numeric)
         Sums of ``w (x - mean)`` and ``w (x - mean)^2``.
     levels : ndarray of shape (n_clusters, n_levels)
-        Weight of every category; unknown ones have none.
+        Weight of every category. Unknown categories are left out.
     """
 
     weight: np.ndarray
@@ -94,14 +97,14 @@ class Moments(NamedTuple):
 def probabilities_by_feature(logits, edges):  # type: ignore[no-untyped-def]
     """Softmax over the categories of each feature, and its logarithm.
 
-    The tables are small and every gradient step needs them: a dozen NumPy calls take longer than a pass over
-    some thousand points.
+    This is compiled because every gradient step needs it. The tables are small, and a dozen NumPy calls would take
+    longer than a pass over some thousand points.
 
     Parameters
     ----------
     logits : ndarray of shape (n_clusters, n_levels)
     edges : ndarray of shape (n_features + 1,)
-        Where the columns of each feature begin and end.
+        The first column of each feature, and the number of columns.
 
     Returns
     -------
@@ -128,7 +131,7 @@ def probabilities_by_feature(logits, edges):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def logit_gradient(levels, shares, edges):  # type: ignore[no-untyped-def]
-    """Derivative by the logits of ``sum(levels * log(shares))``, shape (n_clusters, n_levels)."""
+    """Derivative of ``sum(levels * log(shares))`` with respect to the logits, shape (n_clusters, n_levels)."""
     found = np.empty(levels.shape)
     for k in range(levels.shape[0]):
         for f in range(len(edges) - 1):
@@ -142,9 +145,9 @@ def logit_gradient(levels, shares, edges):  # type: ignore[no-untyped-def]
 
 
 class _Parts(NamedTuple):
-    """Parameters as the kernels read them, all of the points' precision.
+    """Parameters as the kernels read them, all of the points' dtype.
 
-    With r the root of half the precision, minus the exponent of a Gaussian is the sum of ``(r x - r m)^2``.
+    `roots` are the square roots r of half the precisions, so that a Gaussian is ``exp(-sum (r x - r m)^2)``.
     """
 
     const: np.ndarray
@@ -156,9 +159,9 @@ class _Parts(NamedTuple):
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type: ignore[no-untyped-def]
-    """z[k, i] = log(pi_k f_k(x_i)) for the points of one tile, and the largest of each point in `top`.
+    """Compute z[k, i] = log(pi_k f_k(x_i)) for the points of one tile, and the largest of each point in `top`.
 
-    Several features are added per sweep over the tile: the sweeps are bound by loads and stores of `z`.
+    Every sweep over the tile adds several features, because loading and storing `z` takes most of a sweep's time.
     """
     n_clusters, n_features = roots.shape
     n_columns = codes.shape[0]
@@ -214,7 +217,7 @@ def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type
 def _responsibilities(  # type: ignore[no-untyped-def]
     points, codes, counts, n, const, roots, root_means, tables, sharpness, with_logsum, psi, top, total, mass
 ):
-    """softmax(sharpness * z) of one tile in `psi`, its sums in `mass`; returns the sum of logsumexp(z)."""
+    """Compute softmax(sharpness * z) of one tile in `psi` and its sums in `mass`. Returns the sum of logsumexp(z)."""
     n_clusters = psi.shape[0]
     one = psi.dtype.type(1)
     zero = psi.dtype.type(0)
@@ -287,7 +290,7 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
             for i in range(TILE):
                 pull[i] = alpha
             for k in range(n_clusters):
-                # Penalties on the largest gap depend on one or two clusters.
+                # C is mostly zero, because penalties on the largest gap depend on one or two clusters.
                 if c[k] != zero:
                     row = psi[k]
                     for i in range(TILE):
@@ -339,7 +342,7 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
                 if codes.shape[1] > 0:
                     for i in range(TILE):
                         turned[i, k] = v[i]
-            # One row of clusters per point: the additions to a category then work on all clusters at once.
+            # `turned` has one row for each point, so that an addition to a category works on all clusters at once.
             for f in range(codes.shape[1]):
                 for i in range(count[t]):
                     target = levels[b, codes[t, f, i]]
@@ -361,7 +364,7 @@ def _rows(lo, hi, points, codes, count, start, const, means, roots, root_means, 
 
 @njit(cache=True, nogil=True)
 def _joined(tables, members, out):  # type: ignore[no-untyped-def]
-    """Log probabilities of joint categories: the sums of those of their members."""
+    """Log probabilities of joint categories, which are the sums of the log probabilities of their members."""
     for k in range(tables.shape[0]):
         table = tables[k]
         for s in range(members.shape[0]):
@@ -373,7 +376,7 @@ def _joined(tables, members, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _parted(joint, members, out):  # type: ignore[no-untyped-def]
-    """Sums of joint categories, given to each of their members."""
+    """Add the sums of joint categories to each of their members."""
     for s in range(members.shape[0]):
         source = joint[s]
         for m in range(members.shape[1]):
@@ -383,7 +386,7 @@ def _parted(joint, members, out):  # type: ignore[no-untyped-def]
 
 
 def _merged_rows(levels: np.ndarray, groups: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
-    """One row of each kind (all categories and the group alike), and how many there are of it."""
+    """One row of each kind, and the number of rows of this kind. Rows of a kind have the same categories and group."""
     key = groups.astype(np.int64)
     for column in levels.T:
         key = np.unique(key, return_inverse=True)[1] * (n_levels + 1) + column
@@ -392,17 +395,18 @@ def _merged_rows(levels: np.ndarray, groups: np.ndarray, n_levels: int) -> tuple
 
 
 def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Few columns of joint categories for many columns of categories.
+    """Replace many columns of categories by few columns of joint categories.
 
-    The two columns with the fewest categories are joined again and again, while the joint categories that
-    occur are few next to the rows.
+    The two columns with the fewest categories are joined repeatedly, as long as there are far fewer joint categories
+    than rows.
 
     Returns
     -------
     joint : ndarray of shape (n_samples, n_joint_columns), int32
-        Numbers of joint categories, running on from column to column.
+        Numbers of joint categories, which are consecutive over all columns.
     members : ndarray of shape (n_joint_categories + 1, width), int32
-        The categories that each is made of, filled up with `n_levels`; the last joint category has none.
+        The categories of which each joint category is made, filled up with `n_levels`. The last joint category has
+        none.
     """
     limit = len(levels) // _ROWS_PER_JOINT
     parts = []
@@ -438,12 +442,12 @@ class MixtureTiles:
     ----------
     layout : TileLayout
     n_groups, n_levels : int
-        Groups; categories of all categorical features together.
+        Number of groups, and number of categories of all categorical features together.
     points : ndarray of shape (n_tiles, n_numeric, TILE)
     codes : ndarray of shape (n_tiles, n_columns, TILE), int32
-        Columns of `Components.tables`, `n_levels` for an unknown category; or rows of `members`.
+        Columns of `Components.tables` (`n_levels` for an unknown category) or, with `members`, rows of `members`.
     counts : ndarray of shape (n_tiles, TILE), optional
-        How many rows of the data each point stands for: by default one, and zero where a tile is padded.
+        Number of rows of the data that each point stands for, 0 in the padding. By default each point is one row.
     members : ndarray of shape (n_joint_categories + 1, width), int32, optional
         The categories of which each joint category is made, if `codes` are joint categories.
     """
@@ -479,12 +483,12 @@ class MixtureTiles:
         groups : ndarray of shape (n_samples,)
         n_groups : int
         shift : ndarray of shape (n_numeric,)
-            Taken out of the numeric features.
+            Subtracted from the numeric features.
         dtype : float32 or float64
         merge : bool
-            Look for what categories have in common: rows that are alike in all of them become one point if
-            there are no numeric features, and columns are joined. Sums over the points are the same but for
-            rounding. This costs as much as some ten passes, so it is for tiles that are read more often.
+            Whether to join columns of categories and, if there are no numeric features, to make one point of rows with
+            the same categories and group. Sums over the points are the same up to rounding. This takes as long as
+            about ten passes, so it pays for tiles that are read more often than that.
         """
         counts, members = None, None
         if merge and levels.shape[1]:
@@ -505,7 +509,7 @@ class MixtureTiles:
             self._counts = real.astype(self.points.dtype)
         else:
             self._counts = np.ascontiguousarray(self.counts)
-        # Groups with points, and where their tiles begin.
+        # The groups with points, and the first tile of each.
         self._present, self._first = np.unique(self.layout.group, return_index=True)
         self._sizes = self._by_group(self._counts.sum(axis=1, dtype=np.float64)[:, None])[:, 0]
         self._last: tuple[Components, _Parts] | None = None
@@ -518,7 +522,7 @@ class MixtureTiles:
 
     @property
     def n_points(self) -> int:
-        """Points in the tiles: as many as rows, or fewer if rows were merged."""
+        """Number of points in the tiles, which is the number of rows, or less if rows were merged."""
         return len(self.layout.order)
 
     @property
@@ -547,7 +551,7 @@ class MixtureTiles:
         if self._last is not None and self._last[0] is components:
             return self._last[1]
         dtype, (const, means, precisions, tables) = self.points.dtype, components
-        # Of the means' shape, also if all components share one precision.
+        # Adding zeros gives `roots` the shape of the means, also if all components share one precision.
         roots = np.sqrt(0.5 * precisions) + 0.0 * means
         tables = np.ascontiguousarray(tables, dtype)
         if self.members is not None:
@@ -565,7 +569,7 @@ class MixtureTiles:
         return parts
 
     def _blocks(self, n_clusters: int) -> np.ndarray:
-        """Edges of runs of tiles with one sum each: they depend on the data alone, not on the threads."""
+        """Edges of the runs of tiles that have one sum each. They do not depend on the number of threads."""
         if n_clusters not in self._edges:
             n_tiles = self.layout.n_tiles
             n_columns = 2 * self.points.shape[1] + (
@@ -598,9 +602,10 @@ class MixtureTiles:
         Returns
         -------
         sums : ndarray of shape (n_groups, n_clusters)
-            Their sums per group.
+            Sums of the responsibilities per group.
         logsum : float
-            Log-likelihood, if the sharpness is 1 and `with_logsum` is set, else of no meaning.
+            The log-likelihood, if the sharpness is 1. For another sharpness it has no meaning; without `with_logsum` it
+            is 0.
         """
         n_clusters = len(components.const)
         mass = np.empty((self.layout.n_tiles, n_clusters))
@@ -640,7 +645,7 @@ class MixtureTiles:
         C : ndarray of shape (n_groups, n_clusters), optional
             Zeros if not given.
         sharpness : float
-            As in `table`; the weights have no factor `sharpness`.
+            As in `table`. The weights are not multiplied by it.
         psi : ndarray, optional
             The array that `table` filled for the same components and sharpness. An empty one is not used.
 
@@ -650,7 +655,7 @@ class MixtureTiles:
             About `components.means`.
         sums : ndarray of shape (n_groups, n_clusters)
         logsum : float
-            As in `table`; empty and zero if `psi` is given.
+            As in `table`. If `psi` is given, `sums` is empty and `logsum` is 0.
         """
         n_clusters, n_features = components.means.shape
         n_tiles, dtype = self.layout.n_tiles, self.points.dtype
@@ -716,7 +721,7 @@ class MixtureTiles:
         return out
 
     def hard_table(self, components: Components) -> np.ndarray:
-        """Rows of which each component is the most probable, per group: shape (n_groups, n_clusters)."""
+        """Number of rows of each group for which each component is the most probable, shape (n_groups, n_clusters)."""
         labels = self.log_joint(components).argmax(axis=1)
         real = np.arange(TILE) < self.layout.count[:, None]
         groups = np.repeat(self.layout.group, self.layout.count)

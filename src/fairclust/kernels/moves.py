@@ -1,8 +1,8 @@
-"""Sweeps that move one point at a time, with the cluster counts kept up to date.
+"""Sweeps that move one point at a time and update the counts of the clusters after every move.
 
-The penalty looks at the counts alone, so what a point pays to enter or to stay in a cluster depends on its
-group and on that cluster only: two tables of shape
-(n_groups, n_clusters), of which a move changes two columns.
+The penalty depends only on the counts. The part of it that a point pays to enter a cluster or to stay there therefore
+depends only on the point's group and on the cluster. Two tables of shape (n_groups, n_clusters) hold these numbers, and
+a move changes two columns of each.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def _reprice(k, counts, sizes, members, value_sizes, rho, lam, own_group, enter, stay):  # type: ignore[no-untyped-def]
-    """Column k of both tables: the penalty with a point less the penalty without it."""
+    """Compute column k of both tables, the penalty with a point minus the penalty without it."""
     n_values, n_groups = members.shape
     total = sizes.sum()
     size = sizes[k]
     size_enter = lam * (1 / (size + 1) - 1 / size)
-    # A lone point never leaves (see `_sweep`): what it pays to stay does not matter.
+    # A point that is alone in its cluster never leaves it (see `_sweep`), so this number is not used then.
     size_stay = lam * (1 / size - 1 / (size - 1)) if size > 1 else 0.0
     gaps = np.empty(n_values)
     for i in range(n_values):
@@ -50,7 +50,7 @@ def _sweep(X, codes, centers, labels, counts, sizes, members, value_sizes, rho, 
     distance = np.empty(n_clusters)
     n_moved, summed = 0, 0.0
     for p in range(len(X)):
-        # Clusters innermost: the compiler works on several at once.
+        # The inner loop runs over clusters, so that the compiler can work on several at once.
         distance[:] = 0.0
         for f in range(n_features):
             x = X[p, f]
@@ -89,25 +89,25 @@ def sweep(
     own_group: bool = False,
     members: np.ndarray | None = None,
 ) -> tuple[int, float]:
-    """Visit the points in order; put each where distance and penalty are least, at fixed centres.
+    """Visit the points in order and move each to the cluster with the least distance plus penalty, at fixed centres.
 
     The penalty is ``rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k``. A point moves only if that
-    lowers the sum of squared distances plus the penalty, and never out of a cluster that it has for itself.
+    lowers the sum of squared distances plus the penalty, and only if it is not alone in its cluster.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
     codes : ndarray of shape (n_samples,)
-        Groups; each has a point.
+        Groups. Every group has a point.
     centers : ndarray of shape (n_clusters, n_features)
     labels : ndarray of shape (n_samples,)
         Changed in place.
     counts : ndarray of shape (n_groups, n_clusters), int64
-        Points of each group in each cluster; changed in place. No cluster may be empty.
+        Number of points of each group in each cluster; changed in place. No cluster may be empty.
     rho, lam : float
     own_group : bool
-        Look at the terms of the point's own group only. Points of different groups then lower different sums,
-        and no common objective need fall.
+        Whether to use only the fairness terms of the point's own group. Points of different groups then lower different
+        sums, so the objective may rise.
     members : ndarray of shape (n_values, n_groups), optional
         For several sensitive columns, ones and zeros that say which groups have which value. In the penalty, j then
         runs over all values of all columns. By default each group is a value.

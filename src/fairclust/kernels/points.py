@@ -1,4 +1,4 @@
-"""Points in memory: packed in tiles, with their distances to the current centres beside them."""
+"""Points in memory, packed in tiles together with their distances to the current centres."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TiledPoints(Potentials):
     X : ndarray of shape (n_samples, n_features)
         Rows in the order in which they were given.
     shift : ndarray of shape (n_features,)
-        Subtracted from the points and the centres, so that data far from the origin do not lose digits.
+        Subtracted from the points and the centres, so that rounding errors are small for data far from the origin.
     packed : ndarray of shape (n_tiles, n_features, TILE)
         The shifted points.
     squared : bool
@@ -47,7 +47,7 @@ class TiledPoints(Potentials):
         squared: bool = True,
         dtype: DTypeLike = np.float32,
     ) -> Self:
-        """Sort rows by group and copy them into tiles; the default shift is their mean."""
+        """Sort rows by group and copy them into tiles. The default shift is the mean of the rows."""
         layout = make_layout(codes, n_groups)
         shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
         a = np.zeros((layout.n_tiles, n_clusters, TILE), dtype)

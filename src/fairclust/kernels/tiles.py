@@ -1,8 +1,8 @@
 """Points in tiles: the memory layout that every assignment kernel reads.
 
-Points are sorted by group and cut into tiles of `TILE` points, so that a tile holds one group only and the
-group's prices are constants of its inner loops. Inside a tile the points lie innermost, which lets the
-compiler work on many points at once. The last tile of a group is padded; `count` says how many are real.
+Points are sorted by group and cut into tiles of `TILE` points. All points of a tile are of one group, so the group's
+prices are constants in the inner loops. The points are the last axis of a tile, which lets the compiler work on many
+points at once. The last tile of a group is padded, and `count` is its number of real points.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 TILE = 512
-# Loops run over whole vectors: the number of points in a tile is rounded up to a multiple of this.
+# Loops run over whole vectors, so the number of points in a tile is rounded up to a multiple of this.
 _VECTOR = 64
 
-# Handing a pass to a second thread costs some 50 microseconds: not worth it below this many table entries.
+# Starting a pass in a second thread takes about 50 microseconds, which is not worth it below this many table entries.
 _MIN_ENTRIES_PER_THREAD = 150_000
 
 
 @dataclass(frozen=True)
 class TileLayout:
-    """Where each point lies.
+    """The place of each point in the tiles.
 
     Attributes
     ----------
     order : ndarray of shape (n_samples,)
         Point indices sorted by group, stable.
     group, start, count : ndarray of shape (n_tiles,)
-        The tile's group, its first position in `order`, its number of real points.
+        The group of each tile, its first position in `order`, and its number of real points.
     """
 
     order: np.ndarray
@@ -76,21 +76,21 @@ def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
 
 @numba.njit(cache=True, nogil=True)
 def padded(count):  # type: ignore[no-untyped-def]
-    """How many entries of a tile the loops run over: `count` points, rounded up to whole vectors."""
+    """Number of entries of a tile that the loops run over: `count` rounded up to whole vectors."""
     return min(TILE, (count + _VECTOR - 1) // _VECTOR * _VECTOR)
 
 
 @lru_cache(maxsize=4)
 def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
-    # The process id is part of the key: a forked child must not wait on its parent's threads.
+    # The process id is part of the key, because a forked child process does not have its parent's threads.
     return ThreadPoolExecutor(n_threads, thread_name_prefix=f"fairclust-{pid}")
 
 
 def run_over_tiles(kernel: Callable[..., None], n_tiles: int, entries: int, *args: object) -> None:
     """Call ``kernel(lo, hi, *args)`` over all tiles, in as many threads as `numba.get_num_threads` allows.
 
-    The kernels release the interpreter lock and write per-tile results only; sums over tiles are taken
-    afterwards in tile order, so that results do not depend on the number of threads.
+    The kernels release the interpreter lock and write results for each tile. These are added afterwards in the order of
+    the tiles, so that results do not depend on the number of threads.
 
     Parameters
     ----------
@@ -98,15 +98,15 @@ def run_over_tiles(kernel: Callable[..., None], n_tiles: int, entries: int, *arg
         Compiled with ``nogil=True``.
     n_tiles : int
     entries : int
-        Size of the work (points times clusters): small work stays on the calling thread.
+        Size of the work (points times clusters). Small work is done in the calling thread.
     *args
-        Passed on.
+        Further arguments of the kernel.
     """
     n_threads = int(min(numba.get_num_threads(), n_tiles, max(1, entries // _MIN_ENTRIES_PER_THREAD)))
     if n_threads <= 1:
         kernel(0, n_tiles, *args)
         return
-    # More chunks than threads even out a busy core.
+    # With more chunks than threads, one slow core delays the pass less.
     edges = np.linspace(0, n_tiles, min(4 * n_threads, n_tiles) + 1).astype(int)
     pool = _pool(n_threads, os.getpid())
     jobs = [pool.submit(kernel, int(lo), int(hi), *args) for lo, hi in pairwise(edges)]
@@ -133,7 +133,7 @@ def pack_points(
     X : ndarray of shape (n_samples, n_features)
     layout : TileLayout
     shift : ndarray of shape (n_features,)
-        Subtracted in float64 before the cast, so that data far from the origin keeps its digits.
+        Subtracted in float64 before the cast to `dtype`, so that data far from the origin keep their precision.
     dtype : float32 or float64
 
     Returns

@@ -1,4 +1,4 @@
-"""The methods, one file each; imported when first used, so that listing them costs nothing."""
+"""The methods, one file each. A file is imported when its method is first used, so that listing them is fast."""
 
 from fairclust.lazy import members
 

@@ -1,4 +1,4 @@
-"""What methods with centres have in common with scikit-learn's k-means: distances to centres, and a score."""
+"""The base of the methods with centres. Like scikit-learn's k-means, it has distances to centres and a score."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
     ) -> float:
-        """Minus the clustering cost of the predicted labels: larger is better.
+        """Minus the clustering cost of the predicted labels, so that larger is better.
 
         Parameters
         ----------

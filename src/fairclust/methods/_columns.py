@@ -1,4 +1,4 @@
-"""Several sensitive columns: a base for methods with one penalty for each column, and the groups of new rows."""
+"""Several sensitive columns: a base of the methods with one penalty for each column, and the groups of new rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ColumnsClusterer(FairClusterer):
     _sensitive: Sensitive | None = None
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Validated features and group codes; the groups of several columns are the combinations that occur."""
+        """Validated features and group codes. The groups of several columns are the combinations that occur."""
         self._sensitive = None
         named = split_columns(sensitive_features)
         if len(named) <= 1:
@@ -31,7 +31,7 @@ class ColumnsClusterer(FairClusterer):
         return X, sensitive.codes
 
     def _members(self) -> list[np.ndarray]:
-        """For each of several columns ones where a group has a value, shape (n_values, n_groups); else empty."""
+        """For each of several columns, which groups have which value, shape (n_values, n_groups); else empty."""
         sensitive = self._sensitive
         return [] if sensitive is None else [sensitive.members(i) for i in range(len(sensitive.columns))]
 
@@ -78,7 +78,8 @@ def new_groups(
     Raises
     ------
     ValueError
-        A column of the fit is missing or has values that were not seen in the fit, or a combination is refused.
+        A column of the fit is missing or has values that were not seen in the fit, or a combination was not seen there
+        and `by_column` is empty.
     """
     named = split_columns(sensitive_features)
     if len(columns) == 1 and not columns[0].overlapping and columns[0].edges is None:

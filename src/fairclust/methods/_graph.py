@@ -1,4 +1,4 @@
-"""What the methods on graphs share: making a graph of points or of an affinity, and clustering an embedding."""
+"""The base of the methods on graphs: making a graph of points or of an affinity, and clustering an embedding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class GraphClusterer(FairClusterer):
     """Base of the methods on graphs.
 
     A method has the parameters `affinity`, `n_neighbors`, `random_state` and, if its affinity may be dense,
-    `max_memory_mb`; it implements ``_fit_graph(graph, points, codes, rng)``.
+    `max_memory_mb`. It implements ``_fit_graph(graph, points, codes, rng)``.
 
     Attributes
     ----------
@@ -118,8 +118,8 @@ class SpectralClusterer(GraphClusterer):
             n_pieces, piece = sp.csgraph.connected_components(graph.W, directed=False)
             if n_pieces > 1:
                 raise ValueError(
-                    f"the graph falls into {n_pieces} pieces, the largest of {np.bincount(piece).max()} "
-                    "nodes; cluster that one alone, or set components='keep'"
+                    f"the graph has {n_pieces} connected components, the largest of {np.bincount(piece).max()} "
+                    "nodes: cluster the largest alone, or set components='keep'"
                 )
         found = self._embed(graph, codes)
         middle = perf_counter()

@@ -124,7 +124,7 @@ class InChunks(FairClusterer):
 
 
 def stages(known: Survey) -> list[int]:
-    """Numbers of rows of the sample to fit on, in turn: first a part of a large sample, then all of it."""
+    """The numbers of rows of the sample to fit on, one after the other: a part of a large sample, then all rows."""
     part, whole = _FIRST_ROWS, len(known.codes)
     enough = 2 * part <= whole and len(np.unique(known.codes[:part])) == len(known.names)
     return [part, whole] if enough else [whole]

@@ -50,7 +50,7 @@ def lam_path(
 ) -> LamPath:
     """Fit a clone of `estimator` for every `lam`, as the paper does to choose its trade-off.
 
-    All fits share the packed rows, and without `warm_start` also the starting centres.
+    All fits use the same packed rows and, without `warm_start`, the same starting centres.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class Level:
 def check_default_weight(
     estimator: Any, weight: str, tables: Sequence[np.ndarray], targets: Sequence[np.ndarray]
 ) -> None:
-    """Warn if a fit with a default weight, not one that was searched for, is less fair than four fifths.
+    """Warn if a fit with the default weight, without a search, has a share ratio below four fifths.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def asked_level(
     if asked and asked[0].name == "min_balance" and asked[0].bound > largest:
         raise ValueError(
             f"min_balance={asked[0].bound:g} cannot be met: the data's own balance, {largest:.6g}, is the "
-            "largest that all clusters can have: give no more"
+            "largest that all clusters can have: pass at most this"
         )
     if asked or not automatic or not default:
         return asked[0] if asked else None

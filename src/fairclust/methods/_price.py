@@ -1,4 +1,4 @@
-"""Clustering by group prices, whatever the distance and the centres."""
+"""The base of k-means and k-medians by group prices."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ from fairclust.solvers.sensitive import read_sensitive
 from fairclust.solvers.steps import ROUGH, plain_step, price_step
 
 _PLAIN_STEPS = 300
-# Two starts count as alike if `_apart` of their centres is at most this times the mean squared distance of a point to
-# its centre.
+# Two starts count as the same if `_apart` of their centres is at most this times the mean squared distance of a point
+# to its centre.
 _ALIKE = 1e-4
-# Rounds of numbers of outer steps, and of the runs that go on after them. On all data tried, the run that was the best
-# in the end was among the best five after one step and among the best three after six.
+# Rounds of the selection among the starts: the number of outer steps, and the number of runs that continue after them.
+# On all data tried, the best run in the end was among the best five after one step and the best three after six.
 _ROUNDS = (1, 5), (6, 3)
 # Prices are far off if the bounds are violated by more than this share of the points.
 _FAR = 1e-4
@@ -59,9 +59,9 @@ _FAR = 1e-4
 _LARGE_GAP, _PER_CELL = 0.05, 50
 # With at least this many points for each cell it also warns if the gap is more than 1.
 _FEW_PER_CELL = 10
-# Points are moved one by one, so that cells are off their bounds by up to a point, only where this divides the cost by
-# more than this number, or where the other labels are about as far off. Elsewhere labels closer to the bounds are worth
-# more.
+# Labels that come from moving points one by one, with cells outside their bounds by up to a point, are used only if
+# their cost is lower by more than the factor _FAR_CHEAPER, or if their violation is at most _NO_WORSE points larger
+# than that of the other labels. In other cases labels closer to the bounds are better.
 _FAR_CHEAPER, _NO_WORSE = 1.5, 0.1
 _SIZES = [None, *NON_NEGATIVE, "array-like"]
 
@@ -188,7 +188,7 @@ class PriceClusterer(PrototypeClusterer):
             codes = np.argsort(order).astype(np.int32)[codes]
         points = self._weighed_points(X, codes, weights)
         criterion_of = partial(self._criterion, points.group_sizes, order=order, weighted=weights is not None)
-        # A fit without a budget states no tolerance, so what an earlier fit with a budget has stated goes.
+        # A fit without a budget has no tolerance to report, so the attributes of an earlier fit are removed.
         for stated in ("tolerance_", "tolerance_bound_"):
             self.__dict__.pop(stated, None)
         if self.max_cost is None and self.max_cost_increase is None:
@@ -275,9 +275,9 @@ class PriceClusterer(PrototypeClusterer):
         return alternate(Alternation(plain_step, self._update, judge), points, start, max_iter=_PLAIN_STEPS)
 
     def _runs(self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]) -> list[Run]:
-        """Run the alternation from all starts, and return the cheapest three runs at most, the cheapest first.
+        """Run the alternation from all starts. Returns at most the three cheapest runs, the cheapest first.
 
-        Few steps with rough prices tell good starts from bad ones. Only the runs that are the cheapest then go on.
+        A few steps with rough prices tell good starts from bad ones. Only the cheapest runs continue after them.
         """
         begun: list[tuple[Prototypes, np.ndarray | None]] = [(start, None) for start in starts]
         for n_steps, n_runs in _ROUNDS:
@@ -312,11 +312,11 @@ class PriceClusterer(PrototypeClusterer):
         best: tuple[float, Run, Prices] | None = None
         for run in runs:
             if best is not None and run.last.objective >= best[0]:
-                # Its cost is at least its lower bound.
+                # The objective is a lower bound on the cost of this run, so it cannot be cheaper.
                 continue
             points.measure(run.prototypes.centers)
             found = solve(points, criterion, run.last.state)
-            # The lower bound alone is not enough: it is too low for prices that are far off.
+            # The lower bound alone is not enough, because it is too low for prices that are far from optimal.
             value = max(found.cost, lower_bound(points, criterion, found))
             # Starts with the same result differ by rounding errors, which must not choose between them.
             if best is None or value < best[0] - self.tol * abs(best[0]):
@@ -418,7 +418,8 @@ class PriceClusterer(PrototypeClusterer):
             self.gap_ > 1 and per_cell >= _FEW_PER_CELL
         )
         saved = 0.0
-        # Rows with weights cannot be split, and in chunks there are so many rows that a few do not matter.
+        # This is not done for rows with weights, which cannot be split, nor for rows in chunks, which are so many that
+        # a few do not matter.
         here = (
             isinstance(points, TiledPoints) and not isinstance(points, WeightedPoints) and codes is not None
         )
@@ -438,7 +439,7 @@ class PriceClusterer(PrototypeClusterer):
                 bound = lower_bound(points, criterion, found)
                 self.gap_ = certified_gap(criterion, found, cost, bound, counts)
         if dear:
-            # No labels cost less than those of the nearest centres, which bounds the gap as well.
+            # No labels cost less than those of the nearest centres. This cost is a second bound on the gap.
             nearest = points.priced(np.zeros_like(found.prices))[3]
             if nearest > 0:
                 self.gap_ = min(self.gap_, max(0.0, cost / nearest - 1))

@@ -1,4 +1,4 @@
-"""What methods with prototypes share: points in tiles, new prototypes, the assignment map."""
+"""The base of the methods with prototypes: points in tiles, new prototypes, and the assignment map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the methods share whose centres are rows of X and whose points go to their nearest centre."""
+"""The base of the methods whose centres are rows of X and whose points go to their nearest centre."""
 
 from __future__ import annotations
 

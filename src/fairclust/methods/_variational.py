@@ -1,4 +1,4 @@
-"""Variational fair clustering with prototypes, whatever their distance."""
+"""The base of k-means and k-medians with variational fair clustering."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FIRST = 1e-3
 
 
 class Start(NamedTuple):
-    """What a fit begins with: packed points, centres, prices if there are any, and a source of fresh seeds."""
+    """The start of a fit: packed points, centres, prices if there are any, and the random state for restarts."""
 
     points: TiledPoints
     prototypes: Prototypes
@@ -150,7 +150,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         self._complain_of_moving()
 
     def _weight_unit(self, n_samples: int) -> float:
-        """The unit of relative weights: the approximate cost of all points in one cluster, in the frame."""
+        """The unit of relative weights, which is the approximate cost of all points in one cluster, in the frame."""
         return self._frame.whole_cost(n_samples, self._power)
 
     def _framed_weight(self, X: np.ndarray) -> float:
@@ -287,7 +287,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
     def _judge(self, step: int, before: Step | None, now: Step) -> str:
         if before is None:
             return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
-        # This constant is part of the energy and grows with lam. Relative to it every change would look small.
+        # This constant is a part of the energy that grows with lam. Relative to it every change would be small.
         shares = [self._target] if self._sensitive is None else [shares for _, shares in self._target]
         least_penalty = self._lam * self.n_clusters * float(sum(entr(of).sum() for of in shares))
         tol = _TOL if self.tol is None else self.tol

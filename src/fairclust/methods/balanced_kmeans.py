@@ -29,16 +29,16 @@ class _Run(NamedTuple):
 
 
 class BalancedFairKMeans(ColumnsClusterer):
-    """K-means with two penalties on counts: one on unfair clusters, one on small ones.
+    """K-means with two penalties on counts: one on unfair clusters and one on small clusters.
 
     Minimises, one point at a time, ::
 
         sum_p ||x_p - c_k(p)||^2 + rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k
 
-    with n_jk points of group j in cluster k, N_j in group j, n_k in cluster k, N in all. With several sensitive columns
-    their fairness penalties are added. ``lam=0`` is the paper's FrKM. Every sweep visits the points in the order of the
-    data, at fixed centres; the centres become the means of their clusters after it. The objective never rises. No
-    cluster is ever empty: a point that is alone in its cluster stays.
+    with n_jk points of group j in cluster k, N_j in group j, n_k in cluster k and N in all. With several sensitive
+    columns their fairness penalties are added. ``lam=0`` is the paper's FrKM. Every sweep visits the points in the
+    order of the data, at fixed centres. After it, the centres become the means of their clusters. The objective never
+    rises. No cluster becomes empty, because a point that is alone in its cluster stays there.
 
     Parameters
     ----------
@@ -51,36 +51,36 @@ class BalancedFairKMeans(ColumnsClusterer):
     max_fairness_error, min_balance, max_gap : float, optional
         Levels for ``rho="auto"``, as in `VariationalFairKMeans`.
     lam : float, default=0.0
-        Weight of the last term, which favours clusters of equal size. It is absolute, too.
+        Weight of the last term, which favours clusters of equal size. Like a number for `rho`, it is absolute.
     relative_weights : bool, default=False
         Whether numbers for `rho` and `lam` are multiples of the cost of all points in one cluster, and so have no unit.
         Values of `rho` from 1 to 100 then span the trade-off.
     init : "random", "k-means++" or array-like of shape (n_clusters, n_features), default="random"
-        Labels to start with: drawn, with clusters of equal size, as in the paper; or those of the nearest
-        k-means++ pick or given centre. A cluster that has no point gets half of the largest one.
+        The first labels. "random" draws them, with clusters of equal size, as in the paper. Otherwise they are those of
+        the nearest k-means++ centre or given centre, and a cluster without points gets half of the largest one.
     n_init : int, default=1
-        Starts, of which the lowest objective is kept; one where `init` is an array.
+        Number of starts, of which the one with the lowest objective is kept. If `init` is an array there is one start.
     max_iter : int, default=100
-        Sweeps.
+        Largest number of sweeps.
     tol : float, default=1e-6
-        Stops when no point moves, or when a sweep changes the objective by no more than this part of it.
+        Stops when no point moves, or when a sweep changes the objective by no more than this fraction.
     match_reference : bool, default=False
-        Weigh moves as the authors' program does: by the terms of the point's own group alone. Of two groups
-        the smaller one then has the larger rho, and the objective above may rise.
+        Whether a move counts only the terms of the point's own group, as in the authors' program. Of two groups, the
+        penalty then has more effect on the smaller one, and the objective above may rise.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     labels_, groups_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of the clusters. Where a point goes depends on the counts that it finds, so new points have no
-        cluster of their own: there is no `predict`.
+        Means of the clusters. The cluster of a point depends on the counts at the moment of its move, so new points
+        have no defined cluster, and there is no `predict`.
     objective_ : float
     n_iter_ : int
-        Sweeps of the start that was kept.
+        Number of sweeps of the start that was kept.
     history_ : list of dict
-        One record per sweep of that start, after the centres were updated: clustering, fairness and size term
-        (the last two without their weights), and how many points moved.
+        One record for each sweep of that start, after the centres were updated: clustering, fairness and size term
+        (the last two without their weights), and the number of points that moved.
     converged_ : bool
     rho_ : float
         The weight that was used, absolute.
@@ -144,7 +144,7 @@ class BalancedFairKMeans(ColumnsClusterer):
         level = asked_level(self, "rho", sizes)
         self.__dict__.pop("path_", None)
         rng = check_random_state(self.random_state)
-        # Rows that are mapped from a file, or that all have one length, are not centred yet.
+        # Rows that are mapped from a file, or that all have the same length, have not been centred before.
         shift = X.mean(axis=0, dtype=np.float64)
         Z = X - shift
         n_starts = self.n_init if isinstance(self.init, str) else 1
@@ -222,7 +222,7 @@ class BalancedFairKMeans(ColumnsClusterer):
             )
             sizes = counts.sum(axis=0)
             old, centers = centers, _means(X, labels, self.n_clusters)
-            # Exact, and without a pass: what the new centres save.
+            # The cost at the new centres follows exactly from the old one, without another pass over the points.
             clustering = summed - float(sizes @ ((centers - old) ** 2).sum(axis=1))
             by_value = counts if members is None else members @ counts
             gaps = by_value / by_value.sum(axis=1, keepdims=True) - sizes / len(X)

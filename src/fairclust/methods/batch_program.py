@@ -25,7 +25,7 @@ class BatchProgramKMeans(FairClusterer):
     """K-means on small batches of near points, with a lower bound on the balance of every cluster.
 
     Plain k-means cuts the data into many small batches, which are then assigned as wholes. In every step a
-    mixed-integer program assigns the batches such that every cluster keeps the balance, and the centres move to the
+    mixed-integer program assigns the batches so that every cluster keeps the balance, and the centres move to the
     means of the clusters.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Fair assignment to vanilla centres (Bera et al., NeurIPS 2019) for k-means."""
+"""Fair assignment to the centres of k-means (Bera et al., NeurIPS 2019)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from fairclust.solvers.sensitive import overlapping_groups
 class BeraFairKMeans(FairClusterer):
     """K-means centres, to which the points are then assigned fairly at the least cost.
 
-    In every cluster the share of group j lies between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, mu_j
-    being the group's share of the data. The linear program keeps these bounds exactly. The labels, which are rounded
-    from it, keep them up to a point or two. Groups may overlap: `sensitive_features` then has a column of truth values
-    for each. The tables of balanced fair k-means call this method FAC.
+    In every cluster the share of group j lies between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, where
+    mu_j is the group's share of the data. The solution of the linear program is exactly within these bounds. The
+    labels, which are rounded from it, violate them by at most about two points. Groups may overlap, and
+    `sensitive_features` then has a column of truth values for each. The tables of balanced fair k-means call this
+    method FAC.
 
     Parameters
     ----------
@@ -32,39 +33,39 @@ class BeraFairKMeans(FairClusterer):
         In [0, 1), the paper's delta. With 0 every cluster must have the shares of the data.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init, max_iter : int, default=10, 300
-        Starts and Lloyd steps of the k-means; one start where `init` is an array.
+        Number of starts and largest number of Lloyd steps of k-means. If `init` is an array there is one start.
     solver : "lp" or "prices", default="lp"
-        How the fair assignment is found: by HiGHS and the published rounding, see
-        `fairclust.solvers.fair_lp`, or by group prices and theirs, see `fairclust.fair_assignment`: the same
-        optimum, to 1e-4 or better, in a time that grows with the number of rows as that of k-means does.
+        "lp" solves the linear program by HiGHS and uses the published rounding, see `fairclust.solvers.fair_lp`.
+        "prices" uses group prices and their rounding, see `fairclust.fair_assignment`. It finds the same optimum up to
+        a relative error of 1e-4 or less, in a time that is linear in the number of rows, like that of k-means.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     labels_, groups_
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Those of k-means. They are not the means of the fair clusters, and new points have no fair cluster:
-        there is no `predict`.
+        The centres of k-means, which are not the means of the fair clusters. New points have no fair cluster, so there
+        is no `predict`.
     cost_, lp_cost_ : float
-        Sum of squared distances to `cluster_centers_`, of the labels and of the linear program. The second is
-        a lower bound for these centres and bounds. The labels of "lp", which may violate the bounds by a
-        point or two, can lie a little below it, never above; those of "prices" keep the bounds where whole
-        points can, and lie a little above.
+        Sum of squared distances to `cluster_centers_`, of the labels and of the linear program. `lp_cost_` is a lower
+        bound on the cost of labels within the bounds at these centres. The labels of "lp" may violate the bounds by
+        about two points, and their cost is at most `lp_cost_`. The labels of "prices" are within the bounds if whole
+        points can meet them, and cost slightly more.
     price_of_fairness_ : float
-        `cost_` over the cost of the nearest centres; 1 where both are zero.
+        `cost_` divided by the cost of the nearest centres; 1 if both are zero.
     violation_ : float
         The largest number of points by which any group exceeds or misses its bounds in any cluster; below 2 for
         groups that do not overlap.
     n_iter_ : int
-        Lloyd steps of the k-means.
+        Number of Lloyd steps of k-means.
     history_ : list of dict
-        K-means, linear program, rounding; the last two are one record with "prices". The clustering term is
-        the cost at `cluster_centers_`, the fairness term the violation in points.
+        One record each for k-means, the linear program and the rounding. With "prices" the last two are one record. The
+        clustering term is the cost at `cluster_centers_`, and the fairness term is the violation in points.
 
     Notes
     -----
-    Nothing keeps a fair cluster from shrinking to a handful of points, where being a point or two off the
-    bounds means shares that are far off.
+    A fair cluster can become as small as a few points. A violation of one or two points then makes its shares very
+    different from the bounds.
 
     References
     ----------
@@ -142,7 +143,7 @@ class BeraFairKMeans(FairClusterer):
     def _assign(
         self, distances: np.ndarray, codes: np.ndarray, lower: np.ndarray, upper: np.ndarray
     ) -> np.ndarray:
-        """Labels at given centres; sets the costs and the violation, and adds to the history."""
+        """Compute labels at given centres. Also sets the costs and the violation, and adds to the history."""
         begin = perf_counter()
         if self.solver == "prices":
             found = fair_assignment(distances, codes, tolerance=self.tolerance)

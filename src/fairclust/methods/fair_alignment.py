@@ -18,12 +18,13 @@ from fairclust.solvers.lloyd import Lloyd
 
 # Lloyd steps on the aligned points in every round.
 _LLOYD_STEPS = 50
-# Rounds without gain before the alternation ends: blocks drawn anew make single rounds noisy.
+# The alternation ends after this many rounds without gain. A single round is not enough, because every round draws new
+# random blocks.
 _PATIENCE = 3
 
 
 class _Plan(NamedTuple):
-    """Matched pairs: rows of the first and of the second group, and their mass, which sums to one."""
+    """Matched pairs: their rows in the first and in the second group, and their masses, which sum to one."""
 
     first: np.ndarray
     second: np.ndarray
@@ -33,57 +34,59 @@ class _Plan(NamedTuple):
 class FairAlignmentKMeans(FairClusterer):
     """K-means of pairs: every point is matched to points of the other group, and pairs are clustered.
 
-    A matching Q moves the mass of group 0 onto that of group 1. With the groups' shares pi_0, pi_1 it is
-    sought, together with centres, so as to minimise
+    A matching Q moves the mass of group 0 onto that of group 1. With the groups' shares pi_0 and pi_1, the matching and
+    the centres minimise
 
         E_Q [ w pi_0 pi_1 ||x_0 - x_1||^2 + min_k ||pi_0 x_0 + pi_1 x_1 - c_k||^2 ].
 
-    Both points of a pair go to the cluster of their weighted mean, so both groups have the same share of
-    every cluster. With w = 1 this is the k-means cost of the pairs' points to their common centres. FCA in
-    the papers' tables. Two groups only.
+    Both points of a pair go to the cluster of their weighted mean, so each cluster has the same share of both groups.
+    With w = 1 this is the k-means cost of the pairs' points to their common centres. The papers' tables call this
+    method FCA. There can be at most two groups.
 
     Parameters
     ----------
     n_clusters : int, default=8
     epsilon : float, default=0.0
-        In [0, 1]: the mass of pairs whose points go to their own nearest centres instead, those that save
-        most. It bounds the difference between the groups' shares of any cluster, before rounding to labels.
+        In [0, 1]. Pairs with this mass are split, those that save most, and their points go to their own nearest
+        centres. It bounds the difference between the parts of the two groups in any cluster, before rounding to labels.
     transport_weight : float, default=2.0
-        w; 2 as the authors' program has it, 1 for the very k-means cost.
+        w. The authors' program has 2, and 1 gives the k-means cost.
     block_size : int, default=1024
-        Points of the smaller group that are matched at a time, about; the data are cut into blocks at random,
-        anew in every round. A block takes time between quadratic and cubic in its size.
+        Approximate number of points of the smaller group that are matched at a time. Every round cuts the data into new
+        random blocks. A block takes time between quadratic and cubic in its size.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init : int, default=10
-        Starts of the plain k-means that finds the first centres; one where `init` is an array.
+        Number of starts of the plain k-means that finds the first centres. If `init` is an array there is one start.
     max_iter : int, default=20
+        Largest number of rounds.
     tol : float, default=1e-3
-        Three rounds that do not lower the best objective by this fraction end the alternation.
+        The alternation ends after three rounds in a row that do not lower the best objective by this fraction.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     labels_, groups_
-        A point whose mass is split between clusters gets the one with most of it, by lot between equals.
+        A point whose mass is split between clusters gets the one with most of its mass. Ties are broken at random.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Of the round with the lowest objective, as are `labels_`. New points have no match: there is no
-        `predict`.
+        Centres of the round with the lowest objective, from which `labels_` are as well. New points have no match, so
+        there is no `predict`.
     shares_ : ndarray of shape (n_groups, n_clusters)
-        The share of each group's mass in every cluster, before rounding.
+        The share of each group's mass that is in every cluster, before rounding.
     objective_ : float
-        The above, times the number of points.
+        The objective above, times the number of points.
     n_iter_ : int
-        Rounds.
+        Number of rounds.
     history_ : list of dict
-        Objective, the part that is no transport, the largest difference between rows of the shares.
+        `objective`, `clustering` (the objective without the cost of the matching) and `fairness` (the largest
+        difference between the groups' rows of `shares_`).
     converged_ : bool
         Whether the fit stopped after three rounds without gain, and not at `max_iter`.
 
     Notes
     -----
-    With epsilon the pairs are matched first and set free afterwards, as in the paper's alternation. The
-    authors' program frees a share of all possible pairs, those that are cheapest to match, and so keeps no
-    bound; epsilons of the two are not comparable.
+    With `epsilon` the pairs are first matched and then split, as in the paper's alternation. The authors' program
+    instead splits a share of all possible pairs, those that are cheapest to match, and does not keep the bound. The
+    same `epsilon` therefore has different effects in the two.
 
     References
     ----------
@@ -128,7 +131,9 @@ class FairAlignmentKMeans(FairClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         if len(self.groups_) > 2:
-            raise NotSupported(f"alignment is made for two groups, found {len(self.groups_)}")
+            raise NotSupported(
+                f"alignment is made for two groups, found {len(self.groups_)}: pass a column with two values"
+            )
         begin = perf_counter()
         rng = check_random_state(self.random_state)
         start = Lloyd(
@@ -143,7 +148,7 @@ class FairAlignmentKMeans(FairClusterer):
             self.shares_ = np.bincount(self.labels_, minlength=self.n_clusters)[None] / len(X)
             self.history_ = [_record(1, self.objective_, self.objective_, self.shares_, begin)]
             return
-        # Rows that are mapped from a file, or that all have one length, are not centred yet.
+        # Rows that are mapped from a file, or that all have the same length, have not been centred before.
         shift = X.mean(axis=0, dtype=float)
         Z = X - shift
         # The rows of a block are drawn from one group after the other, and the result must not depend on names.
@@ -165,7 +170,8 @@ class FairAlignmentKMeans(FairClusterer):
             if objective < self.objective_:
                 self.objective_, self.shares_ = objective, shares[np.argsort(order)]
                 self.cluster_centers_ = centers + shift
-                # Halves are common where a group is twice the other: ties must not favour the first clusters.
+                # Points with half of their mass in two clusters are common if one group is twice as large as the other.
+                # Ties must not favour the first clusters.
                 self.labels_ = (table * (1 + 1e-9 * rng.uniform(size=table.shape))).argmax(axis=1)
             if stale == _PATIENCE:
                 break
@@ -192,7 +198,7 @@ class FairAlignmentKMeans(FairClusterer):
             costs = _pair_costs(Z[first], Z[second], pi, centers, self.transport_weight)
             if not np.isfinite(costs).all():
                 raise Diverged("the costs of pairs are not finite")
-            # Whole numbers as masses: their sums agree and the plan is exact.
+            # The masses are whole numbers, so that their sums are equal and the plan is exact.
             supply, demand = np.full(len(first), float(len(second))), np.full(len(second), float(len(first)))
             flow = emd(supply, demand, costs, numItermax=10_000_000)
             i, j = np.nonzero(flow)
@@ -201,7 +207,7 @@ class FairAlignmentKMeans(FairClusterer):
         return _Plan(*(np.concatenate(p) for p in zip(*parts, strict=True)))
 
     def _set_free(self, Z: np.ndarray, plan: _Plan, pi: np.ndarray, centers: np.ndarray) -> np.ndarray:
-        """Which pairs are clustered apart: those that save most, up to a mass of epsilon."""
+        """Which pairs are split: those that save most, up to a mass of epsilon."""
         apart = np.zeros(len(plan.mass), bool)
         if self.epsilon == 0:
             return apart
@@ -216,15 +222,15 @@ class FairAlignmentKMeans(FairClusterer):
     def _recenter(
         self, Z: np.ndarray, plan: _Plan, apart: np.ndarray, pi: np.ndarray, centers: np.ndarray
     ) -> tuple[np.ndarray, float, float, np.ndarray]:
-        """Weighted Lloyd steps on the pairs' means and the points set free; then costs and masses.
+        """Weighted Lloyd steps on the means of pairs and the points of split pairs, then costs and masses.
 
         Returns
         -------
         centers : ndarray of shape (n_clusters, n_features)
         objective, clustering : float
-            Times the number of points.
+            Multiplied by the number of points.
         table : ndarray of shape (n_samples, n_clusters)
-            Mass of every point in every cluster; each group's sums to one.
+            Mass of every point in every cluster. The masses of each group sum to one.
         """
         a, b = Z[plan.first], Z[plan.second]
         joint = ~apart
@@ -237,7 +243,7 @@ class FairAlignmentKMeans(FairClusterer):
                 break
             mass = np.bincount(labels, weights, len(centers))
             sums = np.stack([np.bincount(labels, weights * x, len(centers)) for x in points.T], axis=1)
-            # An empty cluster stays where it is.
+            # An empty cluster keeps its centre.
             centers = np.where(mass[:, None] > 0, sums / np.where(mass > 0, mass, 1)[:, None], centers)
         distances = cdist(points, centers, "sqeuclidean")
         labels = distances.argmin(axis=1)
@@ -265,8 +271,8 @@ def _pair_costs(
 ) -> np.ndarray:
     """Cost of every pair of rows of `a` and `b`, of shape (len(a), len(b)).
 
-    A pair's two terms, at w = 1, are ``pi_0 ||a - c||^2 + pi_1 ||b - c||^2``, a sum of its points' own
-    distances: no table with a row for every pair and a column for every feature or centre is needed.
+    With w = 1, the two terms of a pair are ``pi_0 ||a - c||^2 + pi_1 ||b - c||^2``, a sum of the distances of its two
+    points. No table with a row for every pair and a column for every feature or centre is therefore needed.
     """
     of_a = pi[0] * cdist(a, centers, "sqeuclidean")
     of_b = pi[1] * cdist(b, centers, "sqeuclidean")

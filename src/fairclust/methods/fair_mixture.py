@@ -1,4 +1,4 @@
-"""Fair model-based clustering (Park et al.): mixtures whose responsibilities are alike in all groups."""
+"""Fair model-based clustering (Park et al.): mixtures whose mean responsibilities are similar in all groups."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from fairclust.solvers.mixture_rows import (
 from fairclust.solvers.mixture_start import start_mixture
 
 _DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
-# A weight per point, like the log-likelihood: it does not depend on the number of rows or the unit of the data.
+# The log-likelihood is a mean over points, so this weight does not depend on the number of rows or the data's unit.
 _DEFAULT_LAM = 10.0
 _FIRST = 0.5
 _AMOUNT = [None, Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
@@ -76,29 +76,28 @@ class _Learned(NamedTuple):
 class FairMixture(ColumnsClusterer):
     """Mixture of Gaussian, categorical or mixed components with a penalty on the gap between groups.
 
-    Maximises, per point, ``mean log-likelihood - lam * Delta``, where Delta is the largest difference over
-    components between the groups' mean responsibilities. With several sensitive columns it is the sum of the
-    columns' values. Points go to the most probable component; their group plays no part in that, so new points need
-    none.
+    Maximises ``mean log-likelihood - lam * Delta``, where Delta is the largest difference over components between the
+    groups' mean responsibilities. With several sensitive columns it is the sum of the columns' values. Every point is
+    assigned to its most probable component. This does not depend on its group, so new points need no groups.
 
     Parameters
     ----------
     n_clusters : int, default=8
     lam : float or "auto", default="auto"
-        Weight of Delta. It does not depend on the number of rows or on the unit of the data. 0 is the plain
-        mixture. "auto" searches for the smallest weight that reaches the level of fairness that one of the next
+        Weight of Delta. It does not depend on the number of rows or on the unit of the data. 0 is a mixture without
+        fairness. "auto" searches for the smallest weight that reaches the level of fairness that one of the next
         three parameters sets. Without them it is 10.
     max_fairness_error, min_balance, max_gap : float, optional
         Levels of the labels for ``lam="auto"``, as in `VariationalFairKMeans`.
     solver : {"em", "gd"}, default="em"
-        Generalised EM, or gradient ascent (both with Adam). At ``lam=0`` EM takes its closed-form steps.
+        Generalised EM, or gradient ascent (both with Adam). With ``lam=0``, EM takes closed-form steps.
     covariance : {"isotropic", "diag"}, default="isotropic"
-        One variance for everything, or one for every feature of every component.
+        One variance for all features of all components, or one for every feature of every component.
     categorical_features : array-like of int or str, optional
-        Categorical columns, by index, or by name for data frames: integer codes from 0 on. Columns of a data
-        frame that are categories, strings or objects are categorical anyway and their values are remembered.
+        Categorical columns, by index, or by name for data frames. Their values are integer codes from 0 on. Columns of
+        a data frame that are categories, strings or objects are always categorical, and `fit` encodes their values.
     objective : {"smooth", "paper"}, default="smooth"
-        "paper": as above. "smooth": the same with a smoothed absolute value and maximum, and with a
+        "paper" is the objective above. "smooth" is the same with a smoothed absolute value and maximum, and with a
         barrier that keeps every component from losing all its points.
     match_reference : bool, default=False
         Use the objective of the authors' published program instead, and optimise it as the program does: a
@@ -106,72 +105,74 @@ class FairMixture(ColumnsClusterer):
         not scaled. For two groups, `lam` then has the effect of ``n_clusters * P(0) * P(1) * lam`` in the
         paper's objective.
     batch_size : int or float, optional
-        Rows, or share of the rows, of a mini-batch (Algorithm 3): the likelihood is learned batch by batch,
-        Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read.
+        Number of rows, or share of the rows, in a mini-batch (Algorithm 3). The likelihood is learned batch by batch,
+        and Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read.
         The rows are divided into batches at random, once, so that the statistics of a batch can be replaced when
         it is visited again. Batches of a memory map are contiguous blocks, so sorted files must be shuffled first.
     fairness_sample : int or float, optional
-        Rows on which Delta is measured, drawn within groups. Default: all, or as many as `batch_size`.
+        Number of rows, or share of the rows, on which Delta is measured, drawn within groups. By default all, or as
+        many as `batch_size`.
     subsample : int or float, optional
-        Learn from so many rows, drawn within groups, and assign all.
+        Number of rows, or share of the rows, to learn from, drawn within groups. All rows are assigned to clusters.
     max_iter : int, optional
-        Rounds of EM, default 200, or gradient steps, default 10,000.
+        Largest number of rounds of EM (default 200) or of gradient steps (default 10,000).
     n_gradient_steps : int, default=10
-        In each round of EM.
+        Number of gradient steps in each round of EM.
     learning_rate : float, optional
-        Of Adam; default 0.01 for EM, 0.001 for gradient ascent.
+        Learning rate of Adam. By default 0.01 for EM and 0.001 for gradient ascent.
     tol : float, default=1e-6
-        Stop when the objective changes by no more in a step of plain EM, in each of five rounds of
+        Stop when the objective has changed by no more than this in a step of plain EM, in each of five rounds of
         generalised EM, or in 50 gradient steps.
     init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
         The first means: those of k-means, or the given ones. K-means reads all rows, but for a memory map it reads
         a random sample of 200,000 of them, which have to fit in memory.
         All components start with equal weights. Their variance is the mean variance of the columns; it is the
         squared length of the rows if all have one length, and 1 with `match_reference`. "em" then runs plain EM
-        from there. The probabilities of categories start equal, or at random, as in the paper, if there are no
-        numeric features.
+        from this start. The probabilities of categories start equal or, if there are no numeric features, at random, as
+        in the paper.
     n_init : int, default=1
-        Starts; every other one uses the other kind of `init`. The one with the least negative log-likelihood
-        plus ``lam`` times the Delta of hard labels is kept.
+        Number of starts. Every other start uses the other kind of `init`. The one with the least negative
+        log-likelihood plus ``lam`` times the Delta of hard labels is kept.
     calibrate : bool, default=False
-        After learning, shift the components' log weights in the assignment (and there alone) so that hard
-        labels are as fair as they can be.
+        Whether to shift the components' log weights after learning, so that hard labels are as fair as possible. The
+        shifts are used in the assignment only.
     min_variance : float, default=1e-3
         Least variance, in units of the mean variance of the numeric features.
     record_labels : bool, default=False
-        Record `sse`, `delta` and `balance` of the hard labels at every step, which costs a pass over all rows.
+        Whether to record `sse`, `delta` and `balance` of the hard labels at every step, which costs a pass over all
+        rows.
     precision : {"single", "double"}, default="single"
-        Of the points and responsibilities; parameters and sums are always double.
+        Precision of the points and responsibilities. Parameters and sums are always double.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     labels_, groups_, n_iter_, history_
-        `objective` in the history is the negative log-likelihood plus the penalty; `clustering` is the
-        former, `fairness` Delta, of responsibilities. With several sensitive columns, `fairness` is Delta of the
-        combinations of their values, while the penalty in `objective`, `soft_delta_` and `hard_delta_` add up the
-        columns.
+        In the history, `objective` is the negative log-likelihood plus the penalty, `clustering` is the negative
+        log-likelihood, and `fairness` is Delta of the responsibilities. With several sensitive columns, `fairness` is
+        Delta of the combinations of their values, while the penalty in `objective`, `soft_delta_` and `hard_delta_`
+        are sums over the columns.
     weights_ : ndarray of shape (n_clusters,)
     means_ : ndarray of shape (n_clusters, n_numeric)
     variances_ : ndarray of shape (n_clusters, n_numeric)
     probabilities_ : list of ndarray of shape (n_clusters, n_categories)
         For each categorical column.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        The means; in categorical columns the most probable code.
+        The means and, in categorical columns, the most probable codes.
     categories_ : dict of column index to ndarray
-        Values of the columns that were encoded here.
+        Values of the columns that `fit` has encoded.
     nll_ : float
         Mean negative log-likelihood of the rows that were learned from.
     soft_delta_, hard_delta_ : float
-        Delta of the responsibilities of these rows, and of all labels. The first says little where
-        components coincide.
+        Delta of the responsibilities of these rows, and Delta of the labels of all rows. If components coincide,
+        `soft_delta_` can be small although the labels are unfair.
     n_nonempty_ : int
-        Clusters with points.
+        Number of clusters with points.
     min_distance_ : float
-        Least distance between two means: zero where components have collapsed into one. NaN where there are
-        no two means.
+        Least distance between two means. It is zero if components coincide, and NaN if there are no two means.
     converged_ : bool
-        Whether the objective came to rest. With ``solver="gd"`` and mini-batches this is not measured, and False.
+        Whether the objective stopped changing, see `tol`. With ``solver="gd"`` and mini-batches this is not measured,
+        and `converged_` is False.
     lam_ : float
         The weight that was used.
     path_ : WeightPath
@@ -179,10 +180,10 @@ class FairMixture(ColumnsClusterer):
 
     Notes
     -----
-    A category not seen in fit tells nothing: the row is assigned by its other features. A category without
-    rows gets next to no probability (1e-6 by closed-form steps). A component that dies keeps its parameters
-    and gets no points; a warning counts those that are left. If all columns are categorical, rows that are
-    alike in all of them and in the group are learned from as one point with a count.
+    A row with a category that was not seen in `fit` is assigned by its other features. A category without rows gets
+    nearly no probability (1e-6 by closed-form steps). A component that loses all its weight keeps its parameters and
+    gets no points. A warning says how many components have points. If all columns are categorical, rows with the same
+    categories and group count as one point with a weight.
 
     References
     ----------
@@ -286,7 +287,7 @@ class FairMixture(ColumnsClusterer):
         return super()._check_input(self._encoded(X), sensitive_features)
 
     def _encoded(self, X: Any) -> Any:
-        """The same frame with codes for the values of categorical columns; -1 for those not seen in fit."""
+        """The same frame with codes instead of the values of categorical columns; -1 for values not seen in fit."""
         if not isinstance(X, pd.DataFrame) or not self.categories_:
             return X
         codes = {
@@ -391,7 +392,7 @@ class FairMixture(ColumnsClusterer):
 
     @property
     def _sorts_rows(self) -> bool:  # type: ignore[override]
-        # Batches and samples depend on the positions of the rows, so the rows stay in their order then.
+        # Batches and samples depend on the positions of the rows, so rows are not sorted if there are any.
         return self.batch_size is None and self.subsample is None and self.fairness_sample is None
 
     def _framing(self, X: np.ndarray) -> Frame:
@@ -459,7 +460,7 @@ class FairMixture(ColumnsClusterer):
                 new_optimizer=self.match_reference,
                 trace=trace,
             )
-        # The value of an iterate is known only where every step looks at all rows.
+        # The objective of an iterate is known only if every step uses all rows. Otherwise the last iterate is returned.
         exact = in_full and not self.match_reference
         return trace.best if exact and trace.best is not None else mixture
 
@@ -486,7 +487,7 @@ class FairMixture(ColumnsClusterer):
         return {"paper": paper_penalty, "smooth": smooth_penalty}[self.objective](lam)
 
     def _expose(self, rows: Rows) -> None:
-        """Public attributes, from the parameters and one more pass over the rows learned from."""
+        """Set public attributes, from the parameters and one more pass over the rows that were learned from."""
         mixture, columns = self._mixture, self._columns
         self.weights_ = np.exp(mixture.log_weights)
         self.means_ = mixture.means * self._unit + self._shift
@@ -515,7 +516,7 @@ class FairMixture(ColumnsClusterer):
     def _log_joint(
         self, X: np.ndarray, mixture: Mixture, offset: np.ndarray | float = 0.0
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Blocks of log joint densities, in the frame of the fit."""
+        """Yield the log joint densities of blocks of rows, in the frame of the fit."""
         components = mixture.components(offset)
         rows = self._rows(X, np.zeros(len(X), np.int32), 1)
         for block in blocks(len(X)):
@@ -528,7 +529,7 @@ class FairMixture(ColumnsClusterer):
         return labels
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
-        """Most probable component of each row; groups are not needed.
+        """Most probable component of each row. The groups are not needed.
 
         Parameters
         ----------
@@ -542,7 +543,7 @@ class FairMixture(ColumnsClusterer):
         return self._labels(self._checked_rows(X), self._mixture, self._offset)
 
     def predict_proba(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
-        """Responsibilities psi_k(x) of each row; `calibrate` has no part in them.
+        """Responsibilities psi_k(x) of each row. `calibrate` does not change them.
 
         Parameters
         ----------
@@ -578,7 +579,7 @@ class FairMixture(ColumnsClusterer):
         return float(np.average(self.score_samples(X), weights=sample_weight))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Log density of each row, over the features whose categories are known.
+        """Log density of each row, without features whose category was not seen in `fit`.
 
         Parameters
         ----------

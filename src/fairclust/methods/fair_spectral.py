@@ -16,10 +16,10 @@ from fairclust.solvers.spectral import Embedding, nullspace_embedding, spectral_
 class FairSpectralClustering(SpectralClusterer):
     """Spectral clustering whose coordinates have the same mean in every group.
 
-    Minimises ``Tr(H'LH)`` under ``H'DH = I`` (``H'H = I`` if unnormalised) and ``F'H = 0``, F the group
-    indicators minus their shares, then runs k-means on the rows of H. The constraint is exact for H; the
-    rounding by k-means loses some of it, so that the clusters are fairer than plain spectral clustering's,
-    not exactly proportional. Any number of groups.
+    Minimises ``Tr(H'LH)`` under ``H'DH = I`` (``H'H = I`` if unnormalised) and ``F'H = 0``, where F are the group
+    indicators minus their shares, and then runs k-means on the rows of H. H meets the constraint exactly. The clusters
+    of k-means do not, so they are fairer than those of plain spectral clustering, but not exactly proportional. There
+    can be any number of groups.
 
     Parameters
     ----------
@@ -27,50 +27,52 @@ class FairSpectralClustering(SpectralClusterer):
     laplacian : "normalized" or "unnormalized", default="normalized"
         FSCN or FSCUN of Kleindessner et al.
     solver : "projected" or "nullspace", default="projected"
-        "nullspace" is the first published algorithm: dense, time grows with the cube of the rows. "projected"
-        (s-FairSC) finds the same coordinates by products with the affinity alone.
+        "nullspace" is the first published algorithm. It uses dense matrices, and its time grows with the cube of the
+        number of rows. "projected" (s-FairSC) finds the same coordinates by products with the affinity only.
     affinity : "nearest_neighbors", "max_scaled" or "precomputed", default="nearest_neighbors"
         Graph of the points, see `fairclust.kernels.graph`: `build_knn_graph`, or the complete graph of
-        `max_scaled_affinity`. With "precomputed" X is the affinity: sparse or dense, square, non-negative,
-        symmetric, no node without edges.
+        `max_scaled_affinity`. With "precomputed" X is the affinity: a sparse or dense square matrix that is
+        non-negative and symmetric and has no node without edges.
     n_neighbors : int, default=20
-        Neighbours of a point, itself included; cut to the number of rows.
+        Number of neighbours of a point, itself included, but at most the number of rows.
     components : "keep" or "error", default="keep"
-        A graph in several pieces: each counts as an eigenvector of eigenvalue 0, or is an error. Data sets of
-        graphs choose by their own key whether only the largest piece is used.
+        What to do with a graph of several connected components. With "keep" each of them has an eigenvector of
+        eigenvalue 0. With "error" `fit` raises ValueError. Data sets of graphs have their own key that selects the
+        largest component.
     normalize_rows : bool, default=False
-        Rows of H at unit length, as Ng, Jordan and Weiss have it: small fringes of a graph weigh less. The
-        published programs leave them as they are.
+        Whether to scale the rows of H to unit length, as Ng, Jordan and Weiss do. Small parts of a graph with few edges
+        to the rest then count less. The published programs do not scale them.
     n_init : int, default=10
-        Starts of k-means.
+        Number of starts of k-means.
     tol, max_iter : float, int, default=1e-9, 1000
-        Residual, relative to the largest eigenvalue, and restarts of "projected".
+        Tolerance of the residual, relative to the largest eigenvalue, and largest number of restarts, for "projected".
     max_memory_mb : float, default=8000
-        Dense n x n matrices beyond it are refused (`NotSupported`): four of them for "nullspace", one for
-        "max_scaled".
+        Limit, in MB, on the memory of dense n x n matrices: four of them for "nullspace", one for "max_scaled". For
+        more rows `fit` raises `NotSupported`.
     random_state : int, RandomState or None
-        Of the k-means; the embedding does not depend on it.
+        The seed of k-means and of an approximate nearest-neighbour graph.
 
     Attributes
     ----------
     labels_, groups_
     n_iter_ : int
-        Of the best start of k-means.
+        Number of steps of the best start of k-means.
     history_ : list of dict
         One record: `objective` (k-means cost in the embedding), `clustering` (sum of the eigenvalues, the
-        relaxed cut), `fairness` (`constraint_`), `seconds`, of which `embedding_seconds`.
+        relaxed cut), `fairness` (`constraint_`), `seconds`, and the part of them spent on the embedding,
+        `embedding_seconds`.
     embedding_ : ndarray of shape (n_samples, n_components)
-        Rows of H; `n_components` is `n_clusters` but for graphs in more pieces than that.
+        Rows of H. `n_components` is mostly `n_clusters`. It can be larger for graphs with several connected components.
     eigenvalues_ : ndarray of shape (n_components,)
     n_products_ : int
-        Products with the affinity.
+        Number of products with the affinity.
     residual_, orthogonality_, constraint_ : float
-        How far the eigenvectors are from solving their problem, see `fairclust.solvers.spectral.Embedding`.
+        Errors of the eigenvectors, see `fairclust.solvers.spectral.Embedding`.
 
     Raises
     ------
     fairclust.solvers.spectral.NotConverged
-        The eigen-solver did not reach `tol`; the benchmark counts such a fit as 'diverged'.
+        The eigen-solver did not reach `tol`. The benchmark gives the fit the status 'diverged'.
 
     References
     ----------

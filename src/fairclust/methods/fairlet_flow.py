@@ -8,15 +8,15 @@ from fairclust.base import NotSupported
 from fairclust.methods._fairlets import FairletClusterer
 from fairclust.solvers.fairlets import flow_fairlets
 
-# The flow's table has about as many entries as there are rows, squared; its time grows faster.
+# The table of the flow has about as many entries as the square of the number of rows, and its time grows faster.
 _MOST_ROWS = 5000
 
 
 class FairletClustering(FairletClusterer):
     """Fairlets of least cost by minimum-cost flow, then clusters of their centres; for small data.
 
-    As `FairletTreeClustering`, with better fairlets, in more than quadratic time: seconds at 4,000 points;
-    beyond 5,000 points it is not supported. Two groups only.
+    Like `FairletTreeClustering`, but with better fairlets. They take more than quadratic time: seconds for 4,000
+    points. More than 5,000 points are not supported. There can be at most two groups.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class FairletClustering(FairletClusterer):
         Every fairlet is one point of a group and 1 to q of the other, so every cluster has a balance of at
         least 1 / q. "auto" takes the smallest q that the data allow. With q = 1 fairlets are pairs.
     clustering, max_exact, random_state : optional
-        As in `FairletTreeClustering`. The flow's costs are distances for "kmedoids", squared ones for
+        As in `FairletTreeClustering`. The costs of the flow are distances for "kmedoids" and squared distances for
         "kmeans".
 
     Attributes

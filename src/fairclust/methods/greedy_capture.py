@@ -1,4 +1,4 @@
-"""Greedy capture (Chen et al., ICML 2019): centres such that no large coalition of points wants another one."""
+"""Greedy capture (Chen et al., ICML 2019): centres for which no large set of points is much nearer to another row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GreedyCapture(RowCenterClusterer):
     """Proportionally fair clustering: n/k rows that are near each other get a centre of their own.
 
     Balls around all rows grow at the same speed. When a ball holds ``ceil(n/k)`` rows that no centre has taken, its row
-    becomes a centre and takes them. The ball of a centre goes on growing and takes every row that it reaches. In the
+    becomes a centre and takes them. The ball of a centre continues to grow and takes every row that it reaches. In the
     end every row is assigned to the nearest centre.
 
     Parameters
@@ -45,9 +45,9 @@ class GreedyCapture(RowCenterClusterer):
 
     Notes
     -----
-    With at most `max_rows` rows the centres are (1 + sqrt(2))-proportional: no row is nearer, by more than this factor,
-    to each of some ``ceil(n/k)`` rows than their own centres are. `fairclust.metrics.proportionality`, called with
-    these centres, measures the factor.
+    With at most `max_rows` rows the centres are (1 + sqrt(2))-proportional: for any row and any ``ceil(n/k)`` rows, at
+    least one of the latter is at most 1 + sqrt(2) times as far from its own centre as from that row.
+    `fairclust.metrics.proportionality`, called with these centres, measures the factor.
 
     References
     ----------

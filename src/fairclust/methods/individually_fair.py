@@ -20,10 +20,10 @@ _METRICS = {"k-means": "sqeuclidean", "k-medians": "euclidean"}
 class IndividuallyFairClustering(RowCenterClusterer):
     """K-means or k-medians in which every row has a centre about as near as its n/k nearest rows.
 
-    The radius of a row is that of the smallest ball around it with ``ceil(n/k)`` rows. Some rows get a critical ball,
-    of `alpha` times their radius, such that a centre in every critical ball is near enough to all rows. A local search
-    starts with a centre in each of them. It swaps centres for other rows to lower the cost, and always keeps a
-    centre in each critical ball.
+    The radius of a row is that of the smallest ball around it with ``ceil(n/k)`` rows. Some rows have a critical ball
+    of `alpha` times their radius. If every critical ball contains a centre, every row is near enough to a centre. A
+    local search starts with a centre in each critical ball. It swaps centres for other rows to lower the cost, and
+    every critical ball always contains a centre.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Plain k-means, the fairness-agnostic reference."""
+"""K-means without fairness, with which the fair methods are compared."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fairclust.solvers.lloyd import Lloyd
 
 
 class KMeans(PlainInChunks):
-    """scikit-learn's `KMeans` behind the contract; the groups are not looked at.
+    """scikit-learn's `KMeans` with the interface of this package. The groups do not change the clustering.
 
     Parameters
     ----------
     n_clusters : int, default=8
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     n_init : int, default=1
-        Starts, the best of which is kept; one where `init` is an array.
+        Number of starts, of which the best is kept. If `init` is an array there is one start.
     max_iter : int, default=300
     tol : float, default=1e-4
     verbose : int, default=0
@@ -83,7 +83,7 @@ class KMeans(PlainInChunks):
         self.cluster_centers_ = self._model.cluster_centers_
         self.inertia_ = float(self._model.inertia_)
         self.n_iter_ = int(self._model.n_iter_)
-        # scikit-learn keeps no trace of its steps: one record, of the last.
+        # scikit-learn does not record its steps, so the history has one record, of the last step.
         self.history_ = [
             {
                 "step": self.n_iter_,
@@ -95,7 +95,7 @@ class KMeans(PlainInChunks):
         ]
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
-        """Nearest centre of each row; groups are not needed.
+        """Nearest centre of each row. The groups are not needed.
 
         Parameters
         ----------

@@ -16,7 +16,7 @@ from fairclust.kernels.assignment import cluster_moments
 from fairclust.metrics import contingency
 from fairclust.solvers.bounded_sizes import assign_within_sizes
 
-# How many times the centres of clusters without a point of the largest group are drawn anew.
+# Largest number of times that the centres of clusters without a point of the largest group are drawn again.
 _TRIES = 10
 
 
@@ -155,7 +155,7 @@ class MultiStageFlowKMeans(FairClusterer):
         centers: np.ndarray,
         rng: np.random.RandomState,
     ) -> np.ndarray:
-        """Labels for given centres. A centre that is nearest to no point of the largest group is drawn anew."""
+        """Labels for given centres. A centre that is nearest to no point of the largest group is drawn again."""
         centers = centers.copy()
         labels = np.empty(len(X), np.int32)
         table = np.zeros((len(members), self.n_clusters), np.int64)

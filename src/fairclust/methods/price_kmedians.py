@@ -20,7 +20,7 @@ class PriceFairKMedians(MedoidClusterer, PriceClusterer):
     exact_size, max_evaluations : int, default=20_000, 100
         As in `VariationalFairKMedians`.
     n_init : int, default=3
-        As in `PriceFairKMeans`; medoids take longer than means.
+        As in `PriceFairKMeans`. The default is lower, because medoids take longer than means.
     tolerance, min_balance, max_gap, target, size_min, size_max, crossed, bins, mean_tolerance : optional
         As in `PriceFairKMeans`.
     max_cost, max_cost_increase : optional
@@ -34,7 +34,7 @@ class PriceFairKMedians(MedoidClusterer, PriceClusterer):
     cost_, lower_bound_, gap_, violation_, certificate_, tolerance_, tolerance_bound_
         As in `PriceFairKMeans`, with distances instead of squared ones.
     medoid_indices_ : ndarray of shape (n_clusters,)
-        Rows of X that `cluster_centers_` are; -1 for a centre that was never moved.
+        The row of X of every centre; -1 for a centre that was never moved.
     medoid_gap_ : float
         As in `VariationalFairKMedians`.
     """

@@ -1,4 +1,4 @@
-"""Labels drawn at random: as fair as chance allows and of no use, the control that bounds every table."""
+"""Random labels, a control: they are about as fair as the data allow, but they are not a useful clustering."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairclust.base import COUNT, FairClusterer
 
 
 class RandomLabels(FairClusterer):
-    """Every row gets one of `n_clusters` labels with equal chance.
+    """Every row gets one of `n_clusters` labels at random. The sizes of the clusters differ by at most one.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class RandomLabels(FairClusterer):
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
         rng = check_random_state(self.random_state)
-        # A shuffled deal instead of draws: no cluster stays empty.
+        # The labels are a permutation instead of independent draws, so that no cluster is empty.
         self.labels_ = rng.permutation(np.arange(len(X)) % self.n_clusters).astype(np.int32)
         self.n_iter_ = 1
         self.history_ = [

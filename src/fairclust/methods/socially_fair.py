@@ -49,8 +49,8 @@ class SociallyFairKMeans(PrototypeClusterer):
     group_costs_ : ndarray of shape (n_groups,)
         The cost of each group, in the order of `groups_`.
     weights_ : ndarray of shape (n_groups,)
-        The weight of each group in the centres; they sum to one. A group whose cost is below the largest one even
-        without any weight has the weight 0.
+        The weight of each group in the centres. The weights sum to one. A group whose cost is below the largest one
+        even without any weight has the weight 0.
     gap_ : float
         Relative duality gap of the centres computed for the last step's clusters: no other centres lower the largest
         cost of a group there by a larger fraction than this.
@@ -108,7 +108,7 @@ class SociallyFairKMeans(PrototypeClusterer):
         sensitive_features : array-like of shape (n_samples,)
             The group of every row.
         sample_weight : array-like of shape (n_samples,), optional
-            How many rows each row stands for, as from `fairclust.FairCoreset`; positive.
+            Number of rows that each row stands for, positive, for example from `fairclust.FairCoreset`.
 
         Returns
         -------
@@ -134,7 +134,7 @@ class SociallyFairKMeans(PrototypeClusterer):
         ]
         best = runs[0]
         for run in runs[1:]:
-            # Starts that end alike differ by rounding, which must not choose between them.
+            # Starts with the same result differ by rounding errors, which must not choose between them.
             if run.group_costs.max() < best.group_costs.max() * (1 - _ALIKE):
                 best = run
         self.labels_, self.group_costs_, self.history_ = best.labels, best.group_costs, best.history

@@ -1,4 +1,4 @@
-"""Spectral clustering, the fairness-agnostic reference on graphs."""
+"""Spectral clustering without fairness, with which the fair methods on graphs are compared."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fairclust.solvers.spectral import Embedding, spectral_embedding
 
 
 class SpectralClustering(SpectralClusterer):
-    """Relaxed normalised cut: k-means on the rows of ``D^-1/2 U``; the groups are not looked at.
+    """Relaxed normalised cut: k-means on the rows of ``D^-1/2 U``. The groups do not change the clustering.
 
-    U holds the eigenvectors of the k smallest eigenvalues of ``I - D^-1/2 W D^-1/2``. scikit-learn's class of
-    the same name has the same embedding, but inverts the matrix on the way, which fills it.
+    U are the eigenvectors of the k smallest eigenvalues of ``I - D^-1/2 W D^-1/2``. scikit-learn's class of the same
+    name has the same embedding, but it factorises the matrix, which makes a sparse matrix much denser.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class SpectralClustering(SpectralClusterer):
     max_memory_mb : float, default=8000
         As for `FairSpectralClustering`.
     random_state : int, RandomState or None
-        Of the k-means; the embedding does not depend on it.
+        As for `FairSpectralClustering`.
 
     Attributes
     ----------

@@ -29,31 +29,32 @@ class VariationalFairKMeans(VariationalInChunks):
         Whether a number for `lam` is a multiple of the cost of all points in one cluster, and so has no unit. Values
         from 0.01 to 10 then span the trade-off.
     match_reference : bool, default=False
-        Compute each assignment by the paper's bound optimisation, step by step as in the authors' program. The
-        default computes the group prices to which it converges by Newton's method, in a tenth of the passes over
-        the points. It measures the energy of the hard labels, which never rises.
+        Whether to compute each assignment by the paper's bound optimisation, step by step as in the authors' program.
+        The default uses Newton's method to compute the group prices to which that iteration converges, in a tenth of
+        the passes over the points. It measures the energy of the hard labels, which never rises.
     warm_start : bool, default=True
-        Start each assignment from the prices of the one before. Not used with `match_reference`.
+        Whether to start each assignment from the prices of the one before. Not used with `match_reference`.
     lipschitz : float, default=2.0
-        With `match_reference`, L of the bound. As in the published program, and unlike equations 9 and 13,
+        L of the bound, used with `match_reference`. As in the published program, and unlike equations 9 and 13,
         both the clustering and the fairness potentials are divided by it.
     target : None, mapping or array-like of shape (n_groups,), default=None
-        Target shares U; None takes the data's own. For several columns, a mapping of column to shares.
+        Target shares U. None takes the shares of the data. For several columns, a mapping of column to shares.
     init : "k-means++" or array-like of shape (n_clusters, n_features)
     max_iter : int, default=100
-        Outer steps.
+        Largest number of outer steps.
     tol : float, optional
-        From the second step on, the fit stops once the energy changes by less than the fraction `tol` of the
-        energy without its least possible fairness term ``lam * K * H(U)``; 1e-5 by default. With
-        `match_reference` it is a fraction of the energy, from the third step on; 1e-4 by default, as published.
+        From the second step on, the fit stops when the energy changes by at most the fraction `tol` of the energy
+        minus its least possible fairness term ``lam * K * H(U)``; 1e-5 by default. With `match_reference` it is a
+        fraction of the whole energy, from the third step on; 1e-4 by default, as in the published program.
     bound_max_iter, bound_tol : int, float, default=10000, 1e-5
         Largest number of steps, and tolerance, of the inner loop of `match_reference`.
     max_restarts : int, default=3
-        Restarts from fresh k-means++ seeds where the first step (with `match_reference`: any step) empties a
-        cluster. After the last, the fit goes on with fewer clusters (with `match_reference`: it stops).
+        Largest number of restarts from new k-means++ centres. There is a restart if the first step (with
+        `match_reference`: any step) empties a cluster. After the last restart, the fit continues with fewer clusters
+        (with `match_reference`: it stops).
     precision : "single" or "double", default="single"
-        Arithmetic of the distances and softmax rows; sums are double always. Single is three times as fast
-        and may stop the inner loop a step earlier or later.
+        Arithmetic of the distances and softmax rows. Sums are always double. Single is three times as fast, and the
+        inner loop may stop a step earlier or later.
     verbose : int, default=0
         1 prints the objective and the fairness term of every outer step.
     random_state : int, RandomState or None
@@ -61,7 +62,7 @@ class VariationalFairKMeans(VariationalInChunks):
     Attributes
     ----------
     labels_, cluster_centers_, n_iter_, history_, groups_
-        `cluster_centers_` are the centres of the last assignment, those that `predict` measures from.
+        `cluster_centers_` are the centres of the last assignment, which `predict` uses too.
         The energies in `history_` are those of the labels, or with `match_reference` those of the soft
         assignments. `inner_iter` counts passes over the points. A restart begins a new history; with
         `match_reference` it continues the old one.

@@ -19,10 +19,10 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
     ----------
     n_clusters : int, default=8
     exact_size : int, default=20_000
-        The medoid of a cluster of at most so many points is exact.
+        In clusters of at most this many points the medoid is exact.
     max_evaluations : int, default=100
-        In larger clusters it is the best of so many points, tried from the geometric median outwards, unless
-        bounds prove one best before.
+        In larger clusters it is the best of at most this many points. Points near the geometric median are tried first.
+        The search ends earlier if bounds prove that a point is the medoid.
     lam, max_fairness_error, min_balance, max_gap, relative_weights : optional
     match_reference, warm_start, lipschitz, target, init, max_iter, tol : optional
     bound_max_iter, bound_tol, max_restarts, precision, verbose, random_state : optional
@@ -34,10 +34,10 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
     n_inner_iter_, n_restarts_, n_energy_rises_, converged_, lam_, path_
         As in `VariationalFairKMeans`.
     medoid_indices_ : ndarray of shape (n_clusters,)
-        Rows of X that `cluster_centers_` are; -1 for a centre of `init` that was never moved.
+        The row of X of every centre; -1 for a centre of `init` that was never moved.
     medoid_gap_ : float
-        The distances of the points to the medoids of their clusters sum up to at most this fraction above
-        the exact medoids' sum, when `cluster_centers_` were found; 0 if all are exact.
+        When `cluster_centers_` were found, the sum of distances to the medoids was larger than that to exact medoids by
+        at most this fraction; 0 if all medoids are exact.
 
     References
     ----------

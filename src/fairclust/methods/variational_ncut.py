@@ -43,7 +43,8 @@ _KMEANS_STARTS = 5
 _DEFAULT_LAM = 10.0
 # The first weight after 0 of a search.
 _FIRST = 0.05
-# Multiples of D added to W until the potentials bound the cut from above; 1 always is enough.
+# These multiples of D are added to W, one after the other, until a step lowers the energy. With 1, the linearised cut
+# is always an upper bound.
 _SHIFTS = (0.0, 0.25, 0.5, 1.0)
 
 
@@ -66,9 +67,9 @@ class VariationalFairNCut(GraphClusterer):
     """Normalised cut of a graph with the Kullback-Leibler fairness penalty.
 
     Minimises ``K - sum_k S_k'W S_k / (d'S_k) + lam * sum_k KL(U || P_k)`` (equation 2 with the Ncut row of
-    Table 1), W the affinity, d its degrees, P_k the group shares of cluster k and U the target shares. Each
+    Table 1), where W is the affinity, d its degrees, P_k the group shares of cluster k and U the target shares. Each
     outer step replaces the cut by its linearisation at the current labels and solves that assignment problem
-    with the penalty. Memory grows with the edges and with N x K single-precision numbers, never with N x N.
+    with the penalty. The memory is that of the edges and of N x K single-precision numbers, not of N x N numbers.
 
     Parameters
     ----------
@@ -80,27 +81,29 @@ class VariationalFairNCut(GraphClusterer):
     max_fairness_error, min_balance, max_gap : float, optional
         Levels for ``lam="auto"``, as in `VariationalFairKMeans`.
     affinity : "nearest_neighbors" or "precomputed", default="nearest_neighbors"
-        The first builds the paper's graph, see `fairclust.kernels.graph.build_knn_graph`. With the second, X
-        is the affinity: sparse or dense, square, non-negative, symmetric, no node without edges.
+        "nearest_neighbors" builds the paper's graph, see `fairclust.kernels.graph.build_knn_graph`. With "precomputed",
+        X is the affinity: a sparse or dense square matrix that is non-negative and symmetric and has no node without
+        edges.
     n_neighbors : int, default=20
-        Neighbours of a point, itself included; cut to the number of rows, which gives the complete graph.
+        Number of neighbours of a point, itself included, but at most the number of rows, which gives the complete
+        graph.
     lipschitz : float, default=1.0
-        With `match_reference`, L of the bound: 1 in the published program.
+        L of the bound, used with `match_reference`. It is 1 in the published program.
     target : None, mapping or array-like of shape (n_groups,), default=None
-        Target shares U; None takes the data's own.
+        Target shares U. None takes the shares of the data.
     init : str or array-like of shape (n_samples,), default="best"
-        Start labels: "k-means++" (nearest k-means++ pick, the paper's), "k-means", "spectral" (k-means on the
-        spectral embedding), "fair_spectral" (on the embedding restricted to equal group means), "prices"
-        (exactly proportional clusters round the centres of "fair_spectral"), "best" (the last three, of which
-        the lowest final energy is kept), or an array of labels. For a precomputed affinity, which has no
+        The first labels: "k-means++" (nearest k-means++ centre, as in the paper), "k-means", "spectral" (k-means on the
+        spectral embedding), "fair_spectral" (k-means on the embedding with equal group means), "prices" (exactly
+        proportional clusters around the centres of "fair_spectral"), "best" (the last three, of which the result with
+        the lowest energy is kept), or an array of labels. For a precomputed affinity, which has no
         points, the k-means starts use the spectral embedding. The default takes three fits, because the descent
         ends near its start: on Adult, with ``lam=10``, the cut is 0.67 from "fair_spectral" and 0.77 to 0.88 from
         "k-means++".
     match_reference : bool, default=False
-        Use the paper's plain iteration, which needs thousands of updates per outer step, as in the authors'
-        program. The default solves for prices by Newton's method (`fairclust.solvers.penalty`) and takes a
-        step only if it lowers the energy and empties no cluster; if not, it tries again with a multiple of D
-        added to W, which leaves the minimiser as it is and makes the linearisation an upper bound.
+        Whether to use the paper's iteration, which needs thousands of updates in each outer step, as in the authors'
+        program. The default computes prices by Newton's method (`fairclust.solvers.penalty`) and takes a step only if
+        it lowers the energy and empties no cluster. Otherwise it tries again with a multiple of D added to W, which
+        does not change the minimiser and makes the linearisation an upper bound.
     max_iter, tol : int, float, default=100, 1e-4
         Largest number of outer steps, and tolerance. The fit stops once the energy, without its constant
         ``lam * K * H(U)``, falls by less than the fraction `tol`; with `match_reference` once it changes by less,
@@ -108,14 +111,15 @@ class VariationalFairNCut(GraphClusterer):
     bound_max_iter, bound_tol : int, float, default=10000, 1e-5
         Largest number of steps, and tolerance, of the inner loop of `match_reference`.
     precision : "single" or "double", default="single"
-        Arithmetic of the potentials and softmax rows; sums are double always.
+        Arithmetic of the potentials and softmax rows. Sums are always double.
     random_state : int, RandomState or None
 
     Attributes
     ----------
     labels_, n_iter_, groups_
     history_ : list of dict
-        Per outer step of the kept start: `objective`, `clustering` (the Ncut of the hard labels), `fairness`
+        One record for each outer step of the start that was kept: `objective`, `clustering` (the Ncut of the hard
+        labels), `fairness`
         (cross-entropy of equation 4 for the hard labels, with a pseudo-count), `inner_iter`, `n_nonempty`,
         `seconds`.
     start_ : str
@@ -266,13 +270,13 @@ class VariationalFairNCut(GraphClusterer):
             if n_nonempty < self.n_clusters:
                 break
             run.labels, run.objective = labels, new
-            # The published program counts from 0 and wants more than 1.
+            # The published program counts steps from 0 and requires a number above 1.
             if step > 2 and abs(new - old) <= self.tol * abs(old):
                 run.converged = True
                 break
 
     def _descend(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> None:
-        """Guarded price steps from the run's labels."""
+        """Price steps from the run's labels, of which only those that lower the energy are taken."""
         constant = -self.lam_ * self.n_clusters * float(self.target_ @ np.log(self.target_))
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
@@ -287,11 +291,11 @@ class VariationalFairNCut(GraphClusterer):
                 break
 
     def _lower(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> int:
-        """Move the run to labels of lower energy if a price step finds any; passes over the points."""
+        """Move the run to labels of lower energy if a price step finds any. Returns the number of passes."""
         n_passes = 0
         for shift in _SHIFTS:
             graph.set_potentials(potentials, run.labels, shift=shift)
-            # The prices of the step before save three passes of four, but may lead nowhere.
+            # The prices of the step before save three of four passes. If they find nothing better, the start is cold.
             for start in (None,) if run.prices is None else (run.prices, None):
                 found = minimize_penalty(potentials, lam=self.lam_, target=self.target_, start=start)
                 n_passes += found.n_passes
@@ -307,7 +311,7 @@ class VariationalFairNCut(GraphClusterer):
     def _terms(
         self, graph: AffinityGraph, potentials: Potentials, labels: np.ndarray, counts: np.ndarray
     ) -> tuple[float, float, float]:
-        """Energy, Ncut and fairness term of hard labels with these counts; empty clusters have no cut."""
+        """Energy, Ncut and fairness term of hard labels with these counts. Empty clusters have no cut."""
         within, crossing = graph.associations(labels, self.n_clusters, potentials.layout)
         used = counts.sum(axis=0) > 0
         cut = float((crossing[used] / (within + crossing)[used]).sum())
@@ -329,7 +333,7 @@ class VariationalFairNCut(GraphClusterer):
 
         @cache
         def embedding(fair: bool) -> np.ndarray:
-            # A start for something else: a rough one will do, and so will what has converged of it.
+            # A rough embedding is enough for a start, and so are the eigenvectors that have converged.
             try:
                 found = spectral_embedding(graph, self.n_clusters, groups=codes if fair else None, tol=1e-4)
             except NotConverged as error:

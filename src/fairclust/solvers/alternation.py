@@ -1,4 +1,4 @@
-"""The one outer loop: an assignment at fixed centres, then the best centres for its labels."""
+"""The outer loop that all methods share: an assignment at fixed centres, then the best centres for its labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AnyPoints = TypeVar("AnyPoints", bound=MeasuredPoints)
 
 
 class Prototypes(NamedTuple):
-    """Centres, the rows of X that they are (k-medians), and how far from the best ones they may be."""
+    """Centres. For k-medians also their rows in X, and a bound on the relative gap to the cost of the best centres."""
 
     centers: np.ndarray
     rows: np.ndarray | None = None
@@ -35,9 +35,9 @@ class Step(NamedTuple):
     n_passes : int
         Passes over the points.
     state : object
-        What the solver starts the next assignment from, besides `offset`.
+        What the solver needs, besides `offset`, to start the next assignment from here.
     more : mapping
-        More columns for the history.
+        Further columns for the history.
     """
 
     labels: Any
@@ -57,20 +57,21 @@ class Step(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Where an alternation ended.
+    """The result of an alternation.
 
     Attributes
     ----------
     prototypes : Prototypes
-        Those of the last assignment.
+        The centres of the last assignment.
     last : Step
     history : list of dict
     n_steps : int
-        One more than the history has, if the last assignment was not taken.
+        Number of steps. If the last one found no assignment as good as the one before, it has no record in `history`.
     n_rises : int
         Steps after which the objective was higher.
     verdict : str
-        "at rest", "stopped", or "cut short" by the number of steps.
+        "at rest" if the objective has stopped changing, "emptied" if a cluster is empty, or "cut short" if the number
+        of steps has reached its limit.
     """
 
     prototypes: Prototypes
@@ -82,16 +83,16 @@ class Run(NamedTuple):
 
 
 class Alternation(NamedTuple, Generic[AnyPoints]):
-    """What one kind of alternation consists of.
+    """The three functions that define an alternation.
 
     Attributes
     ----------
     assign : callable
-        From points and the step before (None at first) to a step, or to None if it finds none as good.
+        Takes the points and the step before (None at first). Returns a step, or None if it finds none as good.
     update : callable
-        From points, labels and prototypes to the best prototypes for the labels.
+        Takes points, labels and prototypes. Returns the best prototypes for the labels.
     judge : callable
-        From the number of a step, the step before and the step to a verdict; "" to go on.
+        Takes the number of a step, the step before and the step. Returns the verdict, or "" to continue.
     """
 
     assign: Callable[[AnyPoints, Step | None], Step | None]
@@ -174,7 +175,7 @@ def judge_fall(step: int, before: Step | None, now: Step, *, tol: float) -> str:
 
 
 def mean_centers(points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:
-    """Means of the clusters; an empty one keeps its old centre."""
+    """Means of the clusters. An empty cluster keeps its old centre."""
     sizes, sums = points.sums(labels)
     means = sums / np.where(sizes > 0, sizes, 1)[:, None]
     return Prototypes(np.where(sizes[:, None] > 0, means, old.centers))
@@ -183,7 +184,7 @@ def mean_centers(points: MeasuredPoints, labels: Any, old: Prototypes) -> Protot
 def medoid_centers(
     X: np.ndarray, labels: np.ndarray, old: Prototypes, *, exact_size: int, max_evaluations: int
 ) -> Prototypes:
-    """Medoids of the clusters; an empty one keeps its old centre.
+    """Medoids of the clusters. An empty cluster keeps its old centre.
 
     Parameters
     ----------
@@ -191,7 +192,8 @@ def medoid_centers(
     labels : ndarray of shape (n_samples,)
     old : Prototypes
     exact_size, max_evaluations : int
-        Exact for clusters of at most so many points; elsewhere the best of so many points.
+        In clusters of at most `exact_size` points the medoid is exact. In larger ones it is the best of at most
+        `max_evaluations` points.
     """
     centers = old.centers.copy()
     rows = np.full(len(centers), -1) if old.rows is None else old.rows.copy()

@@ -10,27 +10,28 @@ from scipy.optimize import Bounds, LinearConstraint
 
 from fairclust.solvers.highs import linprog, milp
 
-# Nodes, not seconds: the same labels on every machine.
+# The search is limited by nodes instead of seconds, so that every machine finds the same labels.
 _MAX_NODES = 200
 _GAP = 1e-3
-# Batches for each cluster that are whole numbers in the search, at least.
+# The mixed-integer program decides on at least this many batches for each cluster.
 _FREE = 8
 
 
 def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) -> np.ndarray | None:
     """Cheap assignment of whole batches in which every cluster keeps the balance.
 
-    The linear program splits few batches, and the prices of its rows say which others would change first. The
-    mixed-integer program decides on these, and on more of them while it has no solution; the others stay.
+    The solution of the linear program splits few batches, and its reduced costs say which other batches would change
+    first. A mixed-integer program decides on these batches, while the others stay where they are. As long as it has no
+    solution, it is solved again with more batches to decide on.
 
     Parameters
     ----------
     costs : ndarray of shape (n_batches, n_clusters)
-        Of a batch in a cluster.
+        Cost of each batch in each cluster.
     counts : ndarray of int, shape (n_batches, n_groups)
         Points of each group in each batch.
     min_balance : float
-        Every cluster has at least so many points of one group for each of another.
+        For any two groups, every cluster has at least this many points of the one for each point of the other.
 
     Returns
     -------
@@ -58,7 +59,7 @@ def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) ->
         if not relaxed.success:
             continue
         shares = relaxed.x.reshape(costs.shape)
-        # What it takes at least to change a batch: nothing for those that are split.
+        # The least cost of changing a batch's cluster. It is below zero for split batches, so that they come first.
         regret = np.sort(relaxed.lower.marginals.reshape(costs.shape), axis=1)
         split = shares.max(axis=1) < 1 - 1e-6
         regret = np.where(split, -1.0, regret[:, min(1, n_clusters - 1)])
@@ -83,6 +84,6 @@ def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) ->
 
 
 def _excess(of_one: np.ndarray, of_other: np.ndarray, min_balance: float) -> np.ndarray:
-    """What a batch adds to one group above the balance with another, in numbers about one that suit HiGHS."""
+    """Points of one group minus `min_balance` times points of another in each batch, scaled to at most 1 for HiGHS."""
     excess = of_one - min_balance * of_other
     return excess[None, :] / (np.abs(excess).max() or 1.0)

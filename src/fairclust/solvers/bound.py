@@ -1,4 +1,4 @@
-"""The paper's plain iteration: bound optimisation of the assignment at fixed potentials."""
+"""The paper's iteration for the assignment at fixed potentials: bound optimisation."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.bound import SMALL_ENTRIES, bound_loop
 from fairclust.solvers.points import Points
 
-# The published program keeps every s_pk at 1e-20 or above; a group's mass in a cluster is kept so here.
+# The published program keeps every s_pk at 1e-20 or above. Here the mass of a group in a cluster is at least this
+# fraction of the group's mass.
 _LEAST_SHARE = 1e-20
 
 
 class BoundSolution(NamedTuple):
-    """Where the bound iteration ended.
+    """The result of the bound iteration.
 
     Attributes
     ----------
@@ -65,10 +66,10 @@ def bound_iteration(
 ) -> BoundSolution:
     """The paper's inner loop (equation 13) on the group-by-cluster table instead of N x K rows.
 
-    The bound's ``b_pk`` depends on the point through its group alone. After t updates from ``softmax(-a)``,
+    The bound's ``b_pk`` depends on the point only through its group. After t updates from ``softmax(-a)``,
     with the published program's scaling (both terms divided by L),
-    ``log s_pk = -(1 + t/L) a_pk - B[g(p), k] + const`` with B the running sum of ``(lam/L) b``: the state is
-    B and t, and an update is one pass that sums softmax rows per group.
+    ``log s_pk = -(1 + t/L) a_pk - B[g(p), k] + const``, where B is the running sum of ``(lam/L) b``. The state is
+    therefore B and t, and an update is one pass that sums softmax rows per group.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def bound_iteration(
     target : ndarray of shape (n_groups,)
     max_iter : int
     tol : float
-        Stops once the bound (equation 11) changes by less than this, relatively, from the third update on.
+        From the third update on, stop when the relative change of the bound (equation 11) is at most this.
 
     Returns
     -------

@@ -8,14 +8,14 @@ from fairclust.solvers.rounding import shortest_paths
 
 
 def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Labels with the least sum of distances, every cluster having between `lower` and `upper` points.
+    """Labels with the least sum of distances for which every cluster has between `lower` and `upper` points.
 
     Parameters
     ----------
     distances : ndarray of shape (n_samples, n_clusters)
         Finite.
     lower, upper : ndarray of int, shape (n_clusters,)
-        ``0 <= lower <= upper``; the lower bounds sum to no more than the points, the upper ones to no less.
+        ``0 <= lower <= upper`` and ``sum(lower) <= n_samples <= sum(upper)``.
 
     Returns
     -------
@@ -24,20 +24,22 @@ def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndar
     Raises
     ------
     ValueError
-        No assignment keeps the bounds.
+        No assignment is within the bounds.
 
     Notes
     -----
-    Every cluster is filled to its upper bound by idle points that cost nothing. Those of a cluster are as many as
-    its bounds are apart, and the ones that are not needed lie in one more cluster, where nothing else can. Sizes
-    are then fixed, and from the nearest clusters, which are best for the sizes that they have, the cheapest paths
-    lead to the best for these sizes.
+    Every cluster is filled to its upper bound by idle points that cost nothing. Each cluster has ``upper - lower`` of
+    them. Idle points that are not needed are in one more cluster, which no other points can enter. All sizes are then
+    fixed. The search starts from the nearest clusters, which are optimal for their own sizes, and moves points along
+    cheapest paths until the clusters have these sizes.
     """
     n_samples, n_clusters = distances.shape
     lower = np.asarray(lower, dtype=np.int64)
     upper = np.minimum(np.asarray(upper, dtype=np.int64), n_samples)
     if (lower < 0).any() or (lower > upper).any() or not lower.sum() <= n_samples <= upper.sum():
-        raise ValueError(f"no {n_samples} points have sizes from {lower.tolist()} to {upper.tolist()}")
+        raise ValueError(
+            f"{n_samples} points cannot form clusters of sizes from {lower.tolist()} to {upper.tolist()}"
+        )
     nearest = distances.argmin(axis=1)
     sizes = np.bincount(nearest, minlength=n_clusters)
     if ((lower <= sizes) & (sizes <= upper)).all():

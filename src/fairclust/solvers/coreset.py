@@ -1,4 +1,4 @@
-"""Few weighted rows whose cost is close to that of all, for any centres: systematic samples by sensitivity."""
+"""Few weighted rows whose cost is close to the cost of all rows, for any centres: systematic samples by sensitivity."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
 
-# Picks for each cluster asked for: more of them cost as much as the best centres, up to a constant.
+# Number of k-means++ centres for each cluster. With this many, their cost is that of the best centres up to a constant
+# factor.
 _PICKS = 2
 
 
 def sensitivity_sample(
     X: np.ndarray, n_rows: int, n_clusters: int, rng: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows drawn by how much of the k-means cost one of them can be, and what each stands for.
+    """Draw rows by sensitivity, the largest share of the k-means cost that a row can have, and weight them.
 
-    The draws are evenly spaced along the rows, which are ordered such that near rows follow each other. Every region
-    therefore gets its share of the draws up to one, and the cost of the sample varies less than with independent draws.
+    The draws are evenly spaced along the rows, which are sorted so that near rows follow each other. Every region
+    therefore gets its share of the draws, up to one draw, and the cost of the sample varies less than with independent
+    draws.
 
     Parameters
     ----------
@@ -29,7 +31,7 @@ def sensitivity_sample(
     Returns
     -------
     rows : ndarray of int
-        Sorted, at most `n_rows`; all rows if there are no more.
+        Sorted, at most `n_rows`. All rows if there are not more than `n_rows`.
     weights : ndarray of float
         They sum to the number of samples.
 
@@ -53,7 +55,7 @@ def sensitivity_sample(
     in_cluster = np.bincount(nearest, weights=paid, minlength=len(picks)) / np.maximum(sizes, 1)
     sensitivity = (paid + in_cluster[nearest]) / mean + n_samples / sizes[nearest]
     chance = sensitivity / sensitivity.sum()
-    # Near rows have the same nearest and second nearest pick, and about the same distance to the nearest one.
+    # Near rows have the same nearest and second nearest centre, and about the same distance to the nearest one.
     squares[every, nearest] = np.inf
     order = np.lexsort((paid, squares.argmin(axis=1), nearest))
     limits = chance[order].cumsum()
@@ -64,14 +66,14 @@ def sensitivity_sample(
 
 
 def rows_of_groups(sizes: np.ndarray, n_rows: int) -> np.ndarray:
-    """As many rows for each group, of those that have so many, and all rows of the smaller groups.
+    """Divide a number of rows equally among the groups. Groups that have fewer rows than their part give all rows.
 
     Parameters
     ----------
     sizes : ndarray of int, shape (n_groups,)
         Positive.
     n_rows : int
-        In all, at least one for each group.
+        The sum over the groups. Every group gets at least one row.
 
     Returns
     -------

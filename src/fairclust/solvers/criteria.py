@@ -1,8 +1,8 @@
 """Fairness bounds as linear rows on the group-by-cluster table, the same rows for every cluster.
 
 Column k of the table is fair if there are helper numbers v_k with
-``rows @ n[:, k] + helpers @ v_k <= limits`` (``=`` where the criterion is one of equalities). All rows are in
-points: a row that is broken by one is mended by moving about one point.
+``rows @ n[:, k] + helpers @ v_k <= limits`` (``=`` for equalities). All rows are in points, so moving about one point
+removes an excess of one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairclust.solvers.row_system import Factors
 
 @dataclass(frozen=True)
 class Criterion:
-    """Rows of one cluster, and the violation that readers see.
+    """The rows of every cluster, and the violation of the bounds in points.
 
     Attributes
     ----------
@@ -28,14 +28,14 @@ class Criterion:
     limits : ndarray of shape (n_rows, 1) or (n_rows, n_clusters)
         Also accepted with shape (n_rows,). The limits are then the same for all clusters.
     excess : callable
-        From a table, shape (n_groups, n_clusters), to the points that each cell is off its bounds by, same
-        shape; 0 within.
+        Called with a table, shape (n_groups, n_clusters). Returns the number of points by which each cell is outside
+        its bounds, same shape; 0 within.
     equal : bool
         Whether the rows are those of `exact_shares`, which are all equalities.
     helpers : ndarray of shape (n_rows, n_helpers)
     low, high : ndarray of shape (n_groups,)
-        Of criteria whose rows are ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` for all groups, in this
-        order, or equalities of shares; else empty.
+        The bounds of criteria whose rows are ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` for all groups, in this
+        order, or whose rows fix the shares. Empty for other criteria.
     factors : Factors
         Factors of the rows. By default each row is its own value.
     exact : ndarray of bool, shape (n_rows,)
@@ -106,14 +106,14 @@ def make_criterion(
     sizes : ndarray of shape (n_groups,)
         Points of each group, positive.
     target, tolerance, min_balance, max_gap, complete
-        `complete` as in `exact_shares`, the others as in `fairclust.fair_assignment`.
+        `complete` is documented in `exact_shares`, the others in `fairclust.fair_assignment`.
 
     Raises
     ------
     ValueError
         More than one criterion, or a bound out of range.
     NotSupported
-        A ValueError: bounds that no assignment meets. The message says which could be met.
+        A ValueError: no assignment meets the bounds. The message says which bounds could be met.
     """
     if min_balance is not None or max_gap is not None:
         named = "min_balance" if max_gap is None else "max_gap"
@@ -158,7 +158,7 @@ def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
     Parameters
     ----------
     shares : ndarray of shape (n_groups,)
-        Those of the data: no others can be met.
+        The shares of the data. No other shares can be met.
     complete : bool, default=False
         Whether to add a row for the last of more than two groups, although it follows from the others. It is needed
         beside the rows of other columns or of sizes, because all these rows are rounded together.
@@ -197,7 +197,7 @@ def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
 
     low, high = lower, upper
     if len(lower) == 2:
-        # The bounds of one group are bounds of the other: the tighter ones are enough.
+        # With two groups, bounds on one share are also bounds on the other, so the tighter ones are enough.
         low, high = np.maximum(lower, 1 - upper[::-1])[:1], np.minimum(upper, 1 - lower[::-1])[:1]
         unit = unit[:1]
     over, under = (unit - high[:, None])[high < 1], (low[:, None] - unit)[low > 0]
@@ -229,7 +229,7 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
             unit, np.arange(n_rows), np.full(n_rows, -1 - ratio), np.full(n_rows, ratio), n_groups
         )
         return Criterion(rows, np.zeros(n_rows), excess, factors=factors)
-    # n_jk <= m_k and ratio m_k <= n_jk, m_k free: fewer rows than pairs.
+    # n_jk <= m_k and ratio m_k <= n_jk with a free number m_k need fewer rows than all pairs of groups.
     ones, each = np.ones((n_groups, 1)), np.arange(n_groups)
     return Criterion(
         np.vstack([unit, -unit]),
@@ -243,7 +243,7 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
 
 
 def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
-    """Delta, the mean over pairs of groups of ``abs(n_ik / N_i - n_jk / N_j)``: at most `gap` everywhere.
+    """In every cluster, Delta is at most `gap`: the mean over pairs of groups of ``abs(n_ik / N_i - n_jk / N_j)``.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
         out = np.zeros_like(spread)
         if pairs:
             over = np.mean([np.abs(spread[i] - spread[j]) for i, j in pairs], axis=0) - gap
-            # Points that the less numerous of the two extreme groups has too many, or too few.
+            # The number of points that the smaller one of the two extreme groups has too many or too few.
             ends = np.stack([spread.argmin(axis=0), spread.argmax(axis=0)])
             end = np.take_along_axis(ends, sizes[ends].argmin(axis=0)[None], axis=0)[0]
             out[end, np.arange(len(end))] = np.maximum(0.0, over) * sizes[end] * n_groups / 2
@@ -270,11 +270,11 @@ def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
         rows = np.array([s * (shares[i] - shares[j]) * sizes.min() for i, j in pairs for s in (1, -1)])
         return Criterion(rows.reshape(-1, n_groups), np.full(len(rows), gap * sizes.min()), excess)
     if n_groups == 3:
-        # The differences sum up to twice the largest: all shares within 3/4 of the gap of a free number.
+        # The three differences sum to twice the largest, so all shares must be within 3/4 of the gap of a free number.
         scaled, ones = shares * sizes.min(), np.ones((3, 1))
         limits = np.full(6, 0.75 * gap * sizes.min())
         return Criterion(np.vstack([scaled, -scaled]), limits, excess, helpers=np.vstack([-ones, ones]))
-    # A helper above each pair's difference, and a bound on the helpers' mean.
+    # Each pair has a helper that is at least its difference, and the mean of the helpers is bounded.
     difference = np.array([(shares[i] - shares[j]) * min(sizes[i], sizes[j]) for i, j in pairs])
     unit = np.eye(len(pairs))
     mean = sizes.min() / (len(pairs) * np.array([min(sizes[i], sizes[j]) for i, j in pairs]))

@@ -6,15 +6,15 @@ import numpy as np
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import cdist, squareform
 
-# So that every point has neighbours, of whose coordinates it then gets the mean.
+# The least similarity of two points. It gives every point neighbours in the graph.
 _LEAST = 1e-6
 
 
 def density_distances(X: np.ndarray, min_points: int) -> np.ndarray:
-    """For each two points, the largest step on the path between them whose largest step is the smallest.
+    """For any two points, the longest step on the path between them whose longest step is the shortest.
 
-    A step is at least as long as both its ends are away from their `min_points`-th nearest point, themselves
-    included.
+    The length of a step is the largest of three distances: between its two ends, and from each end to its
+    `min_points`-th nearest point, where the point itself counts as the first.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def density_distances(X: np.ndarray, min_points: int) -> np.ndarray:
     core = np.partition(steps, min_points - 1, axis=1)[:, min_points - 1]
     np.maximum(steps, np.maximum(core[:, None], core), out=steps)
     np.fill_diagonal(steps, 0.0)
-    # Single linkage joins two points at exactly that step.
+    # Single linkage joins two points at exactly this length.
     return squareform(cophenet(linkage(squareform(steps, checks=False), "single")))
 
 
@@ -52,13 +52,13 @@ def density_similarities(X: np.ndarray, min_points: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_samples, n_samples)
-        1 for points at distance 0, next to nothing for those farthest from each other; all 1 where all distances
-        are 0.
+        1 for points at distance 0 and 1e-6 for the points farthest from each other. If all distances are 0, all
+        similarities are 1.
 
     References
     ----------
-    Krieger, Beer, Matthews, Thiesson, Assent, "FairDen: fair density-based clustering", ICLR 2025. There the
-    farthest points have similarity 0, so that an outlier may have no neighbour at all.
+    Krieger, Beer, Matthews, Thiesson, Assent, "FairDen: fair density-based clustering", ICLR 2025. In the paper the
+    farthest points have similarity 0, so an outlier may have no neighbours.
     """
     distances = density_distances(X, min_points)
     largest = distances.max()

@@ -28,19 +28,20 @@ from fairclust.solvers.rounding import (
 )
 from fairclust.solvers.sensitive import Sensitive, read_sensitive
 
-# Temperatures from no prices, and from those of a similar problem: the last decides how tight the bound is.
+# Temperatures for a start without prices, and for a start from the prices of a similar problem. The last temperature
+# decides how tight the lower bound is.
 COLD = (0.2, 0.04, 0.008, 0.0016, 0.0003)
 WARM = (0.0016, 0.0003)
-# Further down where there are so few points that the bound is not yet tight; not in single precision.
+# Lower temperatures, for problems with so few points that the bound is not tight yet. Not used in single precision.
 _DEEPER = tuple(0.0003 / 5**i for i in range(1, 8))
 _TIGHT = 1e-7
 _STEPS, _TOL = 30, 1e-5
-# Where steps fail at a temperature, smaller drops.
+# Temperatures closer to each other, for problems in which Newton steps fail.
 _SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
 # Tiles of smaller problems are kept in double precision.
 _DOUBLE_ENTRIES = 1 << 23
 _BLOCK_ROWS = 1 << 16
-# Sums as exact as these can tell lower temperatures apart.
+# Lower temperatures are used only if the relative rounding error of the sums is at most this.
 _DOUBLE_ROUNDING = 1e-12
 # With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
 # multipliers it is not tried, because it would take long.
@@ -51,25 +52,26 @@ _MET = 1e-5
 
 @dataclass(frozen=True)
 class FairAssignment:
-    """Labels within the bounds, and how far they can be from the best.
+    """Labels within the bounds, and a bound on how much cheaper other labels can be.
 
     Attributes
     ----------
     labels : ndarray of shape (n_samples,), int32
     prices : ndarray of shape (n_groups, n_clusters)
-        All points but the few that were rounded are in ``argmin_k distances[p, k] + prices[group of p, k]``.
+        The label of a point is ``argmin_k distances[p, k] + prices[group of p, k]``, except for the few points that
+        rounding has moved.
     groups : ndarray of shape (n_groups,)
         The groups in the order of the rows of `prices`: the values of a single sensitive column, or the combinations
         of the values of several columns that occur.
     cost : float
         Sum over rows of the distance to the cluster of the row's label, times the weight of the row.
     lower_bound : float
-        What every assignment within the bounds costs at least, fractional ones included.
+        No assignment within the bounds costs less, not even a fractional one.
     gap : float
-        No assignment within the bounds, or breaking none of their rows by more than the labels do, is cheaper
-        than `cost` by more than this fraction of it. Where `violation` is 0 it is
-        ``cost / lower_bound - 1``; elsewhere what the violation may have saved is taken from the lower bound
-        first. Never negative.
+        Let best be the least cost of all assignments that are within the bounds or violate no row of them by more than
+        the labels do. Then ``cost / best - 1`` is at most `gap`. If `violation` is 0, the gap is
+        ``cost / lower_bound - 1``. Otherwise the cost that the violation may have saved is first subtracted from the
+        lower bound. Never negative.
     violation : ndarray of shape (n_groups, n_clusters)
         Number of points, or sum of their weights, by which each cell of the table is outside its bounds; 0 within.
         With several sensitive columns or bounds on the sizes, it is the largest of their violations.
@@ -156,14 +158,14 @@ def fair_assignment(
     Returns
     -------
     FairAssignment
-        The labels are within the bounds where whole points can be; elsewhere as close as was found, within a
-        point or so: see `FairAssignment.violation`. Clusters may be empty.
+        If no labels within the bounds are found, because whole points cannot meet them, the labels violate the bounds
+        by about a point: see `FairAssignment.violation`. Clusters may be empty.
 
     Raises
     ------
     ValueError
-        Bad input, more than one criterion, or bounds that these groups cannot meet: the message names those
-        that they can.
+        Bad input, more than one criterion, or bounds that these groups cannot meet. The message names bounds that they
+        can meet.
 
     Notes
     -----
@@ -255,7 +257,7 @@ def _assign(
     unit: float,
 ) -> FairAssignment:
     labels, _, counts, _ = round_prices(potentials, criterion, solved)
-    # In double precision, whatever the tiles hold.
+    # The cost and the bound are summed in double precision, even if the tiles are in single precision.
     cost = least = 0.0
     for first in range(0, len(costs), _BLOCK_ROWS):
         block = slice(first, first + _BLOCK_ROWS)
@@ -279,7 +281,7 @@ def _assign(
 
 
 def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None) -> Prices:
-    """Prices to the last temperature, from none or from the multipliers of a similar problem."""
+    """Solve for the prices down to the last temperature, from zero or from the multipliers of a similar problem."""
     found = dual_prices(
         points,
         criterion,
@@ -288,7 +290,7 @@ def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None)
         max_steps=_STEPS,
         tol=_TOL,
     )
-    # A point's worth is rounded away; more may mean that a step went astray, not that it is small numbers.
+    # Rounding removes an error of up to a point. A larger error may mean that a Newton step has failed.
     if found.error > max(1.0, 10 * _TOL * points.n_samples):
         slow = dual_prices(points, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
         found = min(found, slow, key=lambda prices: prices.error)
@@ -296,7 +298,7 @@ def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None)
         return found
     found, tight = _deepen(points, criterion, found)
     if not tight:
-        # Groups of a point or two: prices far from zero, found by small drops only.
+        # Groups of one or two points can have prices far from zero, which only a slow decrease of temperature finds.
         slow = dual_prices(points, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
         slow, _ = _deepen(points, criterion, slow)
         found = max(found, slow, key=lambda prices: lower_bound(points, criterion, prices))
@@ -304,10 +306,14 @@ def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None)
 
 
 def _deepen(points: Points, criterion: Criterion, found: Prices) -> tuple[Prices, bool]:
-    """Lower temperatures, until smoothing takes nothing off the bound; whether the cost nearly meets it."""
+    """Lower the temperature until smoothing no longer weakens the bound.
+
+    Returns the prices, and whether the cost of the soft assignment is nearly equal to the bound.
+    """
     least = lower_bound(points, criterion, found)
     for level in _DEEPER:
-        # At these prices, and so without what the soft table is off its bounds by.
+        # The Lagrangian of the soft assignment. It differs from the bound only by the smoothing, even if the soft table
+        # violates the bounds.
         reduced = found.cost + float((found.prices * found.mass).sum()) - paid_limits(criterion, found)
         if found.converged and reduced - least <= _TIGHT * abs(least):
             break
@@ -324,7 +330,7 @@ def _deepen(points: Points, criterion: Criterion, found: Prices) -> tuple[Prices
 def round_prices(
     points: Points, criterion: Criterion, solved: Prices
 ) -> tuple[np.ndarray, float, np.ndarray, float]:
-    """Labels within the bounds, as near to the prices' argmin as can be.
+    """Labels within the bounds, obtained from the argmin at the prices by moving few points.
 
     Returns
     -------
@@ -348,7 +354,7 @@ def round_prices(
     if isinstance(points, WeightedPotentials):
         added = move_whole(points, criterion, solved.prices, labels, counts)
     elif criterion.equal and isinstance(labels, np.ndarray):
-        # Prices do not tell what it costs to move points that lie far from all others, so all tables are tried.
+        # The prices do not show how much it costs to move points that lie far from all others, so all tables are tried.
         made = []
         for table in tables_of_equal_shares(_soft(solved), solved.prices / unit, criterion):
             if table is not None:
@@ -406,14 +412,14 @@ def lower_bound(points: Points, criterion: Criterion, solved: Prices) -> float:
 
 
 def paid_limits(criterion: Criterion, solved: Prices) -> float:
-    """h'y: what the dual function takes off the sum of least reduced costs."""
+    """h'y, which the dual function subtracts from the sum of least reduced costs."""
     return float((criterion.limits * solved.multipliers).sum())
 
 
 def certified_gap(
     criterion: Criterion, solved: Prices, cost: float, bound: float, counts: np.ndarray
 ) -> float:
-    """Relative gap of a table's assignment to all that violate the rows by no more, see `FairAssignment`."""
+    """Relative gap to the cheapest assignment that violates the rows by no more than `counts`, see `FairAssignment`."""
     saved = _least_savings(criterion, solved.multipliers, counts)
     floor = bound - saved
     if cost <= floor:
@@ -422,7 +428,7 @@ def certified_gap(
 
 
 def _least_savings(criterion: Criterion, multipliers: np.ndarray, counts: np.ndarray) -> float:
-    """min over helpers v of the excess over the rows, in points, times the multipliers."""
+    """The minimum over the helpers v of the sum of excess over the rows, in points, times multiplier."""
     above = criterion.rows @ counts - criterion.limits
     exact = criterion.exact
     saved = float(np.abs(above[exact] * multipliers[exact]).sum())

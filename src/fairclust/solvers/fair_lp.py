@@ -1,13 +1,13 @@
 """Cheapest assignment to fixed centres with bounded group shares: the linear program, and its rounding.
 
-Every cluster must hold between ``lower_j`` and ``upper_j`` of group j, as a share of the cluster's size.
-Groups may overlap. Both steps are those of Bera et al., "Fair algorithms for clustering", NeurIPS 2019;
-HiGHS solves the programs and returns vertices, on which the rounding depends.
+The share of group j in every cluster must be between ``lower_j`` and ``upper_j``. Groups may overlap. Both steps are
+those of Bera et al., "Fair algorithms for clustering", NeurIPS 2019. HiGHS solves the programs and returns vertices, on
+which the rounding depends.
 
-The program has N x K variables, but at the right group prices, its dual variables, nearly every point has a
-single cheapest cluster. So it is solved with the prices held within a radius of those of a sample, where no
-column that is dearer by more than twice the radius can matter: these are left out, which is exact. If the
-prices come out at the edge, the next program is drawn around them.
+The program has N x K variables, but at the optimal group prices, which are its dual variables, nearly every point has a
+single cheapest cluster. The program is therefore solved with the prices bounded to a radius around those of a sample.
+A column that costs more than its row's cheapest column by over twice the radius cannot be used then, so leaving it out
+does not change the solution. If the prices reach the bound, the program is solved again around the new prices.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from scipy import sparse
 
 from fairclust.solvers.highs import linprog
 
-# The dual simplex: vertices, and on the whole faster here than the interior point method with crossover.
+# The dual simplex method returns vertices and is mostly faster here than the interior point method with crossover.
 _METHOD = "highs-ds"
-# Up to so many variables the whole program is solved at once.
+# With at most this many variables the whole program is solved at once.
 _DIRECT = 20_000
-# The first prices come from one point in so many; the same part of the points starts with a second column.
+# The first prices come from a sample of one point in this many. The first program then has one column for each point
+# and further columns for about the same fraction of the points.
 _THINNING = 8
 _LEAST_RADIUS = 1e-3
-# HiGHS works to 1e-7: shares that are so close to an integer are meant to be one.
+# HiGHS's tolerance is 1e-7, so shares this close to an integer count as this integer.
 _SHARE_EPS = 1e-6
 
 
@@ -38,9 +39,10 @@ class FractionalAssignment:
     Attributes
     ----------
     shares : csr_array of shape (n_samples, n_clusters)
-        Part of each point in each cluster; rows sum to one. A vertex: all but a few rows hold a single 1.
+        Part of each point in each cluster; rows sum to one. The shares are a vertex, so all but a few rows have a
+        single 1.
     cost : float
-        The least cost, a lower bound for all labels within the bounds.
+        The least cost. It is a lower bound on the cost of all labels within the bounds.
     """
 
     shares: sparse.csr_array
@@ -55,9 +57,9 @@ class RoundedAssignment:
     ----------
     labels : ndarray of shape (n_samples,), int32
     cost : float
-        Never above that of the fractional assignment.
+        Never above the cost of the fractional assignment.
     violation : ndarray of shape (n_groups, n_clusters)
-        Points that group j has above, or lacks below, its bounds in cluster k; 0 within.
+        Number of points by which group j is above or below its bounds in cluster k; 0 within.
     """
 
     labels: np.ndarray
@@ -75,9 +77,9 @@ def fair_assignment_lp(
     distances : array-like of shape (n_samples, n_clusters)
         Cost of each point in each cluster.
     memberships : array-like of int, shape (n_samples,), or of bool, shape (n_samples, n_groups)
-        Group codes, or for each point the groups that it is in: any number of them.
+        Group codes, or for each point the groups that it is in, which may be any number.
     lower, upper : array-like of shape (n_groups,)
-        Bounds of each group's share in every cluster.
+        Bounds on each group's share in every cluster.
 
     Returns
     -------
@@ -86,10 +88,10 @@ def fair_assignment_lp(
     Raises
     ------
     ValueError
-        Shapes disagree, entries are not finite, or a group's share of the data is outside its bounds. The
-        last is the only way to have no solution: otherwise every point in equal parts everywhere is one.
+        Shapes disagree, entries are not finite, or a group's share of the data is outside its bounds. Otherwise there
+        is a solution, because every point can be in all clusters in equal parts.
     RuntimeError
-        HiGHS gives up.
+        HiGHS found no solution.
 
     References
     ----------
@@ -112,31 +114,32 @@ def round_assignment(
 ) -> RoundedAssignment:
     """Labels by iterative rounding.
 
-    Whole points stay. The others are assigned anew at the least cost, with the size of every cluster and its
-    points of every group held between the integers around the fractional ones. Points that come out whole are
-    fixed, columns that come out empty removed, and so on. Where nothing more changes, the rows that touch few
-    of the fractional points are dropped. (The published loop drops those in every round: same bound, larger
-    violations.) With disjoint groups the first round does it: the program is a flow, its vertices are whole.
+    Points that are whole keep their cluster. A linear program assigns the others again at the least cost. The size of
+    every cluster and its number of points of every group stay between the integers around the fractional values. Points
+    that are whole after that are fixed, columns that are empty are removed, and the program is solved again. If nothing
+    changes, the rows with few of the fractional points are dropped. (The published loop drops these in every round. It
+    has the same bound on the violations, but they are larger.) With disjoint groups one round is enough, because the
+    program is a flow, whose vertices are whole numbers.
 
     Parameters
     ----------
     shares : csr_array of shape (n_samples, n_clusters)
         As `fair_assignment_lp` returns them.
     distances, memberships, lower, upper
-        As there.
+        As for `fair_assignment_lp`.
 
     Returns
     -------
     RoundedAssignment
-        No violation above 4 D + 3 points, with D the most groups that any point is in; below 2 for disjoint
-        groups.
+        No violation is above 4 D + 3 points, where D is the most groups that any point is in. For disjoint groups they
+        are below 2.
 
     Raises
     ------
     ValueError
         As `fair_assignment_lp`.
     RuntimeError
-        HiGHS gives up.
+        HiGHS found no solution.
 
     References
     ----------
@@ -146,7 +149,7 @@ def round_assignment(
     labels = np.asarray(shares.argmax(axis=1), dtype=np.int32).ravel()
     part = np.flatnonzero(shares.max(axis=1).toarray().ravel() < 1 - _SHARE_EPS)
     x = shares[part].toarray()
-    # One more group, of all points, makes cluster sizes rows like the others.
+    # A further group of all points makes the bounds on cluster sizes rows like the others.
     member = np.column_stack([inside, np.ones(len(inside), dtype=bool)])[part]
     few = 2 * (int(inside.sum(axis=1).max()) + 1)
     mass = member.T @ x
@@ -185,7 +188,7 @@ def round_assignment(
 
 
 def bound_violation(table: np.ndarray, sizes: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Points that each group has above, or lacks below, its bounds in each cluster.
+    """Number of points by which each group is above or below its bounds in each cluster.
 
     Parameters
     ----------
@@ -224,7 +227,7 @@ def _check(
             f"{(len(cost), len(low))}, found {inside.dtype} of shape {np.shape(memberships)}"
         )
     shares = inside.mean(axis=0)
-    # Bounds that are no numbers fail as well, the way this is written.
+    # The negation also finds bounds that are NaN.
     outside = np.flatnonzero(~((low <= shares + 1e-12) & (shares <= high + 1e-12)))
     if len(outside):
         j = outside[0]
@@ -232,12 +235,12 @@ def _check(
             f"no assignment meets the bounds of group {j}: its share of the data is {shares[j]:.6g}, "
             f"its bounds are [{low[j]:.6g}, {high[j]:.6g}]"
         )
-    # Shares are in [0, 1] anyhow, and infinity is no coefficient.
+    # Shares are always in [0, 1]. Clipping the bounds avoids infinite coefficients.
     return cost, inside, np.maximum(low, 0.0), np.minimum(high, 1.0)
 
 
 def _excess(cost: np.ndarray) -> np.ndarray:
-    """What has to be paid above the least cost of each row, in units that suit HiGHS's fixed tolerances."""
+    """Costs minus the least cost of each row, scaled to a mean of one to suit HiGHS's fixed tolerances."""
     excess = cost - cost.min(axis=1, keepdims=True)
     excess /= excess.mean() or 1.0
     return excess
@@ -250,16 +253,16 @@ def _ones(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> spar
 def _solve(
     excess: np.ndarray, weight: np.ndarray, kind: np.ndarray, rows: np.ndarray
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """The linear program, by prices within a growing radius.
+    """Solve the linear program with prices within a growing radius.
 
     Parameters
     ----------
     excess : ndarray of shape (n_samples, n_clusters)
-        Costs, zero at the least and about one on average.
+        Costs. The least cost of each row is zero, and the mean is about one.
     weight : ndarray of shape (n_samples,)
-        How many points each stands for.
+        Number of points that each one stands for.
     kind : ndarray of shape (n_samples,)
-        Points with the same memberships are of one kind; none is empty.
+        Points with the same memberships are of one kind. Every kind has points.
     rows : ndarray of shape (n_rows, n_kinds)
         ``rows @ n <= 0`` for the table n of kinds by clusters.
 
@@ -268,7 +271,7 @@ def _solve(
     shares : csr_array of shape (n_samples, n_clusters)
         Rows sum to `weight`.
     prices : ndarray of shape (n_kinds, n_clusters)
-        In each row of ``excess + prices[kind]`` the shares are where it is least.
+        The shares of a point are only in clusters where its row of ``excess + prices[kind]`` is least.
     """
     n_samples, n_clusters = excess.shape
     n_kinds = rows.shape[1]
@@ -276,16 +279,18 @@ def _solve(
     prices = np.zeros((n_kinds, n_clusters))
     n_columns = excess.size
     if excess.size > _DIRECT and 2 * n_kinds <= n_samples:
-        # Weighted up to every kind's total, a sample has a solution where the whole has one.
+        # The sample's weights have the same sum for every kind as the weights of all points. The program of the sample
+        # therefore has a solution if that of all points has one.
         by_kind = np.argsort(kind, kind="stable")
         sample = np.union1d(np.unique(kind, return_index=True)[1], by_kind[::_THINNING])
         scale = np.bincount(kind, weight) / np.bincount(kind[sample], weight[sample])
         scaled = weight[sample] * scale[kind[sample]]
-        # About one each again: HiGHS can lose its way among weights in the thousands.
+        # The weights are scaled to a mean of one, because HiGHS can fail with weights in the thousands.
         _, prices = _solve(excess[sample], scaled / scaled.mean(), kind[sample], rows)
         n_columns = min(n_columns, n_samples + max(_DIRECT // n_clusters, n_samples // _THINNING))
-    # The table gets variables of its own: the bounds, dense in the points, become rows of a few entries.
-    # Two more for each cell are points out of nowhere and into it; they keep the prices within the radius.
+    # The cells of the table are variables too, so that the rows of the bounds have few entries. Otherwise they would
+    # have one for each point. Two more variables for each cell add points to it or remove them. Their costs bound the
+    # prices to the radius.
     unit = sparse.eye_array(n_cells)
     bounds = sparse.kron(rows, sparse.eye_array(n_clusters))
     bounds = sparse.hstack([bounds, sparse.csr_array((bounds.shape[0], 2 * n_cells))])

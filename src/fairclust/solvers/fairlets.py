@@ -16,14 +16,14 @@ from scipy.spatial.distance import cdist
 from fairclust.base import Diverged, NotSupported
 from fairclust.kernels.fairlets import grid_cells, tree_fairlets
 
-# Largest q that "auto" and the proposals of error messages look at: a fairlet has up to p + q points.
+# Largest q that "auto" and the proposals of error messages consider. A fairlet has up to p + q points.
 _MOST = 10
 # CLARA's number of samples (Kaufman and Rousseeuw 1990).
 _SAMPLES = 5
 
 
 def nearest_below(least: int, most: int, largest: int = _MOST) -> tuple[int, int]:
-    """The largest fraction p / q <= least / most with q <= largest; (1, q) if only a larger q will do."""
+    """The largest fraction p / q <= least / most with q <= largest; (1, q) with a larger q if there is none."""
     best = max(Fraction(least * q // most, q) for q in range(1, largest + 1))
     return (best.numerator, best.denominator) if best else (1, -(-most // least))
 
@@ -36,7 +36,7 @@ def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tup
     wanted : "auto" or pair of int
         "auto" takes the largest balance that the data allow with q <= 10.
     sizes : ndarray of shape (2,)
-        Of the groups; positive.
+        Sizes of the groups, positive.
     one : bool, default=False
         Whether p must be 1.
 
@@ -47,10 +47,10 @@ def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tup
     Raises
     ------
     ValueError
-        No pair of whole numbers with 1 <= p <= q, or p > 1 where it must be 1.
+        `wanted` is not a pair of whole numbers with 1 <= p <= q, or p > 1 although it must be 1.
     NotSupported
-        p / q is above the balance of the data, which no clustering can then reach; the message proposes the
-        nearest pair below.
+        p / q is above the balance of the data, so no clustering can reach it. The message proposes the nearest pair
+        below.
     """
     least, most = int(sizes.min()), int(sizes.max())
 
@@ -99,16 +99,16 @@ def quadtree_fairlets(
     """
     low = X.min(axis=0).astype(float)
     spread = float((X.max(axis=0) - low).max()) or 1.0
-    # The box has twice the spread, so that it holds the data wherever they are shifted.
+    # The box has twice the spread of the data, so that it contains them whatever the random shift is.
     cells = grid_cells(X, low - spread * rng.uniform(size=X.shape[1]), 2 * spread)
     return tree_fairlets(cells, codes == 1, p, q)
 
 
 def flow_fairlets(X: np.ndarray, codes: np.ndarray, q: int, *, squared: bool) -> np.ndarray:
-    """Fairlets of least cost of one point of a group and 1 to q of the other, by minimum-cost flow.
+    """Fairlets of least cost that have one point of a group and 1 to q points of the other, by minimum-cost flow.
 
-    The points of the two groups are joined by edges, of least total length, so that every point has 1 to q of
-    them: what is left after redundant edges are dropped are stars, the fairlets.
+    Edges of least total length join the points of the two groups, so that every point has 1 to q edges. After redundant
+    edges are dropped, the graph consists of stars, which are the fairlets.
 
     Parameters
     ----------
@@ -126,8 +126,8 @@ def flow_fairlets(X: np.ndarray, codes: np.ndarray, q: int, *, squared: bool) ->
 
     Notes
     -----
-    As a transport problem: every point has one unit that must go to the other group and q - 1 that may, or
-    else go to the slack of the own side.
+    This is a transport problem. Every point has one unit that must go to the other group and q - 1 units that may go
+    there or to the slack.
     """
     rows, columns = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
     lengths = cdist(X[rows], X[columns], "sqeuclidean" if squared else "euclidean")
@@ -173,10 +173,10 @@ def cluster_medoids(
     -------
     ndarray of shape (n_clusters,)
     """
-    # Here, not above: its licence is not this package's, and "kmeans" does without it.
+    # Imported only here, because it is optional (its licence differs from this package's) and not needed for "kmeans".
     import kmedoids
 
-    # Far from the origin single precision would lose what tells points apart.
+    # Far from the origin, single precision would be too coarse to tell points apart.
     shift = points.mean(axis=0, dtype=np.float64)
 
     def fit(rows: np.ndarray) -> np.ndarray:
@@ -185,7 +185,7 @@ def cluster_medoids(
         for begin in range(0, len(rows), 1000):
             distances[begin : begin + 1000] = cdist(sample[begin : begin + 1000], sample)
         seed = int(rng.randint(np.iinfo(np.int32).max))
-        # One thread: with more the swaps depend on their timing.
+        # With several threads, the swaps would depend on the timing.
         found = kmedoids.fasterpam(distances, n_clusters, random_state=seed, n_cpu=1)
         return rows[found.medoids.astype(np.int64)]
 
@@ -198,7 +198,7 @@ def cluster_medoids(
 
 
 def nearest(points: np.ndarray, centers: np.ndarray, *, squared: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Nearest centre of every point, and its distance; in blocks."""
+    """Nearest centre of every point and its distance, computed in blocks."""
     labels, distances = np.empty(len(points), np.int32), np.empty(len(points))
     for begin in range(0, len(points), 10_000):
         block = slice(begin, begin + 10_000)

@@ -10,7 +10,7 @@ import numpy as np
 
 Penalty = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
-# Of the smoothed Delta, and of the barrier that goes with it.
+# Temperature of the smoothed Delta, and weight of the barrier that is added to it.
 TEMPERATURE = 0.005
 BARRIER = 0.3
 
@@ -26,8 +26,8 @@ def _pairs(n_groups: int) -> np.ndarray:
 def delta(M: np.ndarray) -> tuple[float, np.ndarray]:
     """Delta, the largest over clusters of the mean over pairs of groups of ``|M_jk - M_j'k|``.
 
-    For two groups eq. (6) of Park et al., for more eq. (14) with every pair counted once, as
-    `fairclust.metrics.fairness.delta` has it.
+    For two groups this is eq. (6) of Park et al. For more groups it is eq. (14) with every pair counted once, as in
+    `fairclust.metrics.fairness.delta`.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def delta(M: np.ndarray) -> tuple[float, np.ndarray]:
     value : float
         0 for a single group.
     gradient : ndarray of shape (n_groups, n_clusters)
-        By `M`: of the first cluster that attains the maximum.
+        Derivative with respect to `M`, of the first cluster that attains the maximum.
     """
     gradient = np.zeros_like(M)
     pairs = _pairs(len(M))
@@ -54,7 +54,7 @@ def delta(M: np.ndarray) -> tuple[float, np.ndarray]:
 def smooth_delta(M: np.ndarray, temperature: float = TEMPERATURE) -> tuple[float, np.ndarray]:
     """`delta` with ``sqrt(gap^2 + (T/10)^2)`` for the absolute value and T logsumexp(./T) for the maximum.
 
-    At least `delta`, at most ``T (log n_clusters + 1/10)`` above it.
+    The value is at least `delta` and at most ``T (log n_clusters + 1/10)`` above it.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def smooth_delta(M: np.ndarray, temperature: float = TEMPERATURE) -> tuple[float
 
 
 def paper_penalty(lam: float) -> Penalty:
-    """``lam * Delta``, with the maximum as it is."""
+    """``lam * Delta``, without smoothing."""
 
     def penalty(M: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = delta(M)
@@ -90,7 +90,7 @@ def paper_penalty(lam: float) -> Penalty:
 
 
 def smooth_penalty(lam: float, barrier: float = BARRIER) -> Penalty:
-    """``lam * smooth_delta - barrier * mean log(K M)``: the second term keeps every component alive."""
+    """``lam * smooth_delta - barrier * mean log(K M)``. The second term keeps components from losing all points."""
 
     def penalty(M: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = smooth_delta(M)
@@ -102,12 +102,12 @@ def smooth_penalty(lam: float, barrier: float = BARRIER) -> Penalty:
 
 
 def program_penalty(lam: float, sizes: np.ndarray) -> Penalty:
-    """The penalty of the authors' published program, times K: there the likelihood is divided by K.
+    """The penalty of the authors' published program times K, because the program divides the likelihood by K.
 
-    ``K lam max_{j,k} m_k |P(j | k) - P(j)|`` with m_k, the mean responsibility, held constant in the
-    gradient, and ``10 K P(j) / (n_jk + 1e-6)`` for the smallest cell n_jk. For two groups the first is
-    ``K P(0) P(1) lam Delta``. The program picks the smallest cell by hard labels; here it is the smallest of
-    the soft table.
+    It is the sum of ``K lam max_{j,k} m_k |P(j | k) - P(j)|``, where the mean responsibility m_k is constant in the
+    gradient, and ``10 K P(j) / (n_jk + 1e-6)`` for the smallest cell n_jk. For two groups the first term is
+    ``K P(0) P(1) lam Delta``. The program finds the smallest cell from hard labels. Here it is the smallest cell of the
+    soft table.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def sum_of_columns(penalties: Sequence[Penalty], members: Sequence[np.ndarray], 
 
 
 class Gaps(NamedTuple):
-    """A soft table and what a penalty says of it.
+    """A soft table with its penalty.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class Gaps(NamedTuple):
     by_M : ndarray of shape (n_groups, n_clusters)
         Derivative of the penalty.
     psi : ndarray
-        The responsibilities, as `MixtureTiles.table` leaves them.
+        The responsibilities, as `MixtureTiles.table` stores them.
     """
 
     M: np.ndarray
@@ -184,6 +184,6 @@ class Gaps(NamedTuple):
 
 
 def weigh(sums: np.ndarray, sizes: np.ndarray, penalty: Penalty, psi: np.ndarray) -> Gaps:
-    """Apply a penalty to sums of responsibilities per group; `sizes` are the groups', all positive."""
+    """Apply a penalty to sums of responsibilities per group. `sizes` are the sizes of the groups, all positive."""
     M = sums / sizes[:, None]
     return Gaps(M, *penalty(M), psi)

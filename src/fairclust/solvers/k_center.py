@@ -11,7 +11,7 @@ from scipy.optimize import OptimizeResult
 
 from fairclust.solvers.highs import linprog
 
-# Columns of a key of 63 bits that are read before keys are numbered anew.
+# A key has 63 bits, so keys are numbered again after this many columns.
 _COLUMNS = 40
 
 
@@ -23,14 +23,14 @@ class RadiusAssignment(NamedTuple):
 
 
 class _Kinds(NamedTuple):
-    """Points of the same group with the same centres within reach, as one.
+    """Kinds of points. Points of one kind are in the same group and have the same centres within the radius.
 
     Attributes
     ----------
     of_point : ndarray of int, shape (n_samples,)
     sizes, groups : ndarray of int, shape (n_kinds,)
     kind, cluster : ndarray of int, shape (n_pairs,)
-        Which kinds can go where: the variables of the linear programs.
+        Pairs of a kind and a cluster that its points can go to. These are the variables of the linear programs.
     """
 
     of_point: np.ndarray
@@ -41,7 +41,7 @@ class _Kinds(NamedTuple):
 
 
 def farthest_first(X: np.ndarray, n_clusters: int, first: Sequence[int]) -> np.ndarray:
-    """Rows, each the farthest from those before it.
+    """Choose rows one after the other, each of them the farthest from those before it.
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ def farthest_first(X: np.ndarray, n_clusters: int, first: Sequence[int]) -> np.n
     Returns
     -------
     ndarray of int, shape (n_clusters,)
-        Where there are fewer distinct points than clusters, rows repeat.
+        If there are fewer distinct points than clusters, rows repeat.
 
     References
     ----------
-    Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985: no centres have less than half of
-    the radius.
+    Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985. The radius of these centres is at most
+    twice the smallest radius.
     """
     rows = list(first)
     nearest = np.full(len(X), np.inf)
@@ -86,14 +86,14 @@ def least_radius_assignment(
     Returns
     -------
     RadiusAssignment
-        Every cluster size and group count lies between the integers around those of a fractional assignment
-        that keeps the bounds, so a group is off them by less than two points.
+        The bounds hold for a fractional assignment, whose cluster sizes and group counts are rounded up or down. Each
+        group is therefore outside its bounds by less than two points.
 
     Notes
     -----
-    Within a radius, points differ only by their group and by the centres within reach. So the linear program has as
-    many variables as such kinds of points have centres, however many points there are. The search over radii halves
-    the set of distances in every step and ends at the very distance from which on the program has a solution.
+    For a given radius, points differ only by their group and by the centres within the radius. The linear program has
+    one variable for each kind of point and centre, however many points there are. The search over radii halves the set
+    of distances in every step and ends at the least distance for which the program has a solution.
 
     References
     ----------
@@ -166,7 +166,7 @@ def _program(
 
 
 def _rounded(distances: np.ndarray, kinds: _Kinds, fractions: np.ndarray) -> np.ndarray:
-    """Whole points: a flow, in which counts stay between the integers around the fractional ones."""
+    """Round the fractions to whole points by a flow. Every sum of the fractions is rounded up or down."""
     n_clusters = distances.shape[1]
     cells = kinds.groups[kinds.kind] * n_clusters + kinds.cluster
     sums = sparse.vstack(
@@ -189,7 +189,7 @@ def _rounded(distances: np.ndarray, kinds: _Kinds, fractions: np.ndarray) -> np.
 
 
 def _dealt(distances: np.ndarray, kinds: _Kinds, numbers: np.ndarray) -> np.ndarray:
-    """Labels with so many points of each kind in each cluster, those near it first."""
+    """Labels with the given number of points of each kind in each cluster. The points nearest to a cluster get it."""
     labels = np.empty(len(distances), np.int32)
     order = np.argsort(kinds.of_point, kind="stable")
     ends = np.cumsum(kinds.sizes)

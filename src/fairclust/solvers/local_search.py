@@ -1,4 +1,4 @@
-"""Centres out of the rows by swaps, each ball of a given list always holding one."""
+"""Local search for centres among the rows by swaps. Each ball of a given list always contains a centre."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-# Entries of a block of distances.
+# Number of distances that are computed at a time.
 _BLOCK = 2**21
 
 
 class Search(NamedTuple):
-    """Rows that are centres, what they cost, and a record for every pass."""
+    """The rows that are centres, their cost, and a record for every pass."""
 
     rows: np.ndarray
     cost: float
@@ -21,7 +21,7 @@ class Search(NamedTuple):
 
 
 def critical_balls(X: np.ndarray, radii: np.ndarray, alpha: float) -> np.ndarray:
-    """Rows around which there must be a centre, for every row to have one within three times `alpha` of its radius.
+    """Rows whose balls must contain a centre, so that every row has one within ``3 * alpha`` times its radius.
 
     Parameters
     ----------
@@ -32,15 +32,15 @@ def critical_balls(X: np.ndarray, radii: np.ndarray, alpha: float) -> np.ndarray
     Returns
     -------
     ndarray of int
-        By radius. Balls around them of `alpha` times their radius do not meet, and every other row p lies within
-        twice `alpha` times its own radius of one that has a smaller radius.
+        Sorted by radius. Their balls of `alpha` times their radius do not overlap. Every other row is within
+        ``2 * alpha`` times its own radius of one of them that has no larger radius.
     """
     uncovered = np.ones(len(X), dtype=bool)
     found = []
     for p in np.argsort(radii, kind="stable"):
         if uncovered[p]:
             found.append(p)
-            # Rounding must not make a ball of a point that lies just at the limit: there would be too many.
+            # The tolerance covers points exactly at the limit. Otherwise rounding could make too many balls.
             uncovered &= np.linalg.norm(X - X[p], axis=1) > 2 * alpha * radii * (1 + 1e-12)
     return np.array(found)
 
@@ -56,21 +56,21 @@ def swap_search(
     tol: float,
     rng: np.random.RandomState,
 ) -> Search:
-    """Replace centres one at a time by other rows for as long as that lowers the cost.
+    """Replace centres by other rows, one at a time, as long as that lowers the cost.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
     rows : ndarray of int, shape (n_clusters,)
-        The centres to start from; every ball holds one of them.
+        The centres at the start. Every ball must contain one of them.
     must : ndarray of bool, shape (n_balls, n_samples)
-        Which rows lie in which ball. Every ball keeps a centre.
+        Which rows lie in which ball. Every ball always contains a centre.
     metric : "euclidean" or "sqeuclidean"
-        What is added up over the rows, to their nearest centre.
+        The cost is the sum over the rows of this distance to their nearest centre.
     n_candidates : int
-        Rows tried in each pass, drawn at random.
+        Number of rows that each pass tries, drawn at random.
     max_iter : int
-        Passes at most; the search ends with one that finds nothing.
+        Largest number of passes. The search ends earlier after a pass without a swap.
     tol : float
         A swap must lower the cost by more than this, relatively.
     rng : RandomState

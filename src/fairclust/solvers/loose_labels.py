@@ -29,7 +29,7 @@ def move_dearest(
     codes, labels : ndarray of int, shape (n_samples,)
         Groups and clusters.
     counts : ndarray of shape (n_groups, n_clusters)
-        Of the labels. If a cell is off its bounds by more than a point, this much is allowed.
+        The table of the labels. If a cell is off its bounds by more than a point, all cells may be off by that much.
     criterion : Criterion
 
     Returns

@@ -1,6 +1,6 @@
 """Parameters of a mixture: densities for the kernels, the M-step, values and gradients from moments.
 
-Everything here works on tables of the size of the parameters; passes over points are the kernels'.
+Everything here works on tables of the size of the parameters. Only the kernels make passes over the points.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ import numpy as np
 
 from fairclust.kernels.mixture import Components, Moments, logit_gradient, probabilities_by_feature
 
-# Shares below this are lifted to it: of a component that has died, of a category that one component lacks.
+# The least weight of a component, for components without points, and the least probability of a category in the M-step,
+# for categories that a component does not have.
 _MIN_WEIGHT = 1e-12
 _MIN_PROBABILITY = 1e-6
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    # SciPy's checks take longer than the arithmetic of so short a vector, in every gradient step.
+    # Every gradient step calls this on a short vector. SciPy's function takes longer for its checks than for the sums.
     logits = logits - logits.max()
     return logits - np.log(np.exp(logits).sum())
 
 
 @dataclass(frozen=True)
 class Family:
-    """What kind of mixture: shapes and bounds of its parameters.
+    """A kind of mixture: the shapes and bounds of its parameters.
 
     Attributes
     ----------
@@ -37,7 +38,7 @@ class Family:
     min_log_sd : ndarray
         Lower bounds of the log standard deviations, shape (1, 1) or (n_numeric,).
     by_precision : bool
-        Gradient steps move inverse standard deviations instead of their logarithms.
+        Whether gradient steps change inverse standard deviations instead of the logarithms of standard deviations.
     """
 
     shared: bool
@@ -48,7 +49,7 @@ class Family:
 
     @cached_property
     def edges(self) -> np.ndarray:
-        """Where the columns of each categorical feature begin and end in tables of all categories."""
+        """The first column of each categorical feature in tables of all categories, and the number of columns."""
         return np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
 
     @cached_property
@@ -56,7 +57,7 @@ class Family:
         return int(sum(self.sizes))
 
     def sums(self, levels: np.ndarray) -> np.ndarray:
-        """Sums over the categories of each feature, spread to the columns of all its categories."""
+        """Sums over the categories of each feature, repeated in the columns of all its categories."""
         if not self.sizes:
             return levels
         return np.repeat(np.add.reduceat(levels, self.edges[:-1], axis=1), self.sizes, axis=1)
@@ -64,7 +65,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Parameters, unconstrained but for the lower bound of the standard deviations.
+    """Parameters, unconstrained except for the lower bound of the standard deviations.
 
     Attributes
     ----------
@@ -72,7 +73,7 @@ class Mixture:
     eta : ndarray of shape (n_clusters,)
         Weights are its softmax.
     means : ndarray of shape (n_clusters, n_numeric)
-        With the shift of the points taken out.
+        Means minus the shift of the points.
     log_sd : ndarray of shape (1, 1) or (n_clusters, n_numeric)
     logits : ndarray of shape (n_clusters, n_levels)
         Probabilities are the softmax over each feature's categories.
@@ -105,13 +106,13 @@ class Mixture:
         return self._probabilities[1]
 
     def log_constants(self) -> np.ndarray:
-        """Log weights, less the logs of the normalising constants of the Gaussians: shape (n_clusters,)."""
+        """Log weights minus the logs of the normalising constants of the Gaussians, shape (n_clusters,)."""
         n_numeric = self.means.shape[1]
         sd = n_numeric * self.log_sd[0, 0] if self.family.shared else self.log_sd.sum(axis=1)
         return self.log_weights - (sd + 0.5 * np.log(2 * np.pi) * n_numeric)
 
     def components(self, offset: np.ndarray | float = 0.0) -> Components:
-        """What the kernels read; `offset` is added to the log weights."""
+        """The parameters as the kernels read them. `offset` is added to the log weights."""
         if np.ndim(offset) == 0 and offset == 0.0:
             return self._components
         return self._components._replace(const=self._components.const + offset)
@@ -128,7 +129,7 @@ class Mixture:
         return np.concatenate([self.eta, self.means.ravel(), scale.ravel(), self.logits.ravel()], dtype=float)
 
     def at(self, vector: np.ndarray) -> Mixture:
-        """The mixture of a vector of parameters, standard deviations lifted to their bound."""
+        """The mixture with a vector of parameters. Standard deviations below their bound are raised to it."""
         parts, begin = [], 0
         for like in (self.eta, self.means, self.log_sd, self.logits):
             parts.append(vector[begin : begin + like.size].reshape(like.shape))
@@ -148,7 +149,7 @@ class Mixture:
         return float(found + (moments.levels * self.log_probabilities).sum())
 
     def gradient(self, moments: Moments) -> np.ndarray:
-        """Derivative of `value` by the parameters, as a vector; moments about these means."""
+        """Derivative of `value` with respect to the parameters, as a vector, for moments about these means."""
         weight = moments.weight[:, None]
         by_sd = self.spread(moments) - weight
         if self.family.by_precision:
@@ -167,14 +168,14 @@ class Mixture:
     def maximum(self, moments: Moments) -> Mixture:
         """The M-step: parameters that maximise `value` for the weights behind these moments.
 
-        A component without weight keeps its mean, its variance and its probabilities, at the least weight
-        that is allowed.
+        A component without weight keeps its mean, its variance (unless all components share one) and its
+        probabilities, and gets the least weight.
         """
         weight = np.maximum(moments.weight, 0.0)
         alive = weight > _MIN_WEIGHT * weight.sum()
         per = np.where(alive, weight, 1.0)[:, None]
         step = np.where(alive[:, None], moments.first / per, 0.0)
-        # About the new means: never negative but for rounding.
+        # The second moments about the new means can be negative only by rounding errors.
         about = np.maximum(moments.second - step * moments.first, 0.0)
         with np.errstate(divide="ignore"):
             if self.family.shared:

@@ -15,8 +15,9 @@ _TEMPERATURES = (0.3, 0.1, 0.03, 0.01)
 def calibrated(tiles: MixtureTiles, sizes: np.ndarray, mixture: Mixture) -> np.ndarray:
     """Shifts of the log weights that make hard labels fair, found at falling temperatures.
 
-    The sum of squares of ``log(M_jk / mean_j M_jk)``: of plain gaps a component could be rid by dying. Kept
-    only if Delta of the hard labels falls and no cluster loses its last point.
+    They minimise the sum of squares of ``log(M_jk / mean_j M_jk)``. Plain differences of M would become zero for a
+    component that loses all its points, so they are not used. The shifts of a temperature are kept only if Delta of the
+    hard labels falls and the number of clusters with points does not.
 
     Parameters
     ----------
@@ -28,7 +29,7 @@ def calibrated(tiles: MixtureTiles, sizes: np.ndarray, mixture: Mixture) -> np.n
     Returns
     -------
     ndarray of shape (n_clusters,)
-        To be added to the log weights; zeros if nothing better was found.
+        The shifts to add to the log weights; zeros if nothing better was found.
     """
 
     psi = tiles.room(mixture.n_clusters)

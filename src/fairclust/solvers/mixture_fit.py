@@ -1,7 +1,7 @@
 """Learning a fair mixture: plain EM, generalised EM and gradient ascent, on all rows or on batches.
 
-All maximise the mean log-likelihood less a penalty on the table of mean responsibilities
-(`fairclust.solvers.group_gap`); per point, so that neither term grows with the number of rows.
+All maximise the mean log-likelihood minus a penalty on the table of mean responsibilities
+(`fairclust.solvers.group_gap`). Both terms are means over the points, so neither grows with the number of rows.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from fairclust.kernels.mixture import MixtureTiles, Moments
 from fairclust.solvers.group_gap import Gaps, Penalty, weigh
 from fairclust.solvers.mixture import Mixture
 
-# Steps between two records of gradient ascent, which makes thousands of them.
+# Steps between two records of gradient ascent, which takes thousands of steps.
 RECORD_EVERY = 50
 _MAX_HALVINGS = 10
-# A round of generalised EM may stand still by chance: where the optimiser turns, or its step was refused.
+# A single round of generalised EM may change nothing although EM has not converged, for example if the optimiser turns
+# or its step is rejected. EM stops only after this many rounds without a change.
 _ROUNDS_AT_REST = 5
 
 
@@ -63,7 +64,7 @@ class FairPart:
     def look(self, mixture: Mixture, *, with_logsum: bool = True) -> tuple[Gaps, float]:
         """The gaps, and the mean log-likelihood of these rows.
 
-        All looks share one array of responsibilities: those of earlier gaps are overwritten.
+        Every call writes the responsibilities to the same array, so it overwrites those of earlier gaps.
         """
         if self._psi is None:
             self._psi = self.tiles.room(mixture.n_clusters)
@@ -71,7 +72,10 @@ class FairPart:
         return weigh(sums, self.sizes, self.penalty, self._psi), logsum / self.tiles.n_samples
 
     def pull(self, mixture: Mixture, gaps: Gaps) -> Moments:
-        """Moments whose `Mixture.gradient` is that of minus the penalty, from the last gaps."""
+        """Moments for which `Mixture.gradient` returns the gradient of minus the penalty.
+
+        `gaps` must be those of the last call of `look` or `gaps`.
+        """
         C = -gaps.by_M / self.sizes[:, None]
         return self.tiles.moments(mixture.components(), alpha=0.0, C=C, psi=gaps.psi)[0]
 
@@ -95,17 +99,17 @@ class FullData:
         return found.times(1 / n), logsum / n
 
     def known(self, mixture: Mixture, psi: np.ndarray) -> Moments:
-        """The moments alone, from the responsibilities of the same mixture."""
+        """The moments, from the responsibilities `psi` of this mixture."""
         return self.tiles.moments(mixture.components(), alpha=1 / self.tiles.n_samples, psi=psi)[0]
 
 
 @dataclass
 class Batches:
-    """The incremental E-step (Algorithm 3): each call visits one batch, the others keep what they had.
+    """The incremental E-step (Algorithm 3).
 
-    The batches are fixed, so that the statistics of each can be replaced as a whole: a table of the size of
-    the parameters for every batch is all that is kept. The first call visits all of them. The log-likelihood
-    returned is that of every batch when it was last visited.
+    The first call visits all batches. Each later call visits one batch and replaces its statistics, while those of the
+    other batches stay. The batches are fixed, so one table of the size of the parameters is stored for each. The
+    returned log-likelihood uses the value of each batch at its last visit.
 
     Attributes
     ----------
@@ -140,7 +144,7 @@ class Batches:
 
 @dataclass
 class Trace:
-    """Records of the steps, and the best mixture seen.
+    """Records of the steps, and the best mixture so far.
 
     Attributes
     ----------
@@ -149,7 +153,7 @@ class Trace:
     history : list of dict
     best : Mixture or None
     best_value : float
-        Its mean log-likelihood less the penalty.
+        Mean log-likelihood of `best` minus its penalty.
     converged : bool
     """
 
@@ -165,7 +169,7 @@ class Trace:
         value = loglik - penalty
         if not (np.isfinite(value) and np.isfinite(mixture.vector()).all()):
             raise Diverged(
-                f"the mixture left the finite numbers at step {step}: "
+                f"the log-likelihood or a parameter of the mixture is not finite at step {step}: "
                 "take a smaller lam, or scale the columns to similar sizes"
             )
         now = perf_counter()
@@ -206,14 +210,14 @@ def plain_em(
     ----------
     expect : Expectation
     mixture : Mixture
-        To start from.
+        The start.
     max_iter : int
     tol : float
-        Stop when the mean log-likelihood changes by no more.
+        Stop when the mean log-likelihood has not changed by more than this in any of the last `patience` steps.
     patience : int
-        In so many steps in a row: as many as there are batches.
+        The number of batches.
     trace : Trace, optional
-        To record in.
+        Where steps are recorded. By default a new trace.
 
     Returns
     -------
@@ -243,7 +247,7 @@ def fair_em(
     new_optimizer: bool = False,
     trace: Trace | None = None,
 ) -> tuple[Mixture, Trace]:
-    """Generalised EM (Algorithms 2 and 3): an E-step, then steps of Adam on Q less the penalty.
+    """Generalised EM (Algorithms 2 and 3). Each round is an E-step and steps of Adam on Q minus the penalty.
 
     Parameters
     ----------
@@ -251,18 +255,18 @@ def fair_em(
         `FullData` or `Batches`.
     fair : FairPart
     mixture : Mixture
-        To start from.
+        The start.
     max_iter, n_gradient_steps : int
-        Rounds, and steps in each: T and R of the paper.
+        Number of rounds and number of steps in each round, T and R of the paper.
     learning_rate : float
     tol : float
-        Stop when the objective has not changed by more in each of five rounds.
+        Stop when the objective has not changed by more than this in any of the last five rounds.
     monotone : bool
-        Shorten the step of a round by halves until Q_fair does not fall, eq. (11).
+        Whether to halve the step of a round until Q_fair, eq. (11), does not fall.
     new_optimizer : bool
         Begin every round with a new Adam, as the authors' published program does.
     trace : Trace, optional
-        To record in.
+        Where steps are recorded. By default a new trace.
 
     Returns
     -------
@@ -274,7 +278,7 @@ def fair_em(
     trace = Trace() if trace is None else trace
     adam = Adam(learning_rate, mixture.vector().size)
     more: dict[str, float] = {}
-    # If the E-step and the penalty look at the same rows, one pass over responsibilities serves both.
+    # If the E-step and the penalty use the same rows, one pass computes the responsibilities for both.
     same = expect if isinstance(expect, FullData) and expect.tiles is fair.tiles else None
     gaps, loglik = fair.look(mixture, with_logsum=same is not None)
     for step in range(max_iter + 1):
@@ -306,7 +310,7 @@ def fair_em(
             length = length / 2 if length > 0.5**_MAX_HALVINGS else 0.0
             mixture = start.at(start.vector() + length * reach)
             if length == 0.0:
-                # Nothing on this line: forget where the optimiser was heading, and take smaller steps.
+                # No step in this direction was accepted. A new optimiser forgets the direction and takes smaller steps.
                 adam = Adam(adam.rate / 2, vector.size)
         more = {"q_before": before, "q_after": after, "step_length": length}
     return mixture, trace
@@ -322,21 +326,21 @@ def ascend(
     tol: float,
     trace: Trace | None = None,
 ) -> tuple[Mixture, Trace]:
-    """Gradient ascent with Adam on the mean log-likelihood less the penalty (Algorithm 1).
+    """Gradient ascent with Adam on the mean log-likelihood minus the penalty (Algorithm 1).
 
     Parameters
     ----------
     batches : iterator of MixtureTiles or None
-        Rows for the likelihood, one batch for each step; None takes all rows of `fair`.
+        Rows for the likelihood, one batch for each step. None takes all rows of `fair` in every step.
     fair : FairPart
     mixture : Mixture
-        To start from.
+        The start.
     max_iter : int
     learning_rate : float
     tol : float
-        Stop when the objective changes by no more over `RECORD_EVERY` steps; not looked at with batches.
+        Stop when the objective changes by no more than this over `RECORD_EVERY` steps. Not used with batches.
     trace : Trace, optional
-        To record in.
+        Where steps are recorded. By default a new trace.
 
     Returns
     -------

@@ -24,7 +24,7 @@ class Columns(NamedTuple):
     sizes: tuple[int, ...]
 
     def levels(self, X: np.ndarray) -> np.ndarray:
-        """Columns of the table of all categories; the one past its end where a code was not seen in fit."""
+        """Codes as columns of the table of all categories. A code not seen in fit becomes the column past its end."""
         sizes = np.array(self.sizes, int)
         codes = X[:, self.categorical]
         known = (codes >= 0) & (codes < sizes) & (codes == np.floor(codes))
@@ -33,7 +33,7 @@ class Columns(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is learned from: a matrix, maybe mapped from disk, its groups, and how to cut it into tiles.
+    """The rows that a mixture learns from, which may be mapped from a file, with their groups.
 
     Tiles hold the numeric columns minus `shift`, divided by `unit`.
     """
@@ -82,7 +82,7 @@ def find_columns(
     names : sequence of str
         Names of the columns; empty if they have none.
     known : mapping of column index to categories
-        Columns that are categorical anyway, and their values.
+        Columns that are categorical although `chosen` may not name them, and their values.
 
     Returns
     -------
@@ -122,7 +122,10 @@ def count_of(amount: float, n: int) -> int:
 
 
 def draw(codes: np.ndarray, amount: float | None, rng: np.random.RandomState) -> np.ndarray | None:
-    """Rows of a sample with the data's group shares, but enough of every group; None for all rows."""
+    """Rows of a sample with the data's group shares, but with at least 50 rows of each group that has so many.
+
+    Returns None for all rows.
+    """
     if amount is None or count_of(amount, len(codes)) == len(codes):
         return None
     share = count_of(amount, len(codes)) / len(codes)
@@ -149,7 +152,10 @@ def blocks(n: int, size: int = _BLOCK_ROWS) -> list[slice]:
 def in_batches(
     rows: Rows, batch: int | None, rng: np.random.RandomState
 ) -> tuple[Callable[[int], MixtureTiles], int]:
-    """Batches of about equal size: drawn at random, or contiguous blocks of a file, each of which is read in one go."""
+    """Divide the rows into batches of about equal size, at random or, for a mapped file, into contiguous blocks.
+
+    Returns a function that loads a batch by its number, and the number of batches.
+    """
     n = len(rows.X)
     n_batches = 1 if batch is None else -(-n // batch)
     edges = np.linspace(0, n, n_batches + 1).astype(int)

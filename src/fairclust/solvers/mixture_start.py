@@ -1,4 +1,4 @@
-"""Starts of mixtures: means of k-means, equal weights and unit variance, or plain EM from there."""
+"""Starts of mixtures: means of k-means, equal weights and unit variance, or the result of plain EM from there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairclust.solvers.mixture import Family, Mixture
 from fairclust.solvers.mixture_fit import FullData, plain_em
 from fairclust.solvers.mixture_rows import Rows, as_index, at_most
 
-# Rows of a file for k-means.
+# The most rows of a mapped file that k-means uses.
 _START_ROWS = 200_000
 _WARM_TOL = 1e-5
 
@@ -33,15 +33,15 @@ def start_mixture(
     Parameters
     ----------
     rows : Rows
-        All rows that are learned from. If they are mapped from a file, k-means looks at 200,000 of them at most.
+        All rows that are learned from. If they are mapped from a file, k-means uses 200,000 of them at most.
     tiles : MixtureTiles
-        The rows that plain EM looks at.
+        The rows that plain EM uses.
     family : Family
     n_clusters : int
     init : str or array-like of shape (n_clusters, n_numeric)
         Means; k-means finds them if it is a string.
     warm : bool
-        Whether plain EM goes on from there.
+        Whether to run plain EM from these means.
     rng : RandomState
 
     Returns
@@ -66,7 +66,8 @@ def start_mixture(
         return mixture
     if not n_numeric:
         return plain_em(FullData(tiles), mixture, max_iter=200, tol=_WARM_TOL)[0]
-    # A mixture that has seen the categories may have split by them, and by the group, for good.
+    # Plain EM uses only the numeric columns. With the categories, its components could separate by them, and with them
+    # by group, and later steps may not undo this.
     bare = Mixture(replace(family, sizes=()), mixture.eta, means, mixture.log_sd, np.zeros((n_clusters, 0)))
     numeric = replace(tiles, n_levels=0, codes=tiles.codes[:, :0], members=None)
     bare = plain_em(FullData(numeric), bare, max_iter=200, tol=_WARM_TOL)[0]

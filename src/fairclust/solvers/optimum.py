@@ -27,7 +27,7 @@ MAX_ROWS = 30
 
 @dataclass(frozen=True)
 class OptimalClustering:
-    """The best clustering, or the best one found and a bound on every other.
+    """The best clustering, or the best one found with a lower bound on the cost of all others.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class OptimalClustering:
     lower_bound : float
         No clustering within the bounds costs less.
     is_optimal : bool
-        Whether the search ended before the time did: the bound is then the cost, up to HiGHS's tolerance.
+        Whether the search ended within the time limit. The bound is then equal to the cost, up to HiGHS's tolerance.
     """
 
     labels: np.ndarray
@@ -66,10 +66,11 @@ def optimal_clustering(
     sensitive_features : array-like of shape (n_samples,), optional
         The group of every row; needed for the bounds.
     min_balance : float, optional
-        In [0, 1]: every cluster has at least so many points of one group for each of another.
+        In [0, 1]. For any two groups, every cluster has at least this many points of the one for each point of the
+        other.
     tolerance : float, optional
-        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``, mu being
-        those of the data.
+        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``, where mu_j is its
+        share of the data.
     time_limit : float, default=60
         Seconds.
 
@@ -88,7 +89,7 @@ def optimal_clustering(
 
     Notes
     -----
-    Empty clusters are no clusters here: fairness may leave no room for all of them.
+    The best clustering may have fewer than `n_clusters` clusters, because the bounds may leave no room for more.
 
     Examples
     --------
@@ -110,7 +111,7 @@ def optimal_clustering(
     rows = [*_structure(n, n_clusters), *_fairness(n, sensitive_features, min_balance, tolerance)]
     n_pairs = len(squares)
     scale = squares.max() if n_pairs and squares.max() > 0 else 1.0
-    # Unknowns: z_pp, z_pq for p < q, whether p and q are together.
+    # Unknowns: z_pp, z_pq for p < q, and for p < q whether p and q are together.
     done = milp(
         np.r_[np.zeros(n), squares / scale, np.zeros(n_pairs)],
         constraints=[LinearConstraint(matrix, low, high) for matrix, low, high in rows],
@@ -131,7 +132,7 @@ _Rows = tuple[sparse.csr_array, Any, Any]
 
 
 def _structure(n: int, n_clusters: int) -> list[_Rows]:
-    """What makes z that of a partition into at most so many clusters: matrices with lower and upper limits."""
+    """Rows that z meets if it describes a partition into at most `n_clusters` clusters, with lower and upper limits."""
     pairs = list(combinations(range(n), 2))
     number = {pair: n + i for i, pair in enumerate(pairs)}
     n_pairs = len(pairs)
@@ -147,7 +148,7 @@ def _structure(n: int, n_clusters: int) -> list[_Rows]:
             (np.repeat(values, height), (at, np.concatenate(columns))), shape=(height, width)
         )
 
-    # The shares of all points in a point's cluster.
+    # The numbers z_pq of a point p sum to one.
     total = sparse.csr_array(
         (
             np.ones(n + 2 * n_pairs),
@@ -158,11 +159,11 @@ def _structure(n: int, n_clusters: int) -> list[_Rows]:
     count = sparse.csr_array((np.ones(n), (np.zeros(n, dtype=int), np.arange(n))), shape=(1, width))
     found: list[_Rows] = [(total, 1.0, 1.0), (count, 1.0, float(n_clusters))]
     if n_pairs:
-        # Apart: 0; two points together are at least two.
+        # z_pq is 0 for points that are apart, and at most 1/2 for points that are together.
         found.append((matrix([z, together], [1.0, -0.5]), -np.inf, 0.0))
         for one in (first, second):
             found.append((matrix([z, one], [1.0, -1.0]), -np.inf, 0.0))
-            # Together: z_pq is z_pp.
+            # z_pq is equal to z_pp for points that are together.
             found.append((matrix([one, z, together], [1.0, -1.0, 1.0]), -np.inf, 1.0))
     corners = [
         (number[min(p, q), max(p, q)], number[min(p, r), max(p, r)], p, number[q, r])
@@ -207,7 +208,7 @@ def _fairness(
 
 
 def _labels(n: int, together: np.ndarray) -> np.ndarray:
-    """Clusters, numbered by first appearance, of the pairs that are together."""
+    """The clusters of the points, numbered by first appearance. `together` says which pairs are in one cluster."""
     first, second = np.array(list(combinations(range(n), 2)), dtype=int).reshape(-1, 2)[together].T
     graph = sparse.csr_array((np.ones(len(first)), (first, second)), shape=(n, n))
     found = connected_components(graph, directed=False)[1]

@@ -1,12 +1,13 @@
-"""The assignment step of variational fair clustering as an equation in J x K prices, by Newton's method.
+"""The assignment step of variational fair clustering, solved as an equation in J x K prices by Newton's method.
 
 The penalty of equation 4 depends on the labels only through the group-by-cluster table n. At its minimum over
 assignments every point takes ``argmin_k a_pk + W[g(p), k]`` with ``W = lam * b(n)``, where
-``b_jk = 1 / n_k - mu_j / n_jk`` is the derivative of ``R(n) = sum_k (log n_k - sum_j mu_j log n_jk)``:
+``b_jk = 1 / n_k - mu_j / n_jk`` is the derivative of ``R(n) = sum_k (log n_k - sum_j mu_j log n_jk)``. This is
 the fixed point that the paper's update (equation 13) approaches as its counter grows. The argmin is smoothed
-by a softmin of temperature T. Then ``E_T(W) = sum s a + T sum s log s + lam R(n)``, with s and n those of W,
-has the gradient ``-H (lam b - W) / T``, H = `curvature`, and Newton's method on ``W = lam b(n(W))`` descends
-on it. T is lowered in a few levels; each evaluation is one pass over the points.
+by a softmin of temperature T, which makes a soft assignment s and its table n from the prices W. The smoothed energy
+``E_T(W) = sum s a + T sum s log s + lam R(n)`` has the gradient ``-H (lam b - W) / T`` with H = `curvature`, and
+Newton's method for the equation ``W = lam b(n(W))`` lowers it. T is lowered in a few levels. Each evaluation is one
+pass over the points.
 """
 
 from __future__ import annotations
@@ -25,34 +26,36 @@ from fairclust.solvers.prices import curvature, dual_prices, temperature_unit
 
 
 class _Schedule(NamedTuple):
-    """Temperatures, in units of the mean gap between a point's two smallest potentials, and passes at each."""
+    """Temperatures, in units of the mean gap between a point's two smallest potentials, and the most passes at each."""
 
     levels: tuple[float, ...]
     max_passes: int
 
 
 class Effort(Enum):
-    """How long to look for a minimum near old prices: two passes, some, or again from a higher temperature."""
+    """How long to search near old prices: two passes, at most 15, or a new descent from a higher temperature."""
 
     BRIEF = _Schedule((0.002,), 2)
-    # A start from old prices that takes long does not pay: the cold one is safer.
+    # A search near old prices that takes longer than this is not worth its time. The cold start is safer.
     FULL = _Schedule((0.002,), 15)
     HEAT = _Schedule((0.02, 0.005, 0.002), 60)
 
 
 _FROM_NEAREST = _Schedule((1.0, 0.25, 0.06, 0.02, 0.005, 0.002), 60)
 _WORTH_HARDENING = 0.06
-# Points added to every cell, shared out as the target: a cell that empties keeps a finite penalty.
+# This many points are added to every cluster, divided among the groups like the target shares. The penalty of an empty
+# cell is then finite.
 _PSEUDO_COUNT = 0.01
 _ROUGH, _FINE = 1e-2, 1e-4
-# In units of the mean gap; the last steps were 0.0001 to 0.05 of it on all data tried, 0.5 where stuck.
+# A descent counts as converged if its last step is at most this long, in units of the mean gap. On all data tried, the
+# last steps were 0.0001 to 0.05, and 0.5 where the descent was stuck.
 _SMALL_STEP = 0.1
 _SUFFICIENT = 1e-4
 _SHORTEST_STEP = 1.0 / 64
 
 
 class PenaltySolution(NamedTuple):
-    """Prices and the hard assignment that they make.
+    """Prices and their hard assignment.
 
     Attributes
     ----------
@@ -63,7 +66,7 @@ class PenaltySolution(NamedTuple):
     clustering : float
         Sum of the labels' potentials.
     fairness : float
-        Cross-entropy of equation 4 for `counts`, pseudo-count included.
+        Cross-entropy of equation 4 for `counts` plus the pseudo-count.
     energy : float
         ``clustering + lam * fairness``.
     n_passes : int
@@ -86,13 +89,14 @@ class PenaltySolution(NamedTuple):
         return int((self.counts.sum(axis=0) == 0).sum())
 
     def rank(self) -> tuple[int, float]:
-        """Order of preference: an empty cluster costs nothing in the energy, so it is counted first."""
+        """Sort key. Fewer empty clusters come first, because the energy does not penalise them."""
         return self.n_empty, self.energy
 
 
 Target = np.ndarray | Sequence[tuple[np.ndarray, np.ndarray]]
-"""Target shares U of the groups, shape (n_groups,). For several columns, a sequence of pairs, one for each column: ones
-and zeros that say which groups have which value, shape (n_values, n_groups), and the target shares of the values."""
+"""Target shares U of the groups, shape (n_groups,). For several columns, a sequence with one pair for each column: a
+matrix of ones and zeros that says which groups have which value, shape (n_values, n_groups), and the target shares of
+the values."""
 
 
 def padded_fairness(counts: np.ndarray, target: Target) -> float:
@@ -103,7 +107,7 @@ def padded_fairness(counts: np.ndarray, target: Target) -> float:
 
 
 def penalty_slope(mass: np.ndarray, target: Target) -> np.ndarray:
-    """The derivative b of the fairness term R by the table, shape (n_groups, n_clusters)."""
+    """The derivative b of the fairness term R with respect to the table, shape (n_groups, n_clusters)."""
     if not isinstance(target, np.ndarray):
         return sum(members.T @ penalty_slope(members @ mass, shares) for members, shares in target)
     padded = mass + _PSEUDO_COUNT * target[:, None]
@@ -135,7 +139,7 @@ def _evaluate(
 
 
 def _penalty_hessian(mass: np.ndarray, target: Target) -> np.ndarray:
-    """Second derivative of R, its concave part scaled down until the whole is positive semi-definite.
+    """Second derivative of R, with its concave part scaled down so that the matrix is positive semi-definite.
 
     Returns
     -------
@@ -165,7 +169,7 @@ def _newton(
     lam: float,
     target: Target,
 ) -> tuple[np.ndarray, int, bool]:
-    """Guarded Newton steps at one temperature: prices, passes, whether they converged."""
+    """Newton steps with a line search at one temperature. Returns prices, number of passes and whether it converged."""
     temperature = level * unit
     enough = tol * points.n_samples * temperature
     at = _evaluate(points, prices, temperature, lam, target)
@@ -175,11 +179,12 @@ def _newton(
         try:
             step = np.linalg.solve(np.eye(prices.size) + slope, at.residual.ravel())
         except np.linalg.LinAlgError:
-            # Penalties that outweigh the potentials by all digits: no direction to be had.
+            # The penalty is so much larger than the potentials that the system is singular up to rounding errors.
             break
         decrease = float(at.residual.ravel() @ at.curvature @ step) / temperature
         if decrease <= max(enough, 2 * at.noise):
-            # Far prices that promise nothing: no point is near a boundary, the energy is flat around here.
+            # The step is expected to gain nothing. If it is long, this is not a minimum: at these prices no point is
+            # near a boundary, so the energy is flat.
             by_group = step.reshape(prices.shape)
             centred = by_group - by_group.mean(axis=1, keepdims=True)
             return at.prices, n_passes, bool(np.abs(centred).max() <= _SMALL_STEP * unit)
@@ -189,7 +194,8 @@ def _newton(
             new = _evaluate(points, trial, temperature, lam, target)
             n_passes += 1
             falls = new.value <= at.value - _SUFFICIENT * length * decrease + at.noise
-            # Far minima lie at the border of the domain: no cluster may run empty in one stride.
+            # The energy has further minima at the border of its domain, where a cluster is empty. To stay away from
+            # them, every cluster must keep half of its mass in a step, and every cell a tenth.
             lasts = (2 * new.mass.sum(axis=0) >= at.mass.sum(axis=0)).all()
             if falls and lasts and (10 * new.mass >= at.mass).all():
                 break
@@ -208,7 +214,7 @@ def _descend(
     lam: float,
     target: Target,
 ) -> PenaltySolution:
-    """Newton's method from temperature to temperature; the best of the labels on the way."""
+    """Newton's method at one temperature after the other. Returns the best of the labels found on the way."""
     found, n_passes = [], 0
     for level in schedule.levels:
         tol = _FINE if level == schedule.levels[-1] else _ROUGH
@@ -216,7 +222,7 @@ def _descend(
             points, prices, level, unit, tol, schedule.max_passes, lam, target
         )
         n_passes += passes
-        # Small cells round badly, at times, at the lowest temperature.
+        # Where cells have few points, the labels of the lowest temperature are not always the best.
         if level <= _WORTH_HARDENING:
             found.append(_harden(points, prices, lam, target, converged))
     best = min(found, key=PenaltySolution.rank)
@@ -226,7 +232,7 @@ def _descend(
 def _harden(
     points: Points, prices: np.ndarray, lam: float, target: Target, converged: bool = True
 ) -> PenaltySolution:
-    """The solution that the prices' argmin makes."""
+    """The solution whose labels are the argmin at the prices."""
     labels, counts, clustering = points.hard(1.0, prices)
     fairness = padded_fairness(counts, target)
     energy = clustering + lam * fairness
@@ -243,33 +249,32 @@ def minimize_penalty(
 ) -> PenaltySolution:
     """Minimise clustering term plus `lam` times fairness term (equation 4) over assignments.
 
-    The function is not convex in the table, and an empty cluster is a fair one: the start decides between
-    minima. The cold start are the prices of exactly proportional clusters, a concave problem with no empty
-    clusters to fall into. Where Newton's method does not get away from there, for want of points near the
-    boundaries or with cells of a few points, it starts again from the other end of the trade-off, without
-    prices at a high temperature, and the better result is kept.
+    The function is not convex in the table, and an empty cluster counts as fair, so the start decides which minimum is
+    found. Without `start`, the search begins at the prices for exactly proportional clusters. These maximise a concave
+    function, and none of their clusters is empty. If Newton's method does not converge from there, or a cell of its
+    table is empty, it starts again at a high temperature with prices of zero, and the better result is kept.
 
     Parameters
     ----------
     points : Points
-        Of any scale: temperatures are multiples of `temperature_unit`.
+        The potentials may have any scale, because temperatures are multiples of `temperature_unit`.
     lam : float
     target : Target
         Target shares U: an array of shape (n_groups,), or a sequence of pairs for several columns.
     start : ndarray of shape (n_groups, n_clusters), optional
-        Prices of a similar problem, as that of the step before.
+        Prices of a similar problem, for example of the previous outer step.
     effort : Effort, default=Effort.FULL
-        With a start, how long to look near it.
+        How long to search near `start`; not used without it.
 
     Returns
     -------
     PenaltySolution
-        That with the fewest empty clusters, then the lowest energy.
+        The solution with the fewest empty clusters and, among these, the lowest energy.
 
     Raises
     ------
     Diverged
-        The potentials or the energy left the finite numbers.
+        The potentials or the energy are not finite.
     """
     if not np.isfinite(points.row_min_sum):
         raise Diverged(f"the potentials sum to {points.row_min_sum} (lam={lam:g})")
@@ -280,7 +285,7 @@ def minimize_penalty(
     if start is not None:
         return _descend(points, start, effort.value, unit, lam, target)
     sizes = points.group_sizes
-    # The data's own shares, which can be met: the target's need not be.
+    # All clusters can have the shares of the data, but not those of every target.
     fair = dual_prices(points, exact_shares(sizes / sizes.sum()))
     best = _descend(points, fair.prices, Effort.HEAT.value, unit, lam, target)
     n_passes = fair.n_passes + best.n_passes

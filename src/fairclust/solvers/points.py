@@ -1,8 +1,8 @@
-"""What solvers ask of the points: sums over them, wherever they live.
+"""The interface between solvers and points: sums over the points, wherever these are stored.
 
-The points may lie in memory with their distances kept, in a file that is read in every pass, or on several
-machines. A solver sees none of that. It exchanges tables with J groups, K clusters and d features only, which
-add up from chunk to chunk: the J x K table of an assignment, its K x K moments for each group, K x d sums,
+The points may be in memory together with their distances, in a file that is read in every pass, or on several machines.
+Solvers do not depend on that. They only get sums that can be added up from chunk to chunk, whose sizes depend on J
+groups, K clusters and d features: the J x K table of an assignment, its K x K moments for each group, K x d sums, and
 costs. Labels are an array in the order of the points, or an object such as `LazyLabels` that stands for one. Solvers
 only pass labels back to the points and read or change those of a few rows.
 """

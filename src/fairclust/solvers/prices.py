@@ -1,12 +1,12 @@
 """Group prices for linear rows on the group-by-cluster table, by ascent of the dual function.
 
 At fixed potentials the cheapest assignment whose table n satisfies ``G n + B v <= h`` (or ``= h``) is a
-linear program over N x K shares. Its dual has one multiplier per row, y >= 0 (free for equalities) with
-``B'y = 0``: with the prices ``W = G'y``, of shape (n_groups, n_clusters),
-``D(y) = sum_p min_k (a_pk + W[g(p), k]) - h'y``. D is concave, one pass over the points evaluates it, and it
-is a lower bound for every such y. The min is smoothed by the softmin ``-T log sum_k exp(-. / T)`` and T is
-lowered. A step maximises the quadratic model of the smoothed dual over all y allowed, so that which rows bind
-need not be guessed.
+linear program over N x K shares. Its dual has one multiplier y for each row. These are not negative (of any sign for
+equalities) and satisfy ``B'y = 0``. With the prices ``W = G'y`` of shape (n_groups, n_clusters), the dual function is
+``D(y) = sum_p min_k (a_pk + W[g(p), k]) - h'y``. D is concave, one pass over the points evaluates it, and its value
+at every feasible y is a lower bound on the cost. The min is smoothed by the softmin ``-T log sum_k exp(-. / T)``, and
+T is lowered. Each step maximises the quadratic model of the smoothed dual over all feasible y, which also decides
+which rows bind.
 """
 
 from __future__ import annotations
@@ -26,28 +26,30 @@ from fairclust.solvers.quadratic import (
 )
 from fairclust.solvers.row_system import RowSystem, step_of_rows
 
-# In units of the mean gap between a point's two smallest potentials.
+# Temperatures in units of the mean gap between a point's two smallest potentials.
 START_LEVELS = (0.2, 0.04, 0.02)
 _STEPS_PER_LEVEL = 12
 _DAMPING = 1e-6
 _SHORTEN = 1e4
-# The largest damping, so that it does not overflow. Steps are negligible long before.
+# The largest damping, so that it does not overflow. At this damping, steps are negligible.
 _MOST_DAMPING = 1e30
 # For criteria on several columns or with many multipliers, whose warm starts overshoot more often: the damping at a
 # warm start, its factor after a step that is rejected, and its divisor after one that is accepted.
 _MANY_DAMPING = 1e-2, 10, 3
 # If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
 _UNBALANCED = 1e-8
-# Criteria with more multipliers than these are taken apart by group, if they can be.
+# With at most this many multipliers, a step for a single column solves one dense system. With more, bounds on shares
+# are solved by smaller systems for the groups.
 _DENSE_UNKNOWNS = 200
-# From this many clusters on, conjugate gradients are faster than systems of this size for each group.
+# From this many clusters on, conjugate gradients are faster than the systems for the groups.
 _MANY_CLUSTERS = 64
-# Above this many, if that fails, they are taken apart by value, because the dense system would take minutes.
+# If these fail and there are more multipliers than this, `step_of_rows` is used, because the dense system would take
+# minutes.
 _LARGE_UNKNOWNS = 400
 
 
 class Prices(NamedTuple):
-    """Prices of the rows at the last temperature.
+    """Prices at the last temperature, with their soft table.
 
     Attributes
     ----------
@@ -56,12 +58,12 @@ class Prices(NamedTuple):
     mass : ndarray of shape (n_groups, n_clusters)
         The soft table.
     cost : float
-        Potentials of the soft assignment.
+        Sum of the potentials of the soft assignment.
     violation : float
         How far the soft table is from its bounds, in points: the largest entry of the criterion's excess.
     error : float
-        How far from the optimum, in points: the violation, or what rows that are not tight have for a price,
-        in units, if that is more.
+        Distance from the optimum, in points. It is the larger of `violation` and of the sum over the inequalities of
+        multiplier times unused limit, divided by `temperature_unit`.
     n_passes : int
     converged : bool
     """
@@ -77,16 +79,16 @@ class Prices(NamedTuple):
 
 
 def temperature_unit(points: Points) -> float:
-    """The scale of the potentials that temperatures are multiples of; positive."""
+    """A positive scale of the potentials. Temperatures are multiples of it."""
     unit = points.mean_gap()
     if unit <= 0:
-        # Every point's two best clusters are level, as with equal centres or one cluster: any scale does.
+        # Every point costs the same in its two best clusters, or there is one cluster. Any scale works then.
         unit = points.mean_excess()
     return unit if unit > 0 else 1.0
 
 
 def curvature(mass: np.ndarray, moments: np.ndarray) -> np.ndarray:
-    """Minus T times the derivative of the soft table by the prices: ``diag(n_j) - M_j`` for each group j.
+    """Minus T times the derivative of the soft table with respect to the prices: ``diag(n_j) - M_j`` for each group j.
 
     Returns
     -------
@@ -111,23 +113,23 @@ def dual_prices(
 ) -> Prices:
     """Maximise the smoothed dual over the multipliers of the criterion's rows by damped Newton steps.
 
-    A step that lowers the dual is undone and the damping (Levenberg, Marquardt) raised tenfold: backtracking
-    would fail where few points lie between two clusters and the curvature changes within a step.
+    If a step lowers the dual, it is undone and the damping (Levenberg, Marquardt) is raised. Backtracking would fail
+    where few points lie between two clusters, because the curvature changes within a step there.
 
     Parameters
     ----------
     points : Points
     criterion : Criterion
-        There must be tables that satisfy it, or the dual has no maximum.
+        Some table must satisfy it. Otherwise the dual has no maximum.
     start : ndarray of shape (n_rows, n_clusters), optional
         Multipliers to start from.
     levels : tuple of float
         Temperatures in units of `temperature_unit`, descending.
     max_steps : int
-        Steps tried per temperature.
+        Largest number of steps at each temperature, rejected ones included.
     tol : float
-        A temperature is done when the table is off its bounds by at most this share of all points (or by
-        1e-4 of a point), and rows that are not tight have no price, in the same measure.
+        The next temperature begins when `Prices.error` is at most this fraction of the number of points, or at most
+        1e-4 of a point if that is more.
 
     Returns
     -------
@@ -164,7 +166,7 @@ def dual_prices(
                 continue
             new = evaluate(trial)
             n_passes += 1
-            # Where the dual is level up to rounding, a smaller error decides.
+            # If the two values of the dual are equal up to rounding errors, the error decides.
             if new.value >= at.value or (new.value >= at.value - at.noise and new.error < at.error):
                 at = new
                 damping = max(damping / shrink, _DAMPING)
@@ -210,16 +212,16 @@ def _evaluate(
 def _newton_step(
     criterion: Criterion, at: _Smoothed, temperature: float, damping: float, unit: float, n_points: int
 ) -> np.ndarray:
-    """Multipliers that maximise the quadratic model of the smoothed dual, less the damping."""
+    """Multipliers that maximise the quadratic model of the smoothed dual minus the damping term."""
     y, mass = at.multipliers, at.mass
     rows, n_clusters = criterion.rows, mass.shape[1]
     diagonal = np.arange(n_clusters)
     blocks = -at.moments
     blocks[:, diagonal, diagonal] += mass
     blocks /= temperature
-    # Prices that shift a whole group have no curvature at all, and none have any where every point is far from
-    # level. The second part keeps steps below a hundred units, and it vanishes in the end, with the violation
-    # (not the slack: that of a row far from its limit is large and says nothing).
+    # The dual has no curvature along prices that shift a whole group, and none at all where every point is far from a
+    # boundary, so the damping needs a second part. It keeps steps below a hundred units, and it vanishes with the
+    # violation. The slack would not do here, because it stays large in rows that are far from their limits.
     shorten = _SHORTEN * at.violation / unit
     if criterion.equal:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
@@ -237,7 +239,7 @@ def _newton_step(
             found = step_of_rows_that_bind(rows, blocks, slack, y, damped)
         if found is not None:
             return found
-    # With slack as a fraction of the points and multipliers in units, all numbers are of order one.
+    # The slack is divided by the number of points and the multipliers by the unit, so all numbers are of order one.
     scale = unit / n_points
     if criterion.combined or (banded and y.size > _LARGE_UNKNOWNS):
         curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0

@@ -1,8 +1,10 @@
-"""Maximisers of the quadratic model of the smoothed dual: one for each shape of the criterion.
+"""Functions that maximise the quadratic model of the smoothed dual, one for each kind of criterion.
 
-The curvature is block diagonal in the prices, one K x K block ``B_j = (diag(n_j) - M_j) / T`` for each group j.
-Rows of a criterion mix the groups, so that its Hessian in the multipliers is dense; the systems below take the
-blocks apart again, and cost J solutions of K x K systems instead of one of J K unknowns.
+The curvature is block diagonal in the prices, with one K x K block ``B_j = (diag(n_j) - M_j) / T`` for each group j.
+The rows of a criterion mix the groups, so the Hessian with respect to the multipliers is dense. `step_of_equal_shares`
+and `step_of_bands` use the blocks to solve a small system for each group instead of one system for all groups.
+`step_of_rows_that_bind` needs only products with the Hessian. `nonnegative_minimum` and `complementary` solve small
+dense problems.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from scipy.linalg import lu_factor, lu_solve
 _PIVOTS, _FULL_PIVOTS = 40, 5
 _ZERO = 1e-11
 _INTERIOR_STEPS = 60
-# Largest number of products with the Hessian for one system, and the residual that ends them, relatively.
+# Conjugate gradients use at most this many products with the Hessian for one system. They end when the residual is
+# this fraction of the first one.
 _PRODUCTS, _RESIDUAL = 500, 1e-10
 
 
@@ -25,7 +28,7 @@ def step_of_equal_shares(blocks: np.ndarray, mass: np.ndarray, shares: np.ndarra
     blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
         Positive definite.
     mass : ndarray of shape (n_groups, n_clusters)
-        Gradient of the dual by the prices.
+        Gradient of the dual with respect to the prices.
     shares : ndarray of shape (n_groups,)
 
     Returns
@@ -33,13 +36,13 @@ def step_of_equal_shares(blocks: np.ndarray, mass: np.ndarray, shares: np.ndarra
     ndarray of shape (n_groups, n_clusters)
     """
     n_groups, n_clusters = mass.shape
-    # Multiples of the shares change nothing, and without them the digits stay.
+    # A gradient proportional to the shares does not change the step. Without that part there is less rounding error.
     mass = mass - shares[:, None] * mass.sum(axis=0)
     right = np.empty((n_groups, n_clusters, n_clusters + 1))
     right[:, :, 0] = mass
     right[:, :, 1:] = np.eye(n_clusters)
     solved = np.linalg.solve(blocks, right)
-    # step_j = B_j^-1 (n_j - shares_j v), v such that the weighted sum vanishes.
+    # step_j = B_j^-1 (n_j - shares_j v), with v chosen so that sum_j shares_j step_j = 0.
     free = shares @ solved[:, :, 0]
     pulled = np.tensordot(shares**2, solved[:, :, 1:], 1)
     v = np.linalg.solve(pulled, free)
@@ -56,19 +59,19 @@ def step_of_bands(
 ) -> np.ndarray | None:
     """The multipliers of ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` that maximise the model.
 
-    Prices are ``over_j - under_j - c`` with ``c = sum_j high_j over_j - low_j under_j``. For fixed c and
-    ``sum_j B_j step_j`` the groups part, and what is left is a system of 2 K unknowns.
+    Prices are ``over_j - under_j - c`` with ``c = sum_j high_j over_j - low_j under_j``. If c and
+    ``sum_j B_j step_j`` are known, each group has a system of its own. These 2 K numbers follow from one more system.
 
     Parameters
     ----------
     blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
     slack : ndarray of shape (2 n_groups, n_clusters)
-        Gradient of the dual by the multipliers: first of the upper, then of the lower bounds.
+        Gradient of the dual with respect to the multipliers, first of the upper, then of the lower bounds.
     low, high : ndarray of shape (n_groups,)
     y : ndarray of shape (2 n_groups, n_clusters)
-        Multipliers so far; those that are positive are the first guess of the rows that bind.
+        Multipliers so far. The rows whose multipliers are positive are the first guess of the rows that bind.
     damping : float
-        Positive; times half the squared step, taken from the model.
+        Positive. This number times half the squared length of the step is subtracted from the model.
 
     Returns
     -------
@@ -84,7 +87,7 @@ def step_of_bands(
     limits = np.stack([high, low], axis=1)
     y = y.reshape(2, n_groups, K).transpose(1, 0, 2).reshape(n_groups, 2 * K)
     slack = slack.reshape(2, n_groups, K).transpose(1, 0, 2).reshape(n_groups, 2 * K)
-    # Right-hand sides: constants, c, sum_j B_j step_j.
+    # Columns of the right-hand sides: the constants, and the coefficients of c and of sum_j B_j step_j.
     by_c = np.einsum("a,jkl->jakl", signs, blocks).reshape(n_groups, 2 * K, K)
     by_sum = np.einsum("a,ja,kl->jakl", signs, limits, np.eye(K)).reshape(n_groups, 2 * K, K)
     total = blocks.sum(axis=0)
@@ -92,7 +95,7 @@ def step_of_bands(
     unit = np.eye(2 * K)
 
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Steps with the other multipliers at zero, and the gradient left."""
+        """The step if all multipliers that are not free become zero, and the gradient after it."""
         both = free[:, :, None] & free[:, None, :]
         matrix = np.where(both, own, unit)
         fixed = np.where(free, 0.0, -y)
@@ -135,11 +138,11 @@ def step_of_rows_that_bind(
     rows : ndarray of shape (n_rows, n_groups)
     blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
     slack : ndarray of shape (n_rows, n_clusters)
-        Gradient of the dual by the multipliers.
+        Gradient of the dual with respect to the multipliers.
     y : ndarray of shape (n_rows, n_clusters)
-        Multipliers so far. Those that are positive are the first guess of the rows that bind.
+        Multipliers so far. The rows whose multipliers are positive are the first guess of the rows that bind.
     damping : float
-        Positive; times half the squared step, taken from the model.
+        Positive. This number times half the squared length of the step is subtracted from the model.
 
     Returns
     -------
@@ -153,7 +156,7 @@ def step_of_rows_that_bind(
         return rows @ curved + damping * v
 
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Steps with the other multipliers at zero, and the gradient left."""
+        """The step if all multipliers that are not free become zero, and the gradient after it."""
         step = np.where(free, 0.0, -y)
         left = slack - product(step)
         residual = np.where(free, left, 0.0)
@@ -178,17 +181,18 @@ def step_of_rows_that_bind(
 def pivot(  # type: ignore[no-untyped-def]
     solve, free, y, unit, scale, *, always=False, attempts=_PIVOTS
 ):
-    """Block principal pivoting (Portugal, Judice, Vicente 1994): rows that bind, by the signs of both sides.
+    """Find the rows that bind by block principal pivoting (Portugal, Judice, Vicente 1994).
 
-    All wrong signs change at once as long as they become fewer; then, for a few rounds, anyhow. Multipliers
-    where `always` is true are free and may have any sign.
+    Free multipliers that are negative and others whose gradient is positive have the wrong state. All of them change
+    their state at once, as long as their number falls, and then for a few more rounds. After these, one of them changes
+    at a time. Multipliers where `always` is true are free and may have any sign.
     """
     fewest, patience = free.size + 1, _FULL_PIVOTS
     for _ in range(attempts):
         try:
             step, left = solve(free)
         except np.linalg.LinAlgError:
-            # Rows without any curvature: no point is near a boundary.
+            # The system is singular because no point is near a boundary, or conjugate gradients did not converge.
             return None
         new = y + step
         wrong = np.where(free, (new < -_ZERO * unit) & ~np.asarray(always), left > _ZERO * scale)
@@ -200,7 +204,7 @@ def pivot(  # type: ignore[no-untyped-def]
         elif patience:
             patience -= 1
         else:
-            # Murty's rule, which always ends: the last of them alone.
+            # Murty's rule: only the last of them changes. This always ends.
             last = np.flatnonzero(wrong.ravel())[-1]
             wrong = np.zeros(free.size, bool)
             wrong[last] = True
@@ -217,7 +221,7 @@ def nonnegative_minimum(M: np.ndarray, q: np.ndarray, y: np.ndarray) -> np.ndarr
     M : ndarray of shape (n, n)
         Positive definite.
     q, y : ndarray of shape (n,)
-        `y` is the guess: those that are positive are the first to be free.
+        `y` is the guess. Its positive entries are the first to be free.
     """
 
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -239,14 +243,14 @@ def complementary(M: np.ndarray, q: np.ndarray, B: np.ndarray, y: np.ndarray) ->
     q : ndarray of shape (n,)
         M, q and the solution should be of order one.
     B : ndarray of shape (n, m)
-        Of full column rank, or m = 0; some positive y has ``B'y = 0``.
+        Of full column rank, or m = 0. There must be a positive y with ``B'y = 0``.
     y : ndarray of shape (n,)
-        Where to start from.
+        The start.
 
     Returns
     -------
     ndarray of shape (n,)
-        Positive, those that should be zero about 1e-12.
+        Positive. Entries that are zero in the exact solution are about 1e-12.
     """
     n, m = B.shape
     y = np.maximum(y, 0.1)
@@ -262,7 +266,8 @@ def complementary(M: np.ndarray, q: np.ndarray, B: np.ndarray, y: np.ndarray) ->
             break
         system[:n, :n] = M + np.diag(s / y)
         factors = lu_factor(system, check_finite=False)
-        # Steps for y ds + s dy = target - y s: first to zero, to see how far that gets, then to where it may.
+        # Solve y ds + s dy = target - y s twice: first for the target 0, then for a target that depends on how far the
+        # first step gets.
         target = np.zeros(n)
         for last in (False, True):
             right = np.concatenate([target / y - s - dual, -primal])
@@ -284,6 +289,6 @@ def longest_step(y: np.ndarray, dy: np.ndarray, s: np.ndarray, ds: np.ndarray) -
     for at, by in ((y, dy), (s, ds)):
         down = by < 0
         if down.any():
-            # Never zero in the division: what falls slower than this reaches nothing.
+            # 1e-300 avoids a division by zero. Entries that fall more slowly do not limit the step.
             most = min(most, float((at[down] / np.maximum(-by[down], 1e-300)).min()))
     return most

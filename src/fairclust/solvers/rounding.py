@@ -1,8 +1,8 @@
-"""Labels with a given group-by-cluster table, from prices that all but meet it.
+"""Round prices to labels whose group-by-cluster table meets the bounds.
 
-The prices' argmin is the cheapest assignment of all with its own table, which misses the bounds by the points
-that lie level between two clusters. The nearest integer table within the bounds is a mixed-integer program
-over J x K numbers; moving to it at the least cost is a flow on the K clusters, group by group.
+The argmin at the prices is the cheapest of all assignments with the same table. That table violates the bounds by a few
+points, which cost the same in two clusters. A mixed-integer program over J x K numbers finds an integer table nearby
+that is within the bounds. For each group, a flow on the K clusters then moves points to this table at the least cost.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ from fairclust.solvers.points import Points, WeightedPoints
 # The search covers cells within _WINDOW of the soft table, and within _PER_EXCESS more for each point by which the
 # soft table itself exceeds the bounds.
 _WINDOW, _PER_EXCESS = 3, 2
-# Nodes, not seconds: the same table on every machine.
+# The search is limited by nodes instead of seconds, so that every machine finds the same table.
 _MAX_NODES = 50
 _TOLERANCE = 0.05
-# Where rows must be broken: a point's worth of excess, in terms of the cost.
+# If the rows cannot all be met, the objective adds these costs for each point of the largest excess and of the sum of
+# all excesses.
 WORST, _ALL = 100.0, 10.0
-# How far cells may be off exact shares of two groups: these numbers of points are tried in turn.
+# For exact shares of two groups, these limits on the deviation of a cell, in points, are tried in turn.
 _MOST_OFF = 0.03, 0.06, 0.12, 0.25, 0.5, 1.0
-# Larger tables are rounded by a flow where the rows cannot all be met: within a point, fast.
+# If the rows cannot all be met, tables with more cells than this are rounded by a flow only, which is fast and changes
+# every cell by less than a point.
 _SEARCHED_CELLS = 30
 # Above this many cells, only the cluster sizes are rounded first, because a search over all tables takes seconds.
 _LARGE = 300
 # Cluster sizes up to _NEAR_SIZES below and above the soft sizes are tried, and then cells within _NEAR_CELLS of the
-# soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because the more points there
-# are, the closer to level are those that move.
+# soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because in larger clusters the
+# points that move lie closer to a boundary.
 _NEAR_SIZES, _NEAR_CELLS, _FAR_SIZES = 40, 20, 3.0
 # Numbers below these are rounding errors, here and in HiGHS.
 _NEAR, _MET = 1e-9, 1e-5
@@ -51,21 +53,21 @@ _PRICED = 0.2
 def integer_table(
     soft: np.ndarray, prices: np.ndarray, criterion: Criterion, multipliers: np.ndarray | None = None
 ) -> np.ndarray:
-    """Integers close to a soft table, cheap, that break the criterion's rows as little as possible.
+    """A cheap integer table close to a soft table, which violates the criterion's rows as little as possible.
 
-    Where the rows can be met they are. Elsewhere the largest excess over a row comes first, then the sum of
-    them, then the cost.
+    If tables are found that meet the rows, the cheapest of them is returned. Otherwise it is the table whose largest
+    excess is the least.
 
     Parameters
     ----------
     soft : ndarray of shape (n_groups, n_clusters)
         Its rows sum to integers.
     prices : ndarray of shape (n_groups, n_clusters)
-        What a point more in a cell saves, in units of the mean gap of the potentials.
+        How much one more point in a cell saves, in units of the mean gap of the potentials.
     criterion : Criterion
     multipliers : ndarray of shape (n_rows, n_clusters), optional
-        What one point more in a row's limit saves, in the same units. Used for criteria that `combine` has made and for
-        large tables.
+        How much is saved if a row's limit is raised by one point, in the same units. Used for criteria that `combine`
+        has made and for large tables.
 
     Returns
     -------
@@ -119,7 +121,7 @@ def loose_tables(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> 
     Parameters
     ----------
     soft, prices, criterion
-        As for `integer_table`.
+        As in `integer_table`.
     """
     tables = [_round_by_flow(soft, prices, criterion)]
     if soft.size <= _SEARCHED_CELLS:
@@ -157,7 +159,7 @@ def _search_at_sizes(
     most = np.where(whole[:, None], np.floor(most + _NEAR), most)
     each, cells = sparse.eye_array(n_clusters), sparse.eye_array(soft.size)
     n_over, n_free = most.size, helpers.shape[1] * n_clusters
-    # Unknowns: the table, its distance to the soft table, the helpers, the excess of the rows.
+    # Unknowns: the table, its distance to the soft table, the helpers, and the excess of the rows.
     widths = {"table": soft.size, "far": soft.size, "free": n_free, "over": n_over}
     blocks = [
         {"table": sparse.kron(sparse.eye_array(n_groups), np.ones((1, n_clusters)))},
@@ -217,7 +219,7 @@ def _whole_sizes(
     tried = np.floor(soft + _NEAR)[:, None] + np.arange(-_NEAR_SIZES, _NEAR_SIZES + 2)
     left = limits[:, :, None] - factors.size[:, None, None] * tried
     lost = np.where(_of_whole_numbers(criterion), left - np.floor(left + _NEAR), 0.0)
-    # A bound on the size itself loses all that is left of it.
+    # For a bound on the size itself, the loss is the whole unused part of the bound.
     lost[alone] = left[alone]
     # The multipliers predict the loss only near the soft sizes, so the distance to these costs something too.
     far = _FAR_SIZES * n_clusters / total
@@ -255,10 +257,10 @@ def _of_whole_numbers(criterion: Criterion) -> np.ndarray:
 
 
 def _round_by_flow(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray | None:
-    """Every cell rounded up or down, the sums of the rows kept, those of the columns rounded as well.
+    """Round every cell up or down, so that the row sums stay the same and the column sums are rounded up or down too.
 
-    A flow has whole solutions, so a linear program will do. For exact shares the cells are first set to the
-    shares of whole cluster sizes: each is then off by less than a point.
+    This is a flow problem, so the vertices of its linear program are whole numbers. For exact shares, the cells are
+    first set to the shares of whole cluster sizes. Rounding then changes each by less than a point.
     """
     n_groups, n_clusters = soft.shape
     totals = np.rint(soft.sum(axis=1))
@@ -270,7 +272,7 @@ def _round_by_flow(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -
     down = np.floor(soft + 1e-9)
     part = soft - down
     up = (part > 1e-9).astype(float)
-    # High powers: the largest deviation counts most. The prices decide between deviations that are alike.
+    # With the fourth power, large deviations count most. The prices decide between deviations of about the same size.
     cost = np.abs(1 - part) ** 4 - np.abs(part) ** 4 - _PRICED * prices
     done = linprog(
         cost.ravel(),
@@ -288,10 +290,10 @@ def _round_by_flow(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -
 
 
 def _shares_of_two(soft: np.ndarray, prices: np.ndarray, shares: np.ndarray) -> np.ndarray | None:
-    """The table near the soft one whose clusters have the shares of two groups as nearly as whole points can.
+    """The integer table near the soft one whose clusters are closest to the shares of two groups.
 
-    Dynamic programming over the clusters, whose state are the points of both groups so far. It weighs excess and cost
-    as `_search` does. Returns None if no table in the window is within a point of the shares.
+    It is found by dynamic programming over the clusters. The state is the number of points of both groups so far, and
+    excess and cost are weighed as in `_search`. Returns None if no table in the window is within a point of the shares.
     """
     n_clusters = soft.shape[1]
     down, shifts = np.floor(soft + _NEAR), np.arange(-_WINDOW, _WINDOW + 2)
@@ -332,11 +334,14 @@ def _shares_of_two(soft: np.ndarray, prices: np.ndarray, shares: np.ndarray) -> 
 
 
 def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: bool) -> np.ndarray | None:
-    """A mixed-integer program over the tables near the soft one; None if there is none, or none is found."""
+    """The best integer table near the soft one, by a mixed-integer program; None if none is found.
+
+    If `strict`, the table must meet all rows.
+    """
     n_groups, n_clusters = soft.shape
     rows, limits, helpers = criterion.rows, criterion.limits, criterion.helpers
     if criterion.equal:
-        # The row left out, and both sides of each.
+        # Add the row of the last group, which the criterion leaves out, and bound all rows from both sides.
         rows = np.vstack([rows, -rows.sum(axis=0)])
         rows, limits = np.vstack([rows, -rows]), np.zeros((2 * len(rows), 1))
         helpers = np.empty((len(rows), 0))
@@ -348,7 +353,7 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
     limits = np.broadcast_to(limits, (len(rows), n_clusters))
     each, cells = sparse.eye_array(n_clusters), sparse.eye_array(soft.size)
     n_rows = len(rows) * n_clusters
-    # Unknowns: table, distance to the soft one, helpers, excess of the rows, the largest of them.
+    # Unknowns: the table, its distance to the soft table, the helpers, the excess of the rows, the largest excess.
     sizes = [soft.size, soft.size, helpers.shape[1] * n_clusters, n_rows, 1]
     ends = np.cumsum([0, *sizes])
     table, far, helper, excess, worst = (slice(a, b) for a, b in pairwise(ends))
@@ -380,10 +385,11 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
     if strict:
         high[excess] = high[worst] = 0
     objective = np.zeros(ends[-1])
-    # Constants for each group change nothing but the size of the objective, of which HiGHS takes a share.
+    # Subtracting a constant from each group's prices does not change which table is best. It makes the objective
+    # smaller, and HiGHS's tolerance is a fraction of the objective.
     by_group = (soft * prices).sum(axis=1, keepdims=True) / in_group[:, None]
     objective[table] = (by_group - prices).ravel()
-    # Points lie the closer to level the more there are.
+    # In a cell with many points, those that move lie close to a boundary, so a larger distance is allowed.
     objective[far] = 2 / (1 + soft.ravel())
     objective[excess], objective[worst] = _ALL, WORST
     done = milp(
@@ -399,21 +405,21 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
 def move_to_table(
     points: Points, prices: np.ndarray, labels: np.ndarray, counts: np.ndarray, table: np.ndarray
 ) -> float:
-    """Change labels in place until their counts are those of `table`, at the least cost.
+    """Change labels in place, at the least cost, until their counts are those of `table`.
 
     Parameters
     ----------
     points : Points
     prices : ndarray of shape (n_groups, n_clusters)
     labels : ndarray of shape (n_samples,), int32
-        Those of `Points.priced` at these prices.
+        The labels that `Points.priced` returns for these prices.
     counts, table : ndarray of shape (n_groups, n_clusters)
         Counts of `labels` and wanted counts, of the same row sums.
 
     Returns
     -------
     float
-        What the potentials of the labels have grown by.
+        Increase of the sum of the labels' potentials.
     """
     surplus = (counts - table).astype(np.int64)
     added = 0.0
@@ -438,7 +444,7 @@ def move_whole(
     criterion : Criterion
     prices : ndarray of shape (n_groups, n_clusters)
     labels : ndarray of shape (n_samples,), int32
-        Those of `Points.priced` at these prices.
+        The labels that `Points.priced` returns for these prices.
     counts : ndarray of shape (n_groups, n_clusters)
         Sum of the weights by group and cluster; changed in place with the labels.
 
@@ -500,8 +506,8 @@ def shortest_paths(cost, before, surplus):  # type: ignore[no-untyped-def]
 
     Notes
     -----
-    Dijkstra's algorithm on costs reduced by the clusters' heights, as in Suurballe's: rounding errors then
-    cannot close a negative cycle.
+    Dijkstra's algorithm runs on edge costs to which differences of the clusters' potentials (`height`) are added, as in
+    Suurballe's algorithm. Rounding errors then cannot create a negative cycle.
     """
     n_points, n_clusters = cost.shape
     own = before.copy()

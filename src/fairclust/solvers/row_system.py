@@ -1,10 +1,9 @@
 """Newton steps for multipliers whose prices are sums of a price for each value and one for the cluster.
 
-Each row bounds the number of points of one value of a sensitive column, summed over the groups with this value, less a
-multiple of the cluster's size; or it bounds that size alone. The price of a group is therefore the sum of a price for
-each of its values and one for the cluster. Different values of a column have no group in common, so the curvature does
-not couple them. The first column is eliminated value by value, in K x K systems. The system that remains is dense but
-small.
+Each row bounds the number of points of one value of a sensitive column minus a multiple of the cluster's size, or the
+size alone. The price of a group is therefore the sum of a price for each of its values and one for the cluster.
+Different values of a column have no group in common, so the curvature does not couple them. The first column is
+eliminated value by value, in K x K systems. The remaining system is dense but small.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ class RowSystem:
         for i in range(n_more):
             for j in range(n_more):
                 system[more[i], at, more[j], at] = q[i, j]
-        # Helpers of which no row can change are held at zero.
+        # Helpers that occur only in rows that cannot change are set to zero.
         for i in range(1, n_more):
             idle = at[unused[i]]
             system[more[i], idle, more[i], idle] = 1.0
@@ -197,12 +196,12 @@ def step_of_rows(
     ----------
     system : RowSystem
     slack : ndarray of shape (n_rows, n_clusters)
-        Gradient of the dual function by the multipliers at `y`. The gradient, the curvature and `y` should be of order
-        one.
+        Gradient of the dual function with respect to the multipliers, at `y`. The gradient, the curvature and `y`
+        should be of order one.
     y : ndarray of shape (n_rows, n_clusters)
         Multipliers so far.
     damping : float
-        Positive. The model is reduced by half of it times the squared length of the step.
+        Positive. This number times half the squared length of the step is subtracted from the model.
     exact : ndarray of bool, shape (n_rows,)
         Which rows are equalities.
 
@@ -214,7 +213,7 @@ def step_of_rows(
     always = np.broadcast_to(exact[:, None], y.shape)
 
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The step in the free multipliers, with the others at zero, and the gradient that is left."""
+        """The step if all multipliers that are not free become zero, and the gradient after it."""
         fixed = np.where(free, 0.0, -y)
         inverse = np.where(free, 1 / damping, 0.0)
         step, v = system.solve(inverse, slack - system.apply(fixed), -helpers.T @ (y + fixed))
@@ -254,7 +253,8 @@ def _interior_step(
         safe = np.where(bounded, y, 1.0)
         inverse = 1.0 / (damping + s / safe)
         target = np.zeros(y.shape)
-        # Mehrotra's predictor step aims at complementarity zero; the corrector step uses how far the predictor got.
+        # Mehrotra's predictor step has the target 0. The target of the corrector step depends on how far the predictor
+        # gets.
         for last in (False, True):
             dy, dv = system.solve(inverse, np.where(bounded, target / safe - s, 0.0) - dual, -primal)
             ds = np.where(bounded, (target - s * dy) / safe - s, 0.0)

@@ -1,4 +1,4 @@
-"""Sensitive columns: one or several, and the groups that the rows fall into.
+"""Sensitive columns: one or several, and the groups of the rows.
 
 A group is a combination of values, one from each column, that occurs in the rows. Bounds are on the values of a column,
 while the solvers see only the groups.
@@ -37,8 +37,8 @@ class SensitiveColumn:
     edges : ndarray of shape (n_values - 1,) or None
         For a column of numbers that is cut into ranges or rounded, the lower end of each range but the first.
     overlapping : bool
-        Whether the column holds truth values that say which rows are in a group, next to other such columns. Only the
-        share of the rows inside is bounded.
+        Whether this is one of several columns of truth values, each of which says which rows are in a group. Only the
+        share of the rows inside the group is bounded.
     measured : bool
         Whether the mean of the column is bounded. Every cell is then rounded to the nearest of `values`.
     """

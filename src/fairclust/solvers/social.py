@@ -1,10 +1,10 @@
-"""Centres of given clusters for which the group that pays most pays least.
+"""Centres of given clusters that minimise the cost of the group with the highest cost.
 
-With the clusters fixed, the mean squared distance of group j is ``f_j(c) = rest_j + sum_k w_jk |c_k - m_jk|^2``, w_jk
-being the share of the group in cluster k and m_jk its mean there. The least ``max_j f_j(c)`` is by duality the
-largest, over weights g of the groups that sum to one, of ``min_c sum_j g_j f_j(c)``, whose centres are the means of
-the m_jk with the weights g_j w_jk. So a search over J numbers, whatever the number of points, finds the centres, and
-the dual value says how far from the best they can be.
+With the clusters fixed, the mean squared distance of group j is ``f_j(c) = rest_j + sum_k w_jk |c_k - m_jk|^2``, where
+w_jk is the share of the group that lies in cluster k and m_jk its mean there. By duality, the minimum over c of
+``max_j f_j(c)`` is the maximum of ``min_c sum_j g_j f_j(c)`` over weights g of the groups that sum to one. For given
+weights, the best centres are the means of the m_jk with the weights g_j w_jk. A search over J numbers, whatever the
+number of points, therefore finds the centres, and the dual value is a lower bound on the cost.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from scipy.optimize import brentq, minimize
 
 from fairclust.kernels.assignment import cluster_moments
 
-# Of the weight of a group: with weight zero a cluster of this group alone would have no centre.
+# The least weight of a group. With weight zero, a cluster that has only points of this group would have no centre.
 _LEAST = 1e-12
 
 
 class GroupMoments(NamedTuple):
-    """What the groups' costs depend on, for given clusters.
+    """The moments of the groups in given clusters, from which their costs are computed.
 
     Attributes
     ----------
     shares : ndarray of shape (n_groups, n_clusters)
-        w_jk: the share of group j that lies in cluster k.
+        w_jk, the share of group j that lies in cluster k.
     means : ndarray of shape (n_groups, n_clusters, n_features)
-        m_jk; zeros where there is no point.
+        m_jk; zeros if there are no points.
     rest : ndarray of shape (n_groups,)
         Mean squared distance of each group's points to the m_jk.
     """
@@ -43,7 +43,7 @@ class GroupMoments(NamedTuple):
         return self.rest + (self.shares * squares).sum(axis=1)
 
     def best_for(self, weights: np.ndarray, old: np.ndarray) -> np.ndarray:
-        """The centres with the least weighted sum of the groups' costs; an empty cluster keeps its old one."""
+        """The centres with the least weighted sum of the groups' costs. An empty cluster keeps its old centre."""
         mass = np.maximum(weights, _LEAST)[:, None] * self.shares
         total = mass.sum(axis=0)
         sums = (mass[:, :, None] * self.means).sum(axis=0)
@@ -51,7 +51,7 @@ class GroupMoments(NamedTuple):
 
 
 class FairCenters(NamedTuple):
-    """Centres, what each group pays, a lower bound of what the worst one must, and the weights of the groups."""
+    """Centres, the cost of each group, a lower bound on the highest cost of a group, and the weights of the groups."""
 
     centers: np.ndarray
     costs: np.ndarray
@@ -72,11 +72,11 @@ def group_moments(
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
-        Best with its mean near zero, or digits are lost.
+        The mean should be near zero. Otherwise rounding errors are large.
     codes, labels : ndarray of int, shape (n_samples,)
     n_groups, n_clusters : int
     weights : ndarray of shape (n_samples,), optional
-        How many points each stands for.
+        Number of points that each row stands for.
     """
     cells = codes.astype(np.int64) * n_clusters + labels
     n_cells = n_groups * n_clusters
@@ -96,13 +96,13 @@ def group_moments(
 def fair_centers(
     moments: GroupMoments, old: np.ndarray, *, start: np.ndarray | None = None, tol: float = 1e-10
 ) -> FairCenters:
-    """Centres with the least cost of the group that pays most.
+    """Centres that minimise the cost of the group with the highest cost.
 
     Parameters
     ----------
     moments : GroupMoments
     old : ndarray of shape (n_clusters, n_features)
-        What empty clusters keep.
+        Centres that empty clusters keep.
     start : ndarray of shape (n_groups,), optional
         Weights to start from.
     tol : float
@@ -114,8 +114,8 @@ def fair_centers(
 
     Notes
     -----
-    For two groups the difference of their costs falls with the weight of the first one: its zero is the line
-    search of Ghadiri et al. For more, the dual is maximised over the simplex by sequential quadratic
+    For two groups, the difference of their costs falls with the weight of the first one, and its zero is found by a
+    line search, as in Ghadiri et al. For more groups, the dual is maximised over the simplex by sequential quadratic
     programming.
     """
     n_groups = len(moments.rest)

@@ -14,16 +14,17 @@ from threadpoolctl import threadpool_limits
 from fairclust.base import Diverged, NotSupported
 from fairclust.kernels.graph import AffinityGraph
 
-# Below this many nodes all eigenvectors by LAPACK are as fast as a few by Lanczos, and never fail.
+# Up to this many nodes, computing all eigenvectors with LAPACK is as fast as computing a few with Lanczos' method, and
+# it never fails.
 _DENSE_MAX_NODES = 500
-# With groups, pieces told apart for each component wanted.
+# With groups, the number of connected components that are distinguished for each embedding component.
 _PIECES = 10
-# Matrices of n x n numbers that `nullspace_embedding` holds at its peak, LAPACK's copies included.
+# Number of n x n matrices in memory at the peak of `nullspace_embedding`, including LAPACK's copies.
 _DENSE_MATRICES = 4
 
 
 class NotConverged(Diverged):
-    """The eigen-solver used up its iterations; `found` is the embedding by the vectors that did converge."""
+    """The eigen-solver reached its limit of iterations. `found` is the embedding by the vectors that converged."""
 
     def __init__(self, message: str, found: Embedding) -> None:
         super().__init__(message)
@@ -42,15 +43,15 @@ class Embedding:
     coordinates : ndarray of shape (n_nodes, n_components)
         ``D^-1/2 U`` if normalised, else U.
     eigenvalues : ndarray of shape (n_components,)
-        Of the Laplacian, smallest first.
+        Eigenvalues of the Laplacian, smallest first.
     n_products : int
-        Products with the affinity; 0 for a dense solver.
+        Number of products with the affinity; 0 for a dense solver.
     residual : float
         Largest ``||P L P u - eigenvalue u||``.
     orthogonality : float
         Largest entry of ``|U'U - I|``.
     constraint : float
-        Largest entry of ``|C'U|``, the columns of C orthonormal; 0 without groups.
+        Largest entry of ``|C'U|``, where the columns of C are orthonormal; 0 without groups.
     """
 
     coordinates: np.ndarray
@@ -62,7 +63,7 @@ class Embedding:
 
 
 class _Problem:
-    """The symmetric operator whose *largest* eigenvalues are wanted, and its constraints.
+    """The symmetric operator A whose *largest* eigenvalues theta are computed, and its constraints.
 
     Normalised: ``A = D^-1/2 W D^-1/2``, Laplacian eigenvalue ``1 - theta``. Unnormalised: ``A = W - D``,
     Laplacian eigenvalue ``-theta``. `weight` is the square root of the degrees, or ones.
@@ -73,7 +74,7 @@ class _Problem:
         self.normalized = laplacian == "normalized"
         n_nodes = len(graph.degrees)
         self.weight = np.sqrt(graph.degrees) if self.normalized else np.ones(n_nodes)
-        # No eigenvalue of A is below; it is negative.
+        # A negative lower bound on the eigenvalues of A.
         self.lowest = -1.0 if self.normalized else -2.0 * float(graph.degrees.max())
         self.basis = np.empty((n_nodes, 0))
         if groups is not None:
@@ -102,7 +103,7 @@ class _Problem:
         return (self._W @ (x / self.weight[column])) / self.weight[column]
 
     def pieces(self) -> tuple[int, np.ndarray]:
-        """Number of connected components, and that of every node, numbered in the order of their first nodes."""
+        """Number of connected components, and the component of every node. They are numbered by their first nodes."""
         # In a symmetric graph these are the strongly connected components. SciPy finds those without copies of a
         # matrix of doubles, which it makes for undirected graphs.
         n_pieces, piece = sp.csgraph.connected_components(self._W, connection="strong")
@@ -111,18 +112,18 @@ class _Problem:
         return n_pieces, np.argsort(np.argsort(first))[piece]
 
     def project(self, x: np.ndarray) -> np.ndarray:
-        """``P x``: what violates the constraints taken out."""
+        """``P x``, the part of x that satisfies the constraints."""
         return x - self.basis @ (self.basis.T @ x) if self.basis.shape[1] else x
 
     def embedding(self, U: np.ndarray) -> Embedding:
-        """Embedding by the span of the columns of U, which nearly are eigenvectors."""
-        # Once more: rounding leaves constraints and orthogonality at the level of the solver's tolerance.
+        """Embedding by the span of the columns of U, which are approximate eigenvectors."""
+        # The solver meets constraints and orthogonality only up to its tolerance, so both are enforced again.
         U = self.project(np.linalg.qr(self.project(U))[0])
         image = self.project(self.apply(U))
         theta, rotation = np.linalg.eigh((U.T @ image + image.T @ U) / 2)
         theta, rotation = theta[::-1], rotation[:, ::-1]
         U, image = U @ rotation, image @ rotation
-        # Signs are arbitrary: the largest entry is positive, so that all platforms agree.
+        # The signs of eigenvectors are arbitrary. The largest entry is made positive, so that all platforms agree.
         signs = np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])
         U, image = U * signs, image * signs
         return Embedding(
@@ -142,10 +143,10 @@ def _balance(groups: np.ndarray) -> np.ndarray:
 
 
 def _of_pieces(problem: _Problem, n_components: int) -> np.ndarray:
-    """Orthonormal eigenvectors of eigenvalue 0 that are known without computation, as columns.
+    """Orthonormal eigenvectors of eigenvalue 0, which follow from the connected components, as columns.
 
-    Without groups one for each of the largest connected components, largest first, as many as wanted; with
-    groups all fair combinations of these, of `_PIECES` times as many components.
+    Without groups, there is one for each of the `n_components` largest components, largest first. With groups, they are
+    all fair combinations of about `_PIECES` times as many components.
     """
     n_constraints = problem.basis.shape[1]
     n_largest = _PIECES * n_components + n_constraints if n_constraints else n_components
@@ -168,32 +169,33 @@ def spectral_embedding(
     tol: float = 1e-9,
     max_iter: int = 1000,
 ) -> Embedding:
-    """Eigenvectors of the smallest eigenvalues of a Laplacian, optionally among the fair ones alone.
+    """Eigenvectors of the smallest eigenvalues of a Laplacian, optionally with the same mean in every group.
 
-    Matrix-free: a step costs one product with the affinity and, with groups, one with n x (J - 1) numbers.
-    The constraint directions are projected out and moved to the far end of the spectrum (Hotelling's
-    deflation), so that Lanczos' method never meets them.
+    No dense matrix is made. A step costs one product with the affinity and, with groups, products with n x (J - 1)
+    numbers. The constraint directions are projected out and moved to the far end of the spectrum (Hotelling's
+    deflation), so that Lanczos' method does not find them.
 
     Parameters
     ----------
     graph : AffinityGraph
     n_components : int
-        Cut to the number of nodes, and to that of independent fair directions.
+        At most the number of nodes, minus the number of constraints.
     laplacian : "normalized" or "unnormalized"
         ``I - D^-1/2 W D^-1/2`` or ``D - W``.
     groups : ndarray of shape (n_nodes,), optional
-        Codes from 0. With them, only coordinates with the same mean in every group are allowed.
+        Codes from 0. With them, all coordinates have the same mean in every group.
     tol : float
-        Of the residual, relative to the largest eigenvalue.
+        Tolerance of the residual, relative to the largest eigenvalue.
     max_iter : int
-        Restarts of the implicitly restarted Lanczos method.
+        Largest number of restarts of the implicitly restarted Lanczos method.
 
     Returns
     -------
     Embedding
-        A graph in c pieces has c eigenvalues 0, and any basis of their eigenvectors would do. Without groups
-        the `n_components` largest pieces are told apart. With groups all fair combinations of the pieces are
-        kept, of ten times as many pieces at most: so there may be more columns than asked for.
+        A graph with c connected components has the eigenvalue 0 c times, and its eigenvectors can be any basis.
+        Without groups, there is one coordinate for each of the `n_components` largest components. With groups, all fair
+        combinations of about ten times as many components are returned, so there may be more columns than
+        `n_components`.
 
     Raises
     ------
@@ -202,21 +204,22 @@ def spectral_embedding(
     References
     ----------
     Wang, Lu, Davidson, Bai, Scalable spectral clustering with group fairness constraints, AISTATS 2023,
-    Algorithm 3. There the constraint directions get the eigenvalue ``||L_n||_1``; here 3, the normalised
-    Laplacian having none above 2 (or four times the largest degree, the other having none above twice that).
+    Algorithm 3. In the paper the constraint directions get the eigenvalue ``||L_n||_1``. Here they get 3, because the
+    normalised Laplacian has no eigenvalue above 2. For the unnormalised Laplacian, which has none above twice the
+    largest degree, they get four times this degree.
     """
     problem = _Problem(graph, laplacian, groups)
     n_nodes, n_constraints = problem.basis.shape
     n_components = min(n_components, n_nodes - n_constraints)
 
-    # A graph in c pieces has c leading eigenvectors of the same eigenvalue, which Lanczos with its one
-    # start vector may miss: they are written down, and the others looked for beside them.
+    # A graph with c components has c leading eigenvectors of the same eigenvalue. Lanczos' method has one start vector
+    # and may miss some of them. They are known, so only the others are computed.
     known = _of_pieces(problem, n_components)
     n_left = n_components - known.shape[1]
     if n_left <= 0:
         return problem.embedding(known)
 
-    # One basis for all that Lanczos must not find: the constraints, and what is known already.
+    # A basis of all directions that Lanczos' method must not find: the constraints and the known eigenvectors.
     taken = np.hstack([problem.basis, known])
 
     def deflated(x: np.ndarray) -> np.ndarray:
@@ -230,7 +233,7 @@ def spectral_embedding(
         return problem.embedding(np.hstack([known, U]))
 
     operator = LinearOperator((n_nodes, n_nodes), matvec=deflated, dtype=float)
-    # A fixed start, in the allowed space from the first step on.
+    # The start vector is always the same, and orthogonal to these directions.
     start = np.random.default_rng(0).uniform(-1.0, 1.0, n_nodes)
     start -= taken @ (taken.T @ start)
     options: dict[str, Any] = {"v0": start, "ncv": min(n_nodes, max(4 * n_components, 20)), "rng": 0}
@@ -257,10 +260,10 @@ def nullspace_embedding(
     laplacian: str = "normalized",
     max_memory_mb: float = 8000.0,
 ) -> Embedding:
-    """The same fair embedding by a dense basis Z of the null space of F': the first published algorithm.
+    """The embedding of `spectral_embedding`, by a dense basis Z of the null space of F'. It was published first.
 
-    ``H = Z Y``, Y the eigenvectors of ``Z'LZ y = eigenvalue Z'DZ y`` (of ``Z'LZ`` if unnormalised). Time
-    grows with the cube of the nodes, memory with their square.
+    The coordinates are ``H = Z Y``, where Y are the eigenvectors of ``Z'LZ y = eigenvalue Z'DZ y`` (of ``Z'LZ`` if
+    unnormalised). The time grows with the cube of the number of nodes, and the memory with its square.
 
     Parameters
     ----------
@@ -268,7 +271,7 @@ def nullspace_embedding(
         As for `spectral_embedding`.
     groups : ndarray of shape (n_nodes,)
     max_memory_mb : float
-        Larger problems are refused.
+        Problems that need more memory are refused.
 
     Returns
     -------
@@ -282,22 +285,22 @@ def nullspace_embedding(
     References
     ----------
     Kleindessner, Samadi, Awasthi, Morgenstern, Guarantees for spectral clustering with fairness constraints,
-    ICML 2019, Algorithms 2 and 3. They take the square root of ``Z'DZ``; the generalised eigenvalue problem
-    has the same solutions and saves that.
+    ICML 2019, Algorithms 2 and 3. They compute the square root of ``Z'DZ``. The generalised eigenvalue problem has the
+    same solutions and does not need it.
     """
     n_nodes = len(graph.degrees)
     check_memory(n_nodes, _DENSE_MATRICES, max_memory_mb, "solver='nullspace'", "use solver='projected'")
     problem = _Problem(graph, laplacian, groups)
     balance = _balance(groups)
     n_constraints = balance.shape[1]
-    # Householder's reflectors give all of Q; its last columns are Z.
+    # The full QR decomposition gives all columns of Q. The last ones are Z.
     Z = qr(balance, mode="full")[0][:, n_constraints:] if n_constraints else np.eye(n_nodes)
     LZ = graph.degrees[:, None] * Z - graph.W.astype(np.float64, copy=False) @ Z
-    # Transposed, which symmetry allows, so that LAPACK works in place.
+    # The matrices are symmetric. Transposed, they have the memory order that lets LAPACK work in place.
     A = (Z.T @ LZ).T
     del LZ
     B = (Z.T @ (graph.degrees[:, None] * Z)).T if problem.normalized else None
-    # No fewer than belong to eigenvalue 0: a part of them would be an arbitrary one.
+    # All eigenvectors of eigenvalue 0 are kept, because a selection of them would be arbitrary.
     wanted = max(min(n_components, n_nodes - n_constraints), _of_pieces(problem, n_components).shape[1])
     Y = eigh(A, B, subset_by_index=[0, wanted - 1], overwrite_a=True, overwrite_b=True, check_finite=False)[1]
     found = problem.embedding(problem.weight[:, None] * (Z @ Y))

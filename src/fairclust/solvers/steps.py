@@ -1,6 +1,6 @@
-"""The assignments of the alternation, one function for each solver: plain, bound, Newton, bounded tables.
+"""The assignment steps of the alternation, one function for each solver: plain, bound, Newton, bounded tables.
 
-Each takes the points at fixed centres and the step before (None at first), and gives the next step.
+Each takes the points at fixed centres and the step before (None at first), and returns the next step.
 """
 
 from __future__ import annotations
@@ -16,21 +16,22 @@ from fairclust.solvers.penalty import Effort, PenaltySolution, Target, minimize_
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import dual_prices
 
-# Prices that did not converge will do while the energy falls by this fraction of the clustering term.
+# Prices that have not converged are accepted if the energy falls by this fraction of the clustering term.
 _FALL = 3e-5
-# Temperatures of bounded tables on the way; the last assignment is solved to the end.
+# Temperatures of `price_step`, for the first step and for later ones. They are not low, because the last assignment of
+# a run is solved again with lower ones.
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
 _NEXT = (0.0016,)
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
-# Factor for `_TOL` and `_FAR` while the best of several starts is looked for.
+# Factor for `_TOL` and `_FAR` during the search for the best of several starts.
 ROUGH = 30
 _MANY_GROUPS = 20
-# Of few points, some part of one may be off the bounds: centres hardly depend on it.
+# The table may always be off its bounds by this part of a point, because the centres hardly depend on it.
 _PART_OF_A_POINT = 0.3
 
 
 def plain_step(points: Points, last: Step | None) -> Step:
-    """Every point in its nearest cluster."""
+    """Assign every point to its nearest cluster."""
     offset = np.zeros((points.n_groups, points.n_clusters))
     labels, counts, cost = points.hard(1.0, offset)
     return Step(labels, counts, 1.0, offset, cost, cost, 0.0, 0)
@@ -46,7 +47,7 @@ def bound_step(
     max_iter: int,
     tol: float,
 ) -> Step:
-    """The paper's step: from a cold start, with the energy of the soft assignment."""
+    """The paper's step, from a cold start. Its objective is the energy of the soft assignment."""
     if lam == 0:
         return plain_step(points, last)
     found = bound_iteration(points, lam=lam, lipschitz=lipschitz, target=target, max_iter=max_iter, tol=tol)
@@ -65,9 +66,9 @@ def newton_step(
     prices: np.ndarray | None,
     warm_start: bool,
 ) -> Step | None:
-    """From the last prices, or else cold; None if nothing is as good as the last step.
+    """Newton's method from the prices of the last step or from a cold start.
 
-    At the first step `prices`, if given, are those to start from.
+    At the first step, it starts from `prices` if given. Returns None if no result is as good as the last step.
     """
     most_empty, most = (points.n_clusters, np.inf) if last is None else (last.n_empty, last.objective)
     empty_cells = 0 if last is None else (last.counts == 0).sum()
@@ -77,7 +78,7 @@ def newton_step(
     if prices is not None:
         starts.insert(0, (prices, Effort.FULL))
     if last is not None:
-        # Centres that moved far may leave the cold start in a worse place than the labels came from.
+        # If the centres have moved far, a cold start may end in a worse minimum than the last prices.
         starts.append((last.offset, Effort.HEAT))
         if warm_start:
             starts.insert(0, (last.offset, Effort.BRIEF))
@@ -85,11 +86,11 @@ def newton_step(
     for start, effort in starts:
         found = minimize_penalty(points, lam=lam, target=target, start=start, effort=effort)
         tried.append(found)
-        # A warm start may stick to where it is, or run into a corner where cells are empty. While the energy falls,
-        # nothing is lost by going on from there.
+        # A warm start may not get away from its start, or it may empty some cells. As long as the energy falls, a
+        # result that has not converged is good enough to continue from.
         falls = last is not None and found.energy <= most - _FALL * found.clustering
         sound = start is None or ((found.converged or falls) and (found.counts == 0).sum() <= empty_cells)
-        # An empty cluster costs nothing in this energy: hence two conditions.
+        # The energy does not penalise empty clusters, so their number is compared as well.
         if sound and found.n_empty <= most_empty and found.energy <= most:
             break
     n_passes = sum(found.n_passes for found in tried)
@@ -137,7 +138,7 @@ def price_step(
     found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
     n_passes = found.n_passes + 1
     if start is not None and found.error > max(1.0, factor * _FAR * points.n_samples):
-        # The centres moved too far for a start at the lowest temperature.
+        # The centres have moved too far for a start at the lowest temperature.
         cold = solve(points, criterion)
         n_passes += cold.n_passes
         found = min(found, cold, key=lambda prices: prices.error)
