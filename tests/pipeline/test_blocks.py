@@ -82,7 +82,7 @@ def test_entries_of_a_data_set_win_over_general_ones_and_those_of_an_experiment_
     assert [c.params for c in one(asked, "b").cells()] == [{"tol": 1e-3, "lam": 9}] * 5
 
 
-def test_settings_of_another_method_hold_for_this_one_too():
+def test_a_method_can_use_the_settings_of_another_method():
     b = {
         **GENERATED,
         "n_clusters": 3,
@@ -113,14 +113,14 @@ def test_seeds_and_n_clusters_of_the_run_win():
     assert [(b.n_clusters, count_cells(b)) for b in plan_blocks(config(**given))] == [(2, 2)]
 
 
-def test_only_narrows_papers_down_and_not_what_is_run_beside_them():
+def test_run_only_restricts_the_papers_and_nothing_else():
     experiment = {"datasets": ["a", "b"], "methods": ["vfc", "plain"]}
     given = paper(experiment)
     given["run"] |= {"only": {"datasets": ["a"], "methods": ["plain"]}, "datasets": ["b"], "methods": ["vfc"]}
     assert [b.stem for b in plan_blocks(config(**given))] == ["a/plain/k3", "b/vfc/k3"]
 
 
-def test_what_two_experiments_ask_for_is_fitted_once():
+def test_cells_that_two_experiments_ask_for_are_fitted_once():
     first = {"datasets": ["a"], "methods": ["vfc"], "seeds": 3}
     second = {
         "datasets": ["a"],
@@ -167,7 +167,7 @@ def test_canonical_json_tells_true_from_one():
     assert canonical_json(True) != canonical_json(1)
 
 
-def test_a_block_is_told_only_of_itself_and_made_again_of_it():
+def test_the_parameters_of_a_block_describe_only_this_block_completely():
     before = one(config())
     after = one(
         config(methods={"other": {"class": CLASS}}, run={"datasets": ["a"], "methods": ["vfc", "other"]})
@@ -178,8 +178,8 @@ def test_a_block_is_told_only_of_itself_and_made_again_of_it():
     assert isinstance(again, Block)
 
 
-def test_a_plan_of_hundred_thousand_cells_makes_none_of_them(monkeypatch):
-    """Snakemake needs blocks and their counts; cells are made in the jobs."""
+def test_planning_a_hundred_thousand_cells_makes_no_cell_objects(monkeypatch):
+    """Snakemake needs only the blocks and their numbers of cells. The cells are made in the jobs."""
     lams = list(range(1000))
     many = config(methods={"vfc": {**VFC, "grid": {"lam": lams}}}, run={"seeds": 50})
 
