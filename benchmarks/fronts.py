@@ -214,7 +214,7 @@ def match(found: Points, data: Data, metric: str, rounds: int) -> None:
 
 
 def report(compared: dict[tuple[str, str], pd.DataFrame]) -> pd.DataFrame:
-    """Return the numbers of points and of points not held, and the least distance, for each data set, metric and method."""
+    """Return the numbers of points and of points not held, and the least distance, by data set, metric and method."""
     rows = []
     for (dataset, metric), points in compared.items():
         for method, of in points.groupby("method", sort=False):

@@ -177,8 +177,12 @@ def min_cost_flow(distances: np.ndarray, groups: np.ndarray, counts: np.ndarray)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--mirror", help="folder with adult/adult.data and bank/bank-additional.zip")
-    parser.add_argument("--rows", type=int, default=CENSUS_ROWS, help="rows of the large data; 0 leaves them out")
-    parser.add_argument("--threads", type=int, default=2, help="threads for the large data; other fits run on one")
+    parser.add_argument(
+        "--rows", type=int, default=CENSUS_ROWS, help="rows of the large data; 0 leaves them out"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=2, help="threads for the large data; other fits run on one"
+    )
     parser.add_argument("--sizes", type=int, nargs="*", default=[50, 500, 2_000, 10_000, 30_000, 200_000])
     parser.add_argument("--most-lp-rows", type=int, default=30_000)
     parser.add_argument("--csv", help="write the measurements here, too")
