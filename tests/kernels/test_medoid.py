@@ -11,7 +11,7 @@ from fairclust.kernels.medoid import Medoid, medoid, medoids
 
 
 def brute_force(X):
-    """Twin: every pair of points; the first row among sums that agree to 1e-12."""
+    """Find the medoid from every pair of points. Among sums that agree to 1e-12 the first row counts."""
     sums = cdist(X, X).sum(axis=1)
     return int(np.flatnonzero(sums <= sums.min() * (1 + 1e-12))[0]), sums.min()
 
