@@ -48,7 +48,7 @@ def slow_centers(X, codes, labels, n_clusters):
 
 
 def test_centres_by_hand():
-    """One cluster: group a at 0, group b at 4 with twice as many points. Both pay 4 in the middle."""
+    """In one cluster group a is at 0, and group b at 4 with twice as many points. Both pay 4 if the centre is at 2."""
     X, codes = np.array([[0.0], [4.0], [4.0]]), np.array([0, 1, 1])
     moments = group_moments(X, codes, np.zeros(3, dtype=int), 2, 1)
     found = fair_centers(moments, np.zeros((1, 1)))
