@@ -70,7 +70,7 @@ def counts_of(model, codes):
 # Sums
 
 
-def test_sums_are_those_of_points_in_memory(blobs, mapped):
+def test_sums_agree_with_those_of_points_in_memory(blobs, mapped):
     X, codes = blobs
     chunks = open_chunks(*mapped, **SMALL).chunks
     known = survey(chunks, Threads(), sample_rows=2000, seed=0)

@@ -54,7 +54,7 @@ def test_size_bounds_by_hand():
     lower, upper = _size_bounds(np.array([[10, 5], [9, 6]]), 14, 0.8)
     assert_array_equal(lower, [8, 5])
     assert_array_equal(upper, [11, 6])
-    # There are two points too few for the lower bounds. They are lowered where the best balance is left: 7/10 before 3/5.
+    # There are two points too few for the lower bounds, so these fall where the best balance is left: 7/10 before 3/5.
     lower, _ = _size_bounds(np.array([[10, 5]]), 10, 0.8)
     assert_array_equal(lower, [6, 4])
     # There are two points too many for the upper bounds. They are raised where the balance stays highest: 10/13 before

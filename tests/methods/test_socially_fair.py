@@ -26,7 +26,7 @@ def slow_costs(X, codes, labels, centers):
 
 
 def slow_centers(X, codes, labels, n_clusters):
-    """The centres from a general minimiser: the largest cost is a variable that bounds the cost of every group."""
+    """Find the centres by a general minimiser, in which a variable bounds the cost of every group from above."""
     n_groups, shape = codes.max() + 1, (n_clusters, X.shape[1])
     means = np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
     begin = np.append(means.ravel(), slow_costs(X, codes, labels, means).max())
