@@ -169,7 +169,7 @@ def anchors(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page):
+def test_links_have_targets(page):
     for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         name, _, anchor = link.partition("#")
         target = page if not name else (page.parent / name).resolve()

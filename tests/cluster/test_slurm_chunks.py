@@ -1,4 +1,4 @@
-"""A fit by Dask workers on two nodes gives the labels of an undisturbed fit, although one node is lost on the way."""
+"""A fit by Dask workers on two nodes gives the labels of an undisturbed fit, although one node is lost meanwhile."""
 
 # ruff: noqa: E402
 # The imports below need Dask, so the tests are skipped without it.
