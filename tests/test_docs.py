@@ -259,7 +259,7 @@ def test_only_the_text_between_the_marks_of_the_readme_changes():
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/group_prices.md"])
-def test_the_numbers_on_the_pages_are_those_of_the_published_run(page, shipped, monkeypatch):
+def test_the_numbers_on_the_pages_come_from_the_published_run(page, shipped, monkeypatch):
     if not PUBLISHED.exists():
         pytest.skip("no results are published; tests/test_published_results.py says so")
     monkeypatch.chdir(ROOT)

@@ -10,7 +10,7 @@ def softmax(z):
 
 
 def vfc_inner(a, codes, target, lam, lipschitz, max_iter=10_000, tol=1e-5):
-    """Equation 13 on the full N x K matrix, in float64, scaled as the published program does."""
+    """Compute equation 13 on the full N x K matrix in float64, scaled as in the published program."""
     n_groups = len(target)
     onehot = np.eye(n_groups)[codes]
     log_s = -a

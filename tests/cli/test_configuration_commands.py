@@ -98,7 +98,7 @@ def test_status_reads_no_labels(folder, capsys, monkeypatch):
     assert lines[3].startswith("time left on 2 cores: about ")
 
 
-def test_status_before_anything_is_there(tmp_path, capsys, monkeypatch):
+def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("config/config.yaml", config())
     assert run(capsys, "status")[1] == [
@@ -141,7 +141,7 @@ def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsy
     assert run(capsys, "prune")[1] == ["0.0 MB removed"]
 
 
-def test_prune_of_a_damaged_file_says_so(folder, capsys):
+def test_prune_reports_a_damaged_file(folder, capsys):
     path = folder / "results/fits/a/one/k2.cells"
     path.write_bytes(path.read_bytes()[:-3])
     status, _, err = run(capsys, "prune")

@@ -22,7 +22,7 @@ def fit(table):
     return PriceFairKMeans(4, tolerance=0.1, n_init=2, random_state=0).fit(table)
 
 
-def test_a_node_that_is_lost_changes_nothing(cluster, tmp_path):
+def test_a_lost_node_changes_no_label(cluster, tmp_path):
     X, codes = make_grouped_blobs(n_samples=20_000, seed=1)
     rows = tmp_path / "X.npy", tmp_path / "groups.npy"
     for path, array in zip(rows, (X, codes), strict=True):

@@ -87,7 +87,7 @@ def test_the_data_home(tmp_path, monkeypatch):
     assert get_data_home("here").name == "here"
 
 
-def test_the_extra_is_named_where_it_is_missing():
+def test_a_missing_extra_is_named():
     code = (
         "import sys; sys.modules['requests'] = None\n"
         "try:\n    from fairclust.datasets import fetch_adult\n"

@@ -22,7 +22,7 @@ def unequal(grouped_blobs, n=400, seed=0):
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0, 2.0])
-def test_pair_costs_are_what_the_paper_writes(weight):
+def test_pair_costs_are_those_of_the_paper(weight):
     rng = np.random.default_rng(0)
     a, b, centers = rng.normal(size=(7, 3)), rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
     pi = np.array([0.7, 0.3])

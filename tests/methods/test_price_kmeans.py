@@ -155,7 +155,7 @@ def test_a_far_point_costs_a_part_of_a_point_instead(precision):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_heavy_tails_are_alike_in_both_precisions():
+def test_costs_of_heavy_tails_agree_in_both_precisions():
     rng = np.random.default_rng(2)
     X, codes = rng.lognormal(sigma=2, size=(2000, 3)), (rng.random(2000) < 0.3).astype(int)
     costs = []

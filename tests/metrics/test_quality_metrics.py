@@ -29,11 +29,11 @@ LABELS = [0, 1, 0, 1, 0]
 
 
 def test_by_hand():
-    # Means 3 and 11.5: 9 + 1 + 16 + 2.25 + 2.25.
+    # The means are 3 and 11.5, so the squared distances are 9, 1, 16, 2.25 and 2.25.
     assert sse(X, LABELS) == 30.5
     # Medoids 2 (2 + 5) and 10 (3).
     assert kmedians_cost(X, LABELS) == 10.0
-    # Closest across: 7 and 10. Farthest inside: 0 and 7.
+    # The closest points of different clusters are 7 and 10, and the farthest in a cluster are 0 and 7.
     assert dunn_index(X, LABELS) == 3 / 7
 
 

@@ -72,7 +72,7 @@ def test_a_key_depends_on_all_that_the_result_depends_on(change):
     assert cell.key(**what) != cell.key(**{**what, change: 4 if change == "n_clusters" else "other"})
 
 
-def test_entries_of_a_data_set_win_over_general_ones_and_those_of_an_experiment_over_both():
+def test_settings_of_experiments_override_those_of_data_sets_and_methods():
     b = {**GENERATED, "n_clusters": 3, "settings": {"vfc": {"params": {"tol": 1e-3}, "grid": {"lam": [7]}}}}
     changed = config(datasets={"b": b})
     assert [c.params for c in one(changed, "b").cells()] == [{"tol": 1e-3, "lam": 7}] * 2
@@ -159,7 +159,7 @@ def test_random_state_depends_on_names_only():
 
 
 @pytest.mark.parametrize("left, right", [(10, 10.0), ({"b": 1, "a": [2]}, {"a": (2.0,), "b": 1})])
-def test_canonical_json_writes_equal_values_alike(left, right):
+def test_equal_values_have_the_same_canonical_json(left, right):
     assert canonical_json(left) == canonical_json(right)
 
 

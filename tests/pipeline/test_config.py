@@ -106,7 +106,7 @@ def test_errors_name_the_key_and_the_fix(path, value, message):
         load_config(changed(path, value))
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     raw = changed(("run", "datasets"), ["b"])
     raw["run"]["methods"] = ["n"]
     with pytest.raises(ConfigError) as caught:
@@ -202,7 +202,7 @@ def test_a_broken_catalogue_is_named(tmp_path, text, message):
         load_config(small_config(catalogues=[str(tmp_path)]))
 
 
-def test_numbers_as_people_write_them(tmp_path):
+def test_numbers_in_several_notations(tmp_path):
     (tmp_path / "m.yaml").write_text(
         "methods: {m: {class: p.M, grid: {lam: [1e5, 2, 1.0e+6]}, params: {name: k2}}}"
     )

@@ -198,7 +198,7 @@ def test_a_job_killed_between_cells_goes_on(tmp_path, data):
     assert [path.name for path in output.parent.iterdir()] == ["k3.cells"]
 
 
-def test_a_working_file_of_old_code_is_no_hindrance(tmp_path, data):
+def test_a_working_file_of_old_code_is_ignored(tmp_path, data):
     path = path_of(tmp_path, block())
     file = WorkingFile(path)
     file.add({"key": "old", "status": "ok", "fingerprint": "f0"}, np.arange(3))

@@ -72,7 +72,7 @@ def test_a_table_may_have_a_data_set_that_is_not_in_the_catalogue():
     load_config(with_paper(tables={"t": {"number": "1", "title": "T", "stand_ins": {"far": ["a"]}}}))
 
 
-def test_reasons_are_about_what_they_name():
+def test_a_reason_fits_only_what_it_names():
     reason = ReasonSpec(dataset="a", metric="sse", reason="so")
     assert reason.fits("a", "anything", "sse")
     assert not reason.fits("b", "anything", "sse")

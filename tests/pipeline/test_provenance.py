@@ -38,7 +38,7 @@ def test_without_git_the_version_is_that_of_the_package(tmp_path):
     assert (done.stdout, done.stderr) == (f"version {fairclust.__version__}\n", "")
 
 
-def test_in_a_checkout_it_is_the_commit():
+def test_in_a_checkout_the_version_is_the_commit():
     if not (Path(fairclust.__file__).parents[2] / ".git").exists():
         pytest.skip("no checkout")
     done = subprocess.run([sys.executable, "-c", SHOW], capture_output=True, text=True)

@@ -94,7 +94,7 @@ def paper(**changes):
 
 
 def config(folder, *, reported="", more=None, **changes):
-    """Two data sets, three methods, a paper with a table, two figures and a claim."""
+    """Return two data sets, three methods, and a paper with a table, two figures and a claim."""
     (folder / "doe.csv").write_text("table,dataset,n_clusters,method,metric,value\n" + reported)
     products = {
         "reported": str(folder / "doe.csv"),

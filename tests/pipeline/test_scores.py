@@ -71,7 +71,7 @@ def packs(tmp_path):
     return [fitted, skipped]
 
 
-def test_a_row_for_every_cell_that_is_asked_for(packs):
+def test_every_cell_that_is_asked_for_has_a_row(packs):
     cells = load_cells(packs)
     assert cells[["dataset", "status", "lam"]].values.tolist()[:2] == [
         ["toy", "ok", 2.0],

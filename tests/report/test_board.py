@@ -58,7 +58,7 @@ def slow_ranks(cost, fairness, higher):
 
 @pytest.mark.parametrize("notion", NOTIONS)
 @pytest.mark.parametrize("seed", range(5))
-def test_ranks_are_those_of_a_slow_twin(notion, seed):
+def test_ranks_agree_with_a_slow_implementation(notion, seed):
     rng = np.random.default_rng(seed)
     metric = NOTIONS[notion]
     cost = rng.integers(100, 260, 40).astype(float)

@@ -248,7 +248,7 @@ def test_a_claim_holds_only_if_it_holds_everywhere():
     assert verdict("compare", material(by_k), n_clusters=[10])[0] == "holds"
 
 
-def test_the_setting_that_stands_for_a_method(fronts):
+def test_the_setting_that_represents_a_method(fronts):
     # It is the cheapest setting unless the claim names a lambda or a fairness.
     assert "Own 80.0" in verdict("compare", fronts)[1]
     assert "Own 100.0" in verdict("compare", fronts, options={"lam": 2})[1]

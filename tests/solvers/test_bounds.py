@@ -104,7 +104,7 @@ def test_sizes_alone():
     assert equal.cost >= found.cost
 
 
-def test_each_column_alone_is_what_one_column_is():
+def test_bounding_one_of_several_columns_equals_one_column():
     a, columns = people()
     one = fair_assignment(a, columns["race"], tolerance=0.1)
     other = fair_assignment(a, columns, tolerance={"race": 0.1})

@@ -94,7 +94,7 @@ def test_no_worse_than_the_plain_iteration(n_groups):
     assert (worse <= 1e-5).mean() >= 0.9
 
 
-def test_prices_are_those_of_the_table():
+def test_prices_follow_from_the_table():
     problem = from_blobs(n_samples=5000, n_groups=3, seed=1)
     found = minimize_penalty(problem.potentials, lam=1000.0, target=problem.shares)
     assert found.converged

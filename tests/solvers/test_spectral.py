@@ -49,7 +49,7 @@ def angle(A, B):
 @pytest.mark.parametrize("laplacian", LAPLACIANS)
 @pytest.mark.parametrize("n_groups", [2, 3, 6])
 @pytest.mark.parametrize("kind", ["blobs", "msbm"])
-def test_both_solvers_span_what_the_paper_says(no_dense, laplacian, n_groups, kind):
+def test_both_solvers_span_the_space_of_the_papers_algorithm(no_dense, laplacian, n_groups, kind):
     if kind == "blobs":
         graph, groups = blob_graph(n_groups=n_groups)
     else:

@@ -137,7 +137,7 @@ def test_a_run_writes_scores_tables_figures_and_a_page_and_prints_where(life):
     }
 
 
-def test_status_counts_what_is_done_and_what_is_not(life):
+def test_status_counts_cells_done_and_cells_to_go(life):
     now, wider = life.status
     assert now == ["all: 6 of 6 cells done"]
     assert wider[:4] == [
