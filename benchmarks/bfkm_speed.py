@@ -1,9 +1,9 @@
-"""One sweep of balanced fair k-means on Adult (K = 10): compiled, and as a NumPy loop over the points.
+"""Time of one sweep of balanced fair k-means on Adult (K = 10): compiled, and as a NumPy loop over the points.
 
     python benchmarks/bfkm_speed.py [--mirror DIR] [--repeats 20]
 
-Without a mirror, on drawn data of Adult's size. Both start from the same labels and must end with the same.
-CPU seconds of one process; compilation is left out.
+Without a mirror the data are drawn and have Adult's size. Both sweeps start from the same labels and must end with the
+same labels. Times are CPU seconds of one process, without compilation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ N_CLUSTERS = 10
 def numpy_sweep(
     X: np.ndarray, codes: np.ndarray, centers: np.ndarray, labels: np.ndarray, rho: float, lam: float
 ) -> int:
-    """The sweep on arrays: all clusters at once, one point after the other, counts kept up to date."""
+    """Sweep over the points one by one, and compare all clusters at once. Counts are kept up to date."""
     counts = contingency(labels, codes, len(centers)).astype(float)
     group_sizes = counts.sum(axis=1, keepdims=True)
     n_moved = 0

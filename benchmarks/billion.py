@@ -77,7 +77,7 @@ class DrawnChunk:
 
 
 def chunks_of(rows: int) -> Iterator[tuple[int, int]]:
-    """Number and size of every chunk."""
+    """Return number and size of every chunk."""
     for number, first in enumerate(range(0, rows, CHUNK_ROWS)):
         yield number, min(CHUNK_ROWS, rows - first)
 
@@ -105,7 +105,7 @@ def generate(folder: Path, rows: int, threads: int) -> None:
 
 @contextmanager
 def peak_of_own_memory() -> Iterator[dict[str, float]]:
-    """Peak of the memory of this process that maps no file, in MB, sampled five times a second."""
+    """Measure the peak of this process' memory that maps no file, in MB, sampled five times a second."""
     found = {"own_peak_mb": 0.0}
     stopped = threading.Event()
 
@@ -125,7 +125,7 @@ def peak_of_own_memory() -> Iterator[dict[str, float]]:
 
 
 def table_of(folder: Path | None, rows: int, labels: str) -> ChunkTable:
-    """A table of the first rows of the files or, without a folder, of rows that are drawn in every pass."""
+    """Open a table of the first rows of the files or, without a folder, of rows that are drawn in every pass."""
     if folder is None:
         chunks = [DrawnChunk(*chunk) for chunk in chunks_of(rows)]
         return ChunkTable(chunks, (), Threads(), False, None, None, SAMPLE_ROWS)
@@ -162,7 +162,7 @@ def fit(method: str, folder: Path | None, rows: int) -> dict[str, float]:
 
 
 def count(folder: Path | None, rows: int, labels: np.ndarray) -> np.ndarray:
-    """The group-by-cluster table of the labels, from the groups in the file or drawn again."""
+    """Return the group-by-cluster table of the labels, with the groups from the file or drawn again."""
     groups = None if folder is None else np.load(folder / "groups.npy", mmap_mode="r")
     table, first = np.zeros((GROUPS, CLUSTERS), np.int64), 0
     for number, size in chunks_of(rows):
@@ -174,7 +174,7 @@ def count(folder: Path | None, rows: int, labels: np.ndarray) -> np.ndarray:
 
 
 def rows_off(table: np.ndarray) -> float:
-    """Sum over all cells of the rows by which they are outside the bounds. Less than one row in a cell is ignored."""
+    """Sum the rows by which entries of the table are outside the bounds. Less than one row in an entry is ignored."""
     share, sizes = table.sum(axis=1, keepdims=True) / table.sum(), table.sum(axis=0)
     over = table - share / (1 - TOLERANCE) * sizes
     under = (1 - TOLERANCE) * share * sizes - table

@@ -28,7 +28,7 @@ ADULT_SENSITIVE = {"sex": 9, "race": 8}
 
 
 def adult(mirror: str) -> tuple[np.ndarray, pd.DataFrame]:
-    """Adult as in the papers, with two sensitive columns."""
+    """Read Adult as in the papers, with two sensitive columns."""
     table = pd.read_csv(Path(mirror) / "adult/adult.data", header=None, skipinitialspace=True)
     X = np.ascontiguousarray(table[ADULT_FEATURES].to_numpy(float))
     standardize(X)
@@ -37,7 +37,7 @@ def adult(mirror: str) -> tuple[np.ndarray, pd.DataFrame]:
 
 
 def authors(mirror: str) -> tuple[np.ndarray, pd.DataFrame]:
-    """c50: fifty texts by each of fifty authors."""
+    """Read c50, which has fifty texts by each of fifty authors."""
     table = pd.read_csv(Path(mirror) / "standard/c50.csv")
     X = np.ascontiguousarray(table.drop(columns="color").to_numpy(float))
     standardize(X)

@@ -40,7 +40,7 @@ def cpu_seconds(call: Callable[[], Any]) -> float:
 
 
 def in_pairs(ours: Callable[[int], Any], theirs: Callable[[int], Any], repeats: int) -> dict[str, float]:
-    """Medians over seeds, after one call of each that compiles and warms up."""
+    """Return medians over the seeds, after one call of each function that compiles."""
     ours(SEED), theirs(SEED)
     pairs = [
         (cpu_seconds(lambda seed=seed: ours(seed)), cpu_seconds(lambda seed=seed: theirs(seed)))
@@ -104,7 +104,7 @@ def distances(args: argparse.Namespace) -> dict[str, dict[str, float]]:
         return cpu_seconds(lambda: [points.measure(centers) for _ in range(passes)])
 
     own(1), lloyd(2)
-    # The difference of two fits, so that validation and the last labels do not count.
+    # The difference of two fits leaves out the time of validation and of the last labels.
     pairs = np.array([(own(40) / 40, (lloyd(42) - lloyd(2)) / 40) for _ in range(args.repeats)])
     return {
         "distance pass, 60,000 x 20, K = 20": {

@@ -1,13 +1,13 @@
-"""Fairlets: time and cost of the quadtree's against a plain greedy search and the minimum-cost flow.
+"""Time and cost of quadtree fairlets against those of a plain greedy search and of minimum-cost flow.
 
     python benchmarks/fairlet_speed.py [--rows 2000 20000 200000] [--features 25] [--csv FILE]
 
-The greedy search is quadratic in the number of rows: every point of the smaller group takes the nearest free
-point of the larger, then every point that is left joins the nearest fairlet that has room. It and the flow
-are left out where they would take long. Cost: the distances of the points to the medoids of their fairlets,
-over the number of points. Seconds are those of one process, CPU time.
+In the greedy search every point of the smaller group takes the nearest free point of the larger group. Then every
+point that is left joins the nearest fairlet that has room. Its time grows with the square of the number of rows. The
+search and the flow are left out if they would take long. The cost is the mean distance of a point to the medoid of its
+fairlet. Times are CPU seconds of one process.
 
-The data are drawn from `census_like`, scaled as the papers scale.
+The data are drawn from `census_like`, standardised and with rows of unit length.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def main() -> None:
     found = []
     for n in args.rows:
         X, codes = drawn(n, dtype=np.float64, n_features=args.features)
-        # Compilation is not what is measured.
+        # The first calls compile and are not measured.
         tree(X[:100], codes[:100])
         seconds = {}
         for make, most in ((tree, np.inf), (greedy, MOST_GREEDY), (flow, MOST_FLOW)):

@@ -2,13 +2,13 @@
 
     python benchmarks/fmc_speed.py [--rows 2458285] [--mirror DIR] [--threads 2] [--csv FILE]
 
-Every measurement runs in a process of its own, so that its peak memory is its own. The round of ten
-gradient steps is that of Adult (K = 10) where a mirror holds it, else of as many rows of `census_like`;
-mini-batches and sub-samples are of `census_like` (25 features, two groups, K = 10). A sub-sample is timed
-from the whole matrix to the labels of all rows. Rounds and passes are in seconds of the processor, which
-other programs on the machine disturb less. The time of plain variational clustering (VFC), which the paper
-compares with, is the product of one inner step in NumPy (the update, and the bound that it stops by) and the
-number of steps, counted on a hundredth of the rows with a hundredth of lambda.
+Every measurement runs in its own process, so that peaks of memory can be told apart. The round of ten gradient steps is
+measured on Adult (K = 10) or, without a mirror, on as many rows of `census_like`. Mini-batches and sub-samples are
+measured on `census_like` (25 features, two groups, K = 10). The time of a sub-sample includes drawing it and assigning
+all rows. Rounds and passes are measured in CPU seconds, which other programs on the machine disturb less. The paper
+compares with plain variational clustering (VFC). Its time is that of one inner step in NumPy (the update, and the bound
+that the stopping rule uses) times the number of steps. The steps are counted in a fit of a hundredth of the rows with a
+hundredth of lambda.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ K = 10
 
 
 def numpy_round(X: np.ndarray, groups: np.ndarray, means: np.ndarray, n_steps: int = 10) -> np.ndarray:
-    """An E-step and gradient steps on Q - lam * Delta, as eq. (10) reads, on N x K matrices in float64."""
+    """Make an E-step and gradient steps on Q - lam * Delta, as in eq. (10), on N x K matrices in float64."""
     n, d = X.shape
     eta, log_sd = np.zeros(len(means)), 0.0
     member = groups == 0
@@ -98,7 +98,7 @@ def round_tiles(args: argparse.Namespace) -> dict[str, float]:
 
 
 def fit(model: FairMixture, X: np.ndarray, groups: np.ndarray) -> dict[str, float]:
-    # On a few rows first: compilation is not what is measured.
+    # A fit of a few rows comes first, so that compilation is not measured.
     clone(model).set_params(max_iter=2).fit(X[:20_000], sensitive_features=groups[:20_000])
     begin, begin_cpu = perf_counter(), process_time()
     model.fit(X, sensitive_features=groups)
@@ -135,7 +135,7 @@ def plain_vfc(args: argparse.Namespace) -> dict[str, float]:
 
 
 def write_large(args: argparse.Namespace) -> dict[str, float]:
-    """The large data set on disk, for the others to map."""
+    """Write the large data set to files, which the other processes map."""
     X, groups = drawn(args.rows)
     np.save(Path(args.folder) / "X.npy", X)
     np.save(Path(args.folder) / "groups.npy", groups)

@@ -2,18 +2,21 @@
 
     python benchmarks/fronts.py --mirror DIR [--starts 5] [--datasets adult] [--methods bera fca] [--out DIR]
 
-Every method gets the same number of single starts at every point of its grid (that of `config/config.yaml`,
-but for the criteria's own solvers, below), and every start is a point: the sum of squares to the cluster
-means, and the metric of the labels. What a method starts within itself, as k-means on fairlets, comes on top.
+Every method gets the same number of single starts for every setting of its grid. The grids are those of the
+configuration, except for the solvers of the criteria, whose grids are in this file. Every start is a point: its cost,
+which is the sum of squared distances to the cluster means, and the metric of its labels. Starts that a method makes
+itself, such as those of k-means on fairlets, do not count.
 
-The front of a metric is that of the solver with the metric's criterion. A point of another method is held if
-a point of the front costs at most 0.05 % more and is at most 1e-4 less fair. For points that are not held the
-criterion's solver gets as many starts at their very fairness (with a penalty: nearer and nearer to it), so
-that the distance between two points of a grid does not count; what is then not held beats the criterion.
-Distances are in per cent of the front's cost, between its points linearly, at a fairness of 1e-4 less.
+The front of a metric is that of the solver whose criterion is this metric. A point of another method is called held if
+a point of the front costs at most 0.05 % more and is at most 1e-4 less fair. For each point that is not held, the
+solver of the criterion gets as many starts with the fairness of this point as its bound, so that the spacing of the
+grid does not matter. A solver with a penalty is given weights that come closer and closer to this fairness. A point
+that is not held after this beats the criterion. The distance of a point from the front is the difference of their
+costs at 1e-4 less than the fairness of the point, in per cent of the front's cost. Between two points of the front the
+cost is interpolated linearly.
 
-With --out DIR the folder has points.csv, all points; fronts.csv, the table; fronts.png. Points that are there
-are not fitted again. One thread, process time.
+`--out DIR` writes all points to points.csv, the table to fronts.csv, and a picture to fronts.png. Points that are
+in points.csv already are not fitted again. All fits run on one thread, and times are CPU times.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ COST_TOL, FAIR_TOL = 5e-4, 1e-4
 
 
 class Own(NamedTuple):
-    """The method with a metric's criterion; its grid, balances as shares of the data's own."""
+    """The solver of a metric's criterion, with its grid. Balances are multiples of the balance of the data."""
 
     method: str
     parameter: str
@@ -88,7 +91,7 @@ class Data(NamedTuple):
 
 
 class Points:
-    """All points so far, as rows of a table; kept in a file if there is one."""
+    """All points so far, as rows of a table, which is also kept in the file `path` unless that is None."""
 
     def __init__(self, config: Config, starts: int, path: Path | None) -> None:
         self.config, self.starts, self.path = config, starts, path
@@ -97,7 +100,7 @@ class Points:
         self.seen = {(r["dataset"], r["method"], r["params"], r["start"]) for r in self.rows}
 
     def fit(self, data: Data, method: str, params: dict[str, Any]) -> None:
-        """One point for each start."""
+        """Add a point for each start that is not in the table yet."""
         spec = self.config.methods[method]
         module, name = spec.class_.rsplit(".", 1)
         cls = getattr(importlib.import_module(module), name)
@@ -127,7 +130,7 @@ class Points:
                 file.write(pd.DataFrame(self.rows).to_csv(index=False).encode())
 
     def fit_grid(self, data: Data, method: str) -> None:
-        """The grid of the catalogue, or the criterion's own."""
+        """Fit the grid of the configuration or, for the solver of a criterion, its grid in `CRITERIA`."""
         spec = self.config.settings(method, data.name)
         fixed, grid = spec.params, spec.grid
         for own in CRITERIA.values():
@@ -149,7 +152,7 @@ class Points:
 
 
 def front(points: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The points of the criterion's solver that no other of its points beats, ascending in cost."""
+    """Return the points of the criterion's solver that none of its other points dominates, by ascending cost."""
     own = points[points.method == CRITERIA[metric].method]
     higher = METRICS[metric].direction == "higher"
     on = pareto(own.sse.to_numpy(), own[metric].to_numpy(), higher)
@@ -157,13 +160,13 @@ def front(points: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def compare(points: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The papers' methods' points, each with whether the front holds it and how far it is from the front.
+    """Compare each point of the papers' methods with the front.
 
     Returns
     -------
     DataFrame
-        The points with two columns more: `held`, and `percent`, by how much of the front's cost at the same
-        fairness the point costs more. NaN where no point of the front is as fair.
+        The points with two more columns: `held`, and `percent`, by how many per cent of the front's cost at the same
+        fairness the point costs more. `percent` is NaN if no point of the front is as fair.
     """
     least = front(points, metric)
     sign = 1 if METRICS[metric].direction == "higher" else -1
@@ -171,14 +174,14 @@ def compare(points: pd.DataFrame, metric: str) -> pd.DataFrame:
     rivals = points[points.method.isin(RIVALS)]
     theirs, wanted = rivals.sse.to_numpy()[:, None], sign * rivals[metric].to_numpy()[:, None]
     held = ((cost <= theirs * (1 + COST_TOL)) & (gain >= wanted - FAIR_TOL)).any(axis=1)
-    # Within the tolerance a point is as fair as the fairest of the front.
+    # A point that is fairer than the front by less than the tolerance counts as fair as its fairest point.
     wanted = np.where(wanted <= gain.max() + FAIR_TOL, np.minimum(wanted, gain.max()), np.nan)
     at = np.interp(wanted[:, 0] - FAIR_TOL, gain, cost)
     return rivals.assign(held=held, percent=100 * (rivals.sse / at - 1))
 
 
 def next_setting(points: pd.DataFrame, metric: str, value: float, data: Data) -> dict[str, Any]:
-    """The criterion's parameter that gives a fairness of `value`, or, with a penalty, comes nearer to it."""
+    """Return a parameter of the criterion's solver that gives the fairness `value`, or a weight that comes closer."""
     parameter = CRITERIA[metric].parameter
     if parameter == "lam":
         own = points[points.method == CRITERIA[metric].method]
@@ -188,13 +191,13 @@ def next_setting(points: pd.DataFrame, metric: str, value: float, data: Data) ->
         below = best.lam[best[metric] > value].max()
         above = best.lam[best.lam > below].min()
         middle = np.sqrt(np.maximum(below, 1) * above)
-        return {"solver": "accelerated", "lam": float(f"{middle:.3g}")} if np.isfinite(middle) else {}
+        return {"lam": float(f"{middle:.3g}")} if np.isfinite(middle) else {}
     most = {"tolerance": 1 - value, "min_balance": min(value, data.balance), "max_gap": value}[parameter]
     return {parameter: most}
 
 
 def match(found: Points, data: Data, metric: str, rounds: int) -> None:
-    """Starts of the criterion's solver at the fairness of what its front does not hold, worst first."""
+    """Fit the criterion's solver at the fairness of each point that is not held, the worst point first."""
     tried: dict[int, int] = {}
     most = rounds if CRITERIA[metric].parameter == "lam" else 1
     while True:
@@ -211,7 +214,7 @@ def match(found: Points, data: Data, metric: str, rounds: int) -> None:
 
 
 def report(compared: dict[tuple[str, str], pd.DataFrame]) -> pd.DataFrame:
-    """For each data set and metric, and each method: points, least distance, how many are not held."""
+    """Return the numbers of points and of points not held, and the least distance, by data set, metric and method."""
     rows = []
     for (dataset, metric), points in compared.items():
         for method, of in points.groupby("method", sort=False):
@@ -222,7 +225,7 @@ def report(compared: dict[tuple[str, str], pd.DataFrame]) -> pd.DataFrame:
 
 
 def draw(found: Points, datasets: list[str], path: Path) -> None:
-    """A row of panels for each data set, one for each metric."""
+    """Draw a row of panels for each data set, with a panel for each metric."""
     import matplotlib.pyplot as plt
 
     from fairclust.report.figures import look
@@ -265,12 +268,12 @@ def main() -> None:
         nargs="*",
         default=RIVALS[:-1],
         choices=RIVALS,
-        help="of the papers; all but fmc_gd, which takes long",
+        help="methods of the papers; default: all but fmc_gd, which takes long",
     )
     parser.add_argument("--metrics", nargs="*", default=list(CRITERIA), choices=list(CRITERIA))
-    parser.add_argument("--starts", type=int, default=10, help="of every setting of every method")
+    parser.add_argument("--starts", type=int, default=10, help="starts of every setting of every method")
     parser.add_argument(
-        "--match", type=int, default=4, help="most settings tried to meet a point of a penalty's"
+        "--match", type=int, default=4, help="largest number of weights tried for each point that is not held"
     )
     parser.add_argument("--out", type=Path, help="folder for points.csv, fronts.csv and fronts.png")
     args = parser.parse_args()

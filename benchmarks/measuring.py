@@ -1,4 +1,4 @@
-"""What the benchmarks share: data, clocks, processes of their own, tables."""
+"""Functions that several benchmarks use: for data, clocks, separate processes and tables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CENSUS_ROWS = 2_458_285
 
 
 def prepared(name: str, mirror: str | None) -> PreparedDataset:
-    """A data set of the configuration as the papers prepare it."""
+    """Download and prepare a data set of the configuration as the papers do."""
     config = shipped_config(ROOT)
     sources = config.sources_of(name)
     with tempfile.TemporaryDirectory() as raw:
@@ -40,13 +40,13 @@ def prepared(name: str, mirror: str | None) -> PreparedDataset:
 
 
 def paper_data(name: str, mirror: str) -> tuple[np.ndarray, np.ndarray, int]:
-    """Points, groups and K of a data set of the configuration."""
+    """Return points, groups and K of a data set of the configuration."""
     data = prepared(name, mirror)
     return data.X, data.groups, int(data.card["n_clusters"])
 
 
 def drawn(rows: int, *, dtype: type = np.float32, **params: Any) -> tuple[np.ndarray, np.ndarray]:
-    """`census_like`, scaled as the papers scale."""
+    """Draw `census_like`, standardised and with rows of unit length, as the papers scale their data."""
     X, groups, *_ = make_census_like(n_rows=rows, **params)
     standardize(X)
     unit_rows(X)
@@ -54,20 +54,20 @@ def drawn(rows: int, *, dtype: type = np.float32, **params: Any) -> tuple[np.nda
 
 
 def adult(mirror: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Adult where there is a mirror, else drawn data of its size."""
+    """Return Adult from the mirror or, without a mirror, drawn data of the same size."""
     if mirror:
         return paper_data("adult", mirror)[:2]
     return drawn(32_561, dtype=np.float64, n_features=5, n_components=10, group_share=0.33)
 
 
 def centers_of(X: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Rows drawn at random: the same start for all."""
+    """Draw rows with a fixed seed, so that all programs have the same start."""
     rng = np.random.default_rng(SEED)
     return X[np.sort(rng.choice(len(X), n_clusters, replace=False))].astype(float)
 
 
 def least(call: Callable[[], Any], repeats: int, clock: Callable[[], float] = perf_counter) -> float:
-    """Least time of some calls, after one that compiles and warms up."""
+    """Return the shortest time of some calls, after a first call that compiles."""
     call()
     times = []
     for _ in range(repeats):
@@ -80,7 +80,7 @@ def least(call: Callable[[], Any], repeats: int, clock: Callable[[], float] = pe
 def apart(
     call: Callable[..., Mapping[str, float]], threads: int, *args: Any, **params: Any
 ) -> dict[str, float]:
-    """What a call measures in a process of its own, and the peak of that process' memory."""
+    """Run a call in its own process, and return what it measures and the peak memory of the process."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     process = context.Process(target=_child, args=(queue, call, threads, args, params))
@@ -104,7 +104,7 @@ def tell(name: str, threads: int, found: Mapping[str, float]) -> None:
 
 
 def write_csv(path: str | Path | None, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Rows of a table, if a path was asked for and there are any."""
+    """Write the rows of a table, if there is a path and the table is not empty."""
     if path and rows:
         with Path(path).open("w", newline="") as file:
             writer = csv.DictWriter(file, rows[0].keys())
@@ -113,7 +113,7 @@ def write_csv(path: str | Path | None, rows: Sequence[Mapping[str, Any]]) -> Non
 
 
 def write_measurements(path: str | None, found: Mapping[str, Mapping[str, float]], **common: Any) -> None:
-    """Measurements by name, a row for each quantity, and what all have in common."""
+    """Write a row for each quantity of each measurement. `common` are columns with the same value in all rows."""
     rows = [
         {**common, "measurement": name, "quantity": key, "value": value}
         for name, values in found.items()

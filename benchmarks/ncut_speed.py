@@ -2,11 +2,11 @@
 
     python benchmarks/ncut_speed.py --mirror DIR [--mm-steps 2] [--rows 10000 100000] [--csv FILE]
 
-The first part fits the data sets of Table 4 of the VFC paper that a mirror holds, next to the paper's row:
-Ncut / fairness error / balance, and the seconds of the descent out of those of the whole fit, embeddings
-included. `--mm-steps` adds so many outer steps of the plain iteration. The second part builds graphs of
-`census_like` (25 features, two groups, K = 20), fits them, and compares filling the potentials with the same
-in SciPy and NumPy on N x K matrices. Compilation is left out everywhere.
+The first part fits those data sets of Table 4 of the VFC paper that the mirror holds, and prints the paper's row
+beside the fit: Ncut / fairness error / balance. It also prints the seconds of the descent and of the whole fit, which
+includes the embeddings. `--mm-steps 2` adds two outer steps of the plain iteration. The second part builds graphs of
+`census_like` (25 features, two groups, K = 20) and fits them. It compares filling the potentials with a program in
+SciPy and NumPy on N x K matrices. No time includes compilation.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What the pipeline adds to its fits, from a finished results folder: seconds of jobs, fits and scoring for each rule.
+"""Time that the pipeline adds to its fits, read from a finished results folder.
 
     python benchmarks/pipeline_overhead.py --results results
 
-Job seconds are those of Snakemake's own `benchmark:` files; fits and scoring are timed cell by cell. The overhead is
-what the jobs took beyond the fits. Scoring is shown for each method beside its fits: no metric may cost more than the
-fit unless a table shows it.
+The seconds of each rule's jobs come from Snakemake's own `benchmark:` files. Fits and scoring are timed cell by cell.
+The overhead is the time of the jobs minus that of the fits. The last lines show the seconds of scoring and of the fits
+for each method, because a metric that no table shows should not cost more than the fit.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python benchmarks/price_speed.py [--mirror DIR] [--rows 2458285] [--threads 2] [--csv FILE]
 
-Every measurement runs in a process of its own, so that its peak memory is its own. Adult and Bank are read
-from the mirror; without it they are left out. The large data are drawn from `census_like` (25 features, two
-groups, K = 20), written to a file and mapped from there. OR-Tools is measured where it is installed. Of a few
-points the cheapest whole assignment is found, too: what the lower bound cannot be reached by.
+Every measurement runs in its own process, so that peaks of memory can be told apart. Adult and Bank are read from the
+mirror and left out without it. The large data are drawn from `census_like` (25 features, two groups, K = 20), written
+to a file and mapped from there. OR-Tools is measured if it is installed. For small numbers of rows the cheapest integer
+assignment is found as well. Its cost shows how far above the lower bound even the best labels are.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def write_large(folder: Path, rows: int) -> dict[str, float]:
 
 
 def warm_up(**params: Any) -> None:
-    """Compilation is not what is measured."""
+    """Fit a small data set, so that compilation is not measured."""
     X, groups = drawn(9_999)
     PriceFairKMeans(10, n_init=1, max_iter=2, random_state=SEED, **params).fit(X, sensitive_features=groups)
 
@@ -80,7 +80,7 @@ def fit_large(args: argparse.Namespace) -> dict[str, float]:
 
 
 def same_problem(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Distances to rows drawn at random, groups, and bounds of twenty per cent."""
+    """Return distances to ten random rows, groups, and the bounds of `tolerance=0.2`."""
     X, groups = drawn(rows)
     centers = X[np.random.default_rng(SEED).choice(rows, 10, replace=False)]
     shares = np.bincount(groups) / rows
@@ -88,13 +88,13 @@ def same_problem(rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndar
 
 
 def assign(args: argparse.Namespace, rows: int) -> dict[str, float]:
-    # The first time round compiles and imports.
+    # The first call compiles and imports.
     measure_assignment(400, args.most_lp_rows)
     return measure_assignment(rows, args.most_lp_rows)
 
 
 def measure_assignment(rows: int, most_lp_rows: int) -> dict[str, float]:
-    """The same assignment by prices, HiGHS and min-cost flow, in seconds of the process."""
+    """Measure the same assignment by prices, HiGHS and min-cost flow, in CPU seconds."""
     distances, groups, lower, upper = same_problem(rows)
     begin = process_time()
     found = fair_assignment(distances, groups, tolerance=0.2)
@@ -117,7 +117,7 @@ def measure_assignment(rows: int, most_lp_rows: int) -> dict[str, float]:
         }
     flow = min_cost_flow(distances, groups, contingency(found.labels, groups, distances.shape[1]))
     if flow:
-        # Both round costs: the flow to whole units, the prices' labels only in sums.
+        # The flow rounds each cost to 1e-6, and the sums of costs are rounded in the last digits.
         assert flow["flow_cost"] <= found.cost + 1e-6 * rows
         flow["flow_over_prices"] = flow["flow_seconds"] / prices_seconds
         flow["cost_above_flow_percent"] = 100 * (found.cost / flow["flow_cost"] - 1)
@@ -129,7 +129,7 @@ def measure_assignment(rows: int, most_lp_rows: int) -> dict[str, float]:
 
 
 def best_whole(distances: np.ndarray, groups: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> float:
-    """The cost of the cheapest labels of all within the bounds, by HiGHS' branch and bound."""
+    """Return the cost of the cheapest labels within the bounds, found by HiGHS' branch and bound."""
     rows, n_clusters = distances.shape
     members = np.eye(len(lower))[:, groups]
     limits = np.vstack([members - upper[:, None], lower[:, None] - members])
@@ -149,10 +149,10 @@ def best_whole(distances: np.ndarray, groups: np.ndarray, lower: np.ndarray, upp
 
 
 def min_cost_flow(distances: np.ndarray, groups: np.ndarray, counts: np.ndarray) -> dict[str, float]:
-    """The cheapest labels with the counts of the prices' labels, by OR-Tools, costs in units of 1e-6.
+    """Find the cheapest labels with the same counts as the labels of the prices, by OR-Tools.
 
-    A flow cannot bound shares of clusters whose sizes are free: it is told how many points of each group
-    every cluster gets, which is half of the problem.
+    A flow cannot bound shares of clusters whose sizes are free. It therefore gets the number of points of each group
+    in every cluster, which the prices have found. Costs are rounded to whole units of 1e-6.
     """
     try:
         from ortools.graph.python import min_cost_flow as flow
@@ -177,8 +177,12 @@ def min_cost_flow(distances: np.ndarray, groups: np.ndarray, counts: np.ndarray)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--mirror", help="folder with adult/adult.data and bank/bank-additional.zip")
-    parser.add_argument("--rows", type=int, default=CENSUS_ROWS, help="0 leaves the large data out")
-    parser.add_argument("--threads", type=int, default=2, help="for the large data; the others run on one")
+    parser.add_argument(
+        "--rows", type=int, default=CENSUS_ROWS, help="rows of the large data; 0 leaves them out"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=2, help="threads for the large data; other fits run on one"
+    )
     parser.add_argument("--sizes", type=int, nargs="*", default=[50, 500, 2_000, 10_000, 30_000, 200_000])
     parser.add_argument("--most-lp-rows", type=int, default=30_000)
     parser.add_argument("--csv", help="write the measurements here, too")

@@ -2,12 +2,13 @@
 
     python benchmarks/spectral_speed.py [--runs 3] [--largest 30000] [--dense 4000]
 
-Graphs of the modified stochastic block model (five clusters, two groups). CPU seconds of whole fits, checks
-of the affinity and k-means included: plain (SC), s-FairSC, and FairSC's dense algorithm up to `--dense` nodes
-(once; cubic). SC and s-FairSC start from the same vector, with the same tolerance. Columns: seconds, ratio
-of s-FairSC to SC, seconds of s-FairSC per million edges, products with the affinity, errors; medians
-over `--runs` graphs. The second table has more and more edges at the same number of nodes, the third grows
-with both, up to `--largest` nodes (30,000: 10^7 edges). One thread everywhere.
+The graphs are drawn from the modified stochastic block model with five clusters and two groups. Times are CPU seconds
+of whole fits on one thread, including the checks of the affinity and k-means. The methods are plain spectral clustering
+(SC), s-FairSC, and FairSC's dense algorithm. The dense algorithm is run once for each number of nodes up to `--dense`,
+because its time is cubic. SC and s-FairSC start from the same vector and have the same tolerance. The columns are the
+seconds, the ratio of s-FairSC to SC, the seconds of s-FairSC for a million edges, the products with the affinity, and
+the errors, all as medians over `--runs` graphs. The graphs of the second table have the same number of nodes and more
+and more edges. Those of the third table grow in both, up to `--largest` nodes (30,000 nodes have 10^7 edges).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ METHODS = {
 
 
 def measure(graphs: Iterable[Generated], dense: int) -> dict[str, tuple[float, float, float]]:
-    """Median seconds, error and number of products of each method."""
+    """Return the median seconds, errors and numbers of products of each method."""
     found: dict[str, list[tuple[float, float, float]]] = {}
     for number, made in enumerate(graphs):
         for name, make in METHODS.items():

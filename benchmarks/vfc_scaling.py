@@ -1,10 +1,11 @@
-"""Cost of one assignment step of the variational methods against N, K, J and d.
+"""Time of one assignment step of the variational methods for several values of N, K, J and d.
 
     python benchmarks/vfc_scaling.py [--threads 1] [--max-rows 10000000] [--csv FILE] [--figure FILE]
 
-Normal points, random groups. What is timed is what a step is made of: distances to the centres, a softmax
-pass with the second moments of Newton's method, and the pass that makes the labels. The last lines give the
-slopes of log time against log N over the sizes that fill the caches: 1 is linear.
+The points are normally distributed and the groups are random. The parts of a step are timed one by one: the distances
+to the centres, a softmax pass with the second moments of Newton's method, and the pass that makes the labels. The last
+lines give the slope of log time against log N from 100,000 rows on, where the data do not fit in the caches. A slope of
+1 means linear time.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--max-rows", type=int, default=10_000_000)
     parser.add_argument("--csv", help="write the measurements here, too")
-    parser.add_argument("--figure", help="draw them")
+    parser.add_argument("--figure", help="draw the measurements into this file")
     args = parser.parse_args()
     numba.set_num_threads(min(args.threads, numba.config.NUMBA_NUM_THREADS))
     measure(1000, 3, 2, 2)

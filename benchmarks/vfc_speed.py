@@ -2,8 +2,8 @@
 
     python benchmarks/vfc_speed.py [--rows 2458285] [--mirror DIR] [--threads 2] [--csv FILE]
 
-Every measurement runs in a process of its own, so that its peak memory is its own. Data are drawn from
-`census_like` (25 features, two groups, K = 20); the second, smaller set is Adult where a mirror holds it.
+Every measurement runs in its own process, so that peaks of memory can be told apart. The large data are drawn from
+`census_like` (25 features, two groups, K = 20). The small data are Adult or, without a mirror, drawn as well.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from measuring import CENSUS_ROWS, SEED, adult, apart, centers_of, drawn, least,
 
 
 def numpy_update(a: np.ndarray, s: np.ndarray, members: np.ndarray, lam: float, L: float) -> np.ndarray:
-    """Equations 9 and 13 as written, on N x K matrices, scaled as the published program scales them."""
+    """Compute equations 9 and 13 as written, on N x K matrices, scaled as in the published program."""
     target = members.mean(axis=1)
     b = np.zeros_like(s)
     for u, member in zip(target, members, strict=True):
@@ -34,7 +34,7 @@ def numpy_update(a: np.ndarray, s: np.ndarray, members: np.ndarray, lam: float, 
 
 
 def numpy_bound(a: np.ndarray, s: np.ndarray, new: np.ndarray, members: np.ndarray, lam: float) -> float:
-    """The auxiliary function of equation 9 at a step's result: what the published program stops by."""
+    """Return the auxiliary function of equation 9 after a step. The published program stops by its changes."""
     target = members.mean(axis=1)
     b = np.zeros_like(s)
     for u, member in zip(target, members, strict=True):
@@ -83,7 +83,7 @@ def fit_large(args: argparse.Namespace, **params: Any) -> dict[str, float]:
     X, groups = drawn(args.rows)
     lam = 500_000.0 * args.rows / CENSUS_ROWS
     model = VariationalFairKMeans(20, lam=lam, random_state=SEED, **params)
-    # On a few rows first: compilation is not what is measured.
+    # A fit of a few rows comes first, so that compilation is not measured.
     clone(model).set_params(max_iter=1).fit(X[:9999], sensitive_features=groups[:9999])
     begin, begin_cpu = perf_counter(), process_time()
     model.fit(X, sensitive_features=groups)
@@ -101,7 +101,7 @@ def fit_large(args: argparse.Namespace, **params: Any) -> dict[str, float]:
 
 
 def fit_large_mm(args: argparse.Namespace) -> dict[str, float]:
-    # Its inner loop runs to thousands of updates here; a few hundred tell what one costs.
+    # The inner loop would make thousands of updates. Two hundred are enough to measure the time of one.
     return fit_large(args, match_reference=True, max_iter=1, bound_max_iter=200)
 
 
@@ -117,7 +117,7 @@ def fit_small(args: argparse.Namespace) -> dict[str, float]:
 
 
 def hundred(args: argparse.Namespace) -> dict[str, float]:
-    """Twenty lambdas times five seeds."""
+    """Time a hundred fits: twenty lambdas with five seeds."""
     X, groups = adult(args.mirror)
     out: dict[str, float] = {}
     for solver, reference in (("newton", False), ("reference", True)):
@@ -158,7 +158,7 @@ def main() -> None:
     fit = found["fit to convergence, accelerated"]
     mm = found["one outer step of at most 200 inner steps, mm"]
     print(f"inner step, NumPy / tiles: {numpy_step / found['inner step, tiles']['seconds']:.1f}")
-    # The transcription takes as many inner steps as mm; its distances and centres are not counted.
+    # The transcription would make as many inner steps as `mm`. The time for its distances and centres is not included.
     in_numpy = numpy_step * mm["passes"]
     print(f"outer step, NumPy / mm: {in_numpy / mm['seconds_per_outer']:.1f}")
     print(f"outer step, NumPy / accelerated: {in_numpy / fit['seconds_per_outer']:.1f}")

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its debugging pipe: no further package is needed."""
+"""A headless Chromium that is driven by its debugging pipe, which needs no other package."""
 
 import base64
 import contextlib
@@ -28,14 +28,14 @@ class BrowserError(RuntimeError):
 
 
 class Page:
-    """One page of a browser of its own.
+    """A page in its own browser.
 
     Parameters
     ----------
     folder : Path
-        For the browser's profile.
+        Folder for the browser's profile.
     width, height : int
-        Of the window, in CSS pixels.
+        Size of the window, in CSS pixels.
     javascript : bool
     dark : bool
     """
@@ -71,7 +71,7 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def call(self, method, **params):
-        """Send a command and wait for its answer; events that come meanwhile are kept."""
+        """Send a command and wait for its answer. Errors and requests that are reported meanwhile are kept."""
         self._number += 1
         number = self._number
         message = {"id": number, "method": method, "params": params}
@@ -109,20 +109,20 @@ class Page:
         return message
 
     def open(self, path):
-        """Load a file and wait until it is there."""
+        """Load a file, and wait until it is loaded."""
         self.call("Page.navigate", url=path.absolute().as_uri())
         while self._next().get("method") != "Page.loadEventFired":
             pass
 
     def js(self, expression):
-        """The value of an expression, as JSON can hold it."""
+        """Return the value of an expression, as far as JSON can hold it."""
         done = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in done:
             raise BrowserError(done["exceptionDetails"].get("exception", {}).get("description", "error"))
         return done["result"].get("value")
 
     def resize(self, width, height=900):
-        """Set the window's size; below 600 pixels it is a telephone."""
+        """Set the size of the window. A width below 600 pixels makes it a telephone."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -132,7 +132,7 @@ class Page:
         )
 
     def press(self, key, **more):
-        """A key, as a user would press it."""
+        """Press a key as a user would."""
         text = {"Enter": "\r", " ": " "}.get(key)
         down = {"type": "keyDown", "key": key, **({"text": text} if text else {})}
         codes = {"Enter": 13, " ": 32, "Tab": 9, "ArrowRight": 39, "ArrowLeft": 37, "Escape": 27}

@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 # ruff: noqa: E402
-# Before NumPy comes: the tests fill the cores as they are, and fits are forked only beside no threads.
+# This must be set before NumPy is imported. Tests run in parallel anyway, and fits are forked only without threads.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
@@ -18,14 +18,14 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from toys import make_grouped_blobs
 
-# Hypothesis draws the same examples in every run, without a time limit, because the machine may be shared. Run
+# Hypothesis draws the same examples in every run. There is no time limit, because the machine may be shared. Run
 # `pytest --hypothesis-profile=default` for other examples.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
 
 
 def pytest_collection_modifyitems(items):
-    """Start the files that run Snakemake first: they take minutes, and at the end the other cores would wait."""
+    """Start the files that run Snakemake first. They take minutes, and if they came last, other cores would be idle."""
     long = ("tests/workflow/", "tests/test_docs_commands.py", "tests/pipeline/test_fit_block.py")
     items.sort(key=lambda item: not item.nodeid.startswith(long))
 
@@ -37,7 +37,7 @@ def root():
 
 @pytest.fixture(scope="session")
 def mirror():
-    """The folder with the real data; tests that need it are skipped without it."""
+    """Return the folder with the real data. Tests that need it are skipped without it."""
     folder = Path(os.environ.get("FAIRCLUST_MIRROR", ROOT.parent / "shared" / "data"))
     if not (folder / "SHA256SUMS").is_file():
         pytest.skip(f"no data mirror at {folder} (set FAIRCLUST_MIRROR)")
@@ -46,7 +46,7 @@ def mirror():
 
 @pytest.fixture(scope="session")
 def adult(mirror):
-    """Features and groups of Adult, prepared as the papers do."""
+    """Return features and groups of Adult, prepared as the papers do."""
     catalogue = shipped_config(ROOT)
     sources = catalogue.sources_of("adult")
     paths = {name: mirror / str(source.file) for name, source in sources.items()}

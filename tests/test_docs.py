@@ -1,4 +1,4 @@
-"""Every example of the documentation works, and what the pages name is there."""
+"""Every example of the documentation works, and everything that the pages name exists."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def shipped():
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """A folder with the class that CONTRIBUTING shows; the tests of a page's examples run in it."""
+    """Change to a folder with the class that CONTRIBUTING shows. The examples of the pages run in it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "my_methods").mkdir()
@@ -128,14 +128,14 @@ MODELS = {
 
 
 def models_in(annotation):
-    """The models that a value of this type may be."""
+    """Yield the models that a value of this type can be."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in models_in(part)]
 
 
 def has_key(model, key):
-    """Whether a model takes a key such as 'sensitive.column'."""
+    """Tell whether a model takes a key such as 'sensitive.column'."""
     name, _, rest = key.partition(".")
     for field, info in model.model_fields.items():
         if name == (info.alias or field):
@@ -144,7 +144,7 @@ def has_key(model, key):
 
 
 def test_every_key_in_the_tables_of_the_configuration_exists():
-    """The other way round, that every key is explained, is tested in tests/config."""
+    """Tests in tests/config check the reverse, that every key is explained."""
     parts = re.split(r"^##+ (.*)$", (ROOT / "config/README.md").read_text(), flags=re.MULTILINE)
     found = 0
     for heading, text in zip(parts[1::2], parts[2::2], strict=True):
@@ -163,24 +163,24 @@ def test_every_benchmark_is_listed():
 
 
 def anchors(page):
-    """The names that headings of a page have in links."""
+    """Return the names that links use for the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page):
+def test_links_have_targets(page):
     for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         name, _, anchor = link.partition("#")
         target = page if not name else (page.parent / name).resolve()
-        # tests/test_published_results.py says so when nothing is published.
+        # If nothing is published, tests/test_published_results.py reports it.
         if "://" in link or (PUBLISHED in target.parents and not PUBLISHED.exists()):
             continue
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
 
 
-def test_tests_named_in_the_table_of_faults_are_there():
+def test_tests_named_in_the_table_of_faults_exist():
     text = (ROOT / "docs/reliability.md").read_text()
     named = set(re.findall(r"\btest_\w+(?!\w|\.py|/)", text))
     there = {
@@ -197,7 +197,7 @@ def test_tests_named_in_the_table_of_faults_are_there():
 
 @pytest.fixture
 def small_run(tmp_path):
-    """What `fairclust publish` writes, of a run of one paper with three rows and one claim."""
+    """Write what `fairclust publish` writes after a run of one paper with three rows and one claim."""
     from fairclust.report.claims import CLAIM_COLUMNS
     from fairclust.report.verdicts import VERDICT_COLUMNS
 
@@ -249,7 +249,7 @@ def test_the_numbers_of_a_published_run_are_counted(small_run):
     assert "The run (9 fits: 9 ok) took 30 minutes on 2 processors, with commit `0123456789`." in sentences
 
 
-def test_the_numbers_stand_between_the_marks_of_the_readme_and_nothing_else_changes():
+def test_only_the_text_between_the_marks_of_the_readme_changes():
     text = (ROOT / "README.md").read_text()
     new = with_results(text, "some numbers\n")
     assert "<!-- results: begin -->\nsome numbers\n<!-- results: end -->" in new
@@ -259,7 +259,7 @@ def test_the_numbers_stand_between_the_marks_of_the_readme_and_nothing_else_chan
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/group_prices.md"])
-def test_the_numbers_on_the_pages_are_those_of_the_published_run(page, shipped, monkeypatch):
+def test_the_numbers_on_the_pages_come_from_the_published_run(page, shipped, monkeypatch):
     if not PUBLISHED.exists():
         pytest.skip("no results are published; tests/test_published_results.py says so")
     monkeypatch.chdir(ROOT)

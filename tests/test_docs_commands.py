@@ -1,4 +1,4 @@
-"""Every command of the documentation: run where it can be; else its program, files and options are known."""
+"""Every command of the documentation is run or, if it cannot be, its program, files and options are looked up."""
 
 import argparse
 import json
@@ -23,12 +23,12 @@ PAGES = [
     page
     for folder in ("", "docs", "docs/gallery", "docs/needs", "config", "benchmarks", "results")
     for page in sorted((ROOT / folder).glob("*.md"))
-    if page.name != "CHANGELOG.md"  # which speaks of the past
+    if page.name != "CHANGELOG.md"  # it describes earlier versions, too
 ]
 BLOCK = re.compile(r"^ *```(.*?)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 PROGRAMS = ("make", "snakemake", "fairclust", "python", "conda", "pip", "docker", "apptainer")
 
-# What is not run, though its options are parsed. Everything else is, or the test fails.
+# These commands are not run, and only their options are parsed. All other commands are run.
 NOT_RUN = {
     "fairclust publish": "needs a finished run",
     "fairclust verify": "needs a finished run",
@@ -40,7 +40,7 @@ NOT_RUN = {
 
 
 def commands(page):
-    """The commands of a page's blocks, continued lines joined, as words."""
+    """Yield the commands in a page's blocks as lists of words. Continued lines are joined."""
     for language, text in BLOCK.findall(page.read_text()):
         if language == "sh":
             for line in text.replace("\\\n", " ").splitlines():
@@ -49,13 +49,13 @@ def commands(page):
 
 
 def spans(page):
-    """The text between single backticks."""
+    """Return the texts between single backticks."""
     text = BLOCK.sub("", page.read_text())
     return [" ".join(span.split()) for span in re.findall(r"`([^`]+)`", text)]
 
 
 def inline(page):
-    """The commands within a page's sentences."""
+    """Yield the commands within a page's sentences."""
     for span in spans(page):
         if span.split()[0] in PROGRAMS and " " in span:
             yield shlex.split(span)
@@ -65,7 +65,7 @@ EVERY = [(page, words) for page in PAGES for words in (*commands(page), *inline(
 
 
 def of(program):
-    """The commands of a program, each once."""
+    """Return the different commands of a program."""
     return [list(words) for words in dict.fromkeys(tuple(words) for _, words in EVERY) if words[0] == program]
 
 
@@ -97,7 +97,7 @@ def test_make_has_these_targets(root):
         assert file == re.search(r"^VENV := (.*)$", makefile, flags=re.MULTILINE)[1] + "/bin/activate"
 
 
-def test_environments_and_packages_are_there(root):
+def test_environments_and_packages_exist(root):
     environment = yaml.safe_load((root / "environment.yml").read_text())
     for _, *words in of("conda"):
         if words[0] == "activate":
@@ -111,7 +111,7 @@ def test_environments_and_packages_are_there(root):
         assert set(words[1:]) <= listed
 
 
-def test_images_are_built_of_files_that_are_there_and_saved_before_they_are_converted(root):
+def test_images_are_built_from_existing_files_and_saved_before_they_are_converted(root):
     saved = set()
     for _, action, *words in of("docker"):
         if action == "build":
@@ -129,7 +129,7 @@ def test_scripts_have_these_options():
 
 
 def assert_options_exist(words):
-    """A script, given with its arguments, has all of its options."""
+    """Check that a script has all options that it is called with."""
     text = (ROOT / words[0]).read_text()
     for option in (word for word in words if word.startswith("-")):
         assert f'"{option}"' in text, words
@@ -151,7 +151,7 @@ def of_page(page, language):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder as after a clone, but with little to run, and with the files that the pages speak of."""
+    """Change to a folder as after a clone, with little to run, and with the files that the pages name."""
     folder = tmp_path_factory.mktemp("clone")
     for name in ("Snakefile", "workflow", "profiles", "benchmarks"):
         (folder / name).symlink_to(ROOT / name)
@@ -185,7 +185,7 @@ def test_fairclust_runs(folder, tmp_path, monkeypatch, capsys):
     assert len(ran) > 5
     for words in ran:
         arguments = words[1:]
-        # A skeleton is written where there is none yet.
+        # The command writes a file only if it does not exist yet.
         monkeypatch.chdir(tmp_path if words[1] == "new-method" else folder)
         if not_run(words):
             cli._parser().parse_args(arguments)
@@ -215,7 +215,7 @@ for words, run in json.loads(sys.argv[1]):
 
 
 def test_snakemake_accepts_these(folder):
-    """One process for all of them: most of a dry run is imports."""
+    """All dry runs are made in one process, because most of their time is spent on imports."""
     asked = of("snakemake")
     asked += [["snakemake", "--cores", "1", *shlex.split(span)] for span in shared_options()]
     env = {**os.environ}
@@ -240,14 +240,14 @@ def test_snakemake_accepts_these(folder):
 
 
 def shared_options():
-    """Options of Snakemake with a value, that pages name without the command."""
+    """Return the options of Snakemake that pages name with a value but without the command."""
     ours = {option for option, _ in options_of_ours()}
     found = [span for page in PAGES for span in spans(page) if span.startswith("--") and " " in span]
     return [span for span in found if span.split()[0] not in ours]
 
 
 def options_of_ours():
-    """Options of the command `fairclust` and of the benchmarks, and where they are."""
+    """Yield the options of the command `fairclust` and of the benchmarks, with their command or script."""
     subparsers = next(a for a in cli._parser()._actions if isinstance(a, argparse._SubParsersAction))
     for name, parser in subparsers.choices.items():
         yield from ((option, name) for option in parser._option_string_actions)
@@ -255,7 +255,7 @@ def options_of_ours():
         yield from ((option, script.name) for option in re.findall(r'"(--[\w-]+)"', script.read_text()))
 
 
-def test_options_named_alone_are_somewhere():
+def test_options_named_without_a_command_exist():
     from snakemake.cli import get_argument_parser
 
     known = {option for option, _ in options_of_ours()} | {*get_argument_parser()._option_string_actions}
@@ -266,7 +266,7 @@ def test_options_named_alone_are_somewhere():
 
 
 def evidence():
-    """The commands that papers name as evidence of reasons."""
+    """Yield the commands that the papers' files name as evidence of reasons."""
     for file in sorted((ROOT / "config/papers").glob("*.yaml")):
         for paper in yaml.safe_load(file.read_text())["papers"].values():
             for table in paper.get("tables", {}).values():
@@ -275,8 +275,8 @@ def evidence():
                         yield shlex.split(reason["evidence"])
 
 
-def test_the_evidence_of_reasons_can_be_asked_for(capsys):
-    """A line of Python is run; scripts, their options and the targets of Snakemake are looked up."""
+def test_commands_of_evidence_can_be_run(capsys):
+    """Lines of Python are run. Scripts, their options and targets of Snakemake are only looked up."""
     targets = set(RuleInputs(shipped_config(ROOT)).targets())
     asked = list(map(list, dict.fromkeys(map(tuple, evidence()))))
     assert asked

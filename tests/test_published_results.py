@@ -1,4 +1,4 @@
-"""The results in docs/results belong to the configuration as it is now."""
+"""The results in docs/results belong to the present configuration."""
 
 import json
 

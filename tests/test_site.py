@@ -1,4 +1,4 @@
-"""The site: its navigation, its links, its executed examples, its reference. `make docs` builds it whole."""
+"""The navigation, links, executed examples and reference of the site. `make docs` builds the complete site."""
 
 import importlib.util
 from types import SimpleNamespace
@@ -45,7 +45,7 @@ def test_every_page_is_in_the_navigation_once(root, hooks):
         ("config/README.md", "configuration.md", "[a](../docs/prices.md)", "[a](prices.md)"),
         ("docs/needs/share.md", "needs/share.md", "[a](../../CONTRIBUTING.md)", "[a](../contributing.md)"),
         ("docs/prices.md", "prices.md", "![p](picture.png)", "![p](picture.png)"),
-        # The site does not have the first file; the texts after it hold no link to a file.
+        # The first page links to a file that is not in the site. The other texts contain no link to a file.
         ("docs/prices.md", "prices.md", "[a](../src/x.py)", "a"),
         (
             "docs/prices.md",

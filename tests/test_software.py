@@ -27,7 +27,7 @@ def test_the_conda_environment_pins_what_the_lock_pins(root):
     python = pins.pop("python")
     versions = locked(root, python)
     named = {canonicalize_name(re.split(r"[<>=\[ ]", line)[0]) for line in dependencies(root)}
-    # Conda has no post-releases of its own for most packages.
+    # For most packages conda does not have the post-releases of PyPI.
     wanted = {name: re.sub(r"\.post\d+$", "", versions[name]) for name in named}
     assert pins == wanted, "workflow/envs/fairclust.yml and requirements.lock differ"
 
@@ -44,6 +44,6 @@ def test_the_container_installs_the_lock_and_finds_what_it_copies(root):
 
 
 def test_no_rule_is_in_a_group(root):
-    """When one job of a group fails on a cluster, Snakemake removes the outputs of the whole group."""
+    """If one job of a group fails on a cluster, Snakemake removes the outputs of all its jobs."""
     for file in (root / "workflow" / "rules").glob("*.smk"):
         assert "group:" not in file.read_text(), file.name

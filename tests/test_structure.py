@@ -1,4 +1,4 @@
-"""What the tree promises: imports that point downward, and dependency lists that agree."""
+"""Rules of the source tree: imports point downward, and the lists of dependencies agree."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ def test_imports_point_downward(root):
 
 
 def dependencies(root, extras=("pipeline",)):
-    """The dependencies of the package and of some of its extras. An extra can name other extras."""
+    """Return the dependencies of the package and of some of its extras. An extra can name other extras."""
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     found = set(project["dependencies"])
     for extra in extras:

@@ -14,7 +14,7 @@ def write_people(path, n_rows=200):
 
 
 def make_grouped_blobs(n_samples=600, n_features=3, n_clusters=4, n_groups=2, seed=0):
-    """Blobs whose group shares differ from blob to blob; standardised."""
+    """Draw standardised blobs whose group shares differ from blob to blob."""
     rng = np.random.default_rng(seed)
     blob = rng.integers(n_clusters, size=n_samples)
     X = rng.normal(scale=3, size=(n_clusters, n_features))[blob] + rng.normal(size=(n_samples, n_features))

@@ -1,4 +1,4 @@
-"""Slow, plain NumPy transcriptions that the fast code is held against."""
+"""Slow, plain NumPy transcriptions with which the tests compare the fast code."""
 
 import numpy as np
 from scipy.special import logsumexp
@@ -10,7 +10,7 @@ def softmax(z):
 
 
 def vfc_inner(a, codes, target, lam, lipschitz, max_iter=10_000, tol=1e-5):
-    """Equation 13 on the full N x K matrix, in float64, scaled as the published program does."""
+    """Compute equation 13 on the full N x K matrix in float64, scaled as in the published program."""
     n_groups = len(target)
     onehot = np.eye(n_groups)[codes]
     log_s = -a
@@ -33,7 +33,7 @@ def vfc_inner(a, codes, target, lam, lipschitz, max_iter=10_000, tol=1e-5):
 
 
 def vfc_kmeans(X, codes, centers, lam, *, target, lipschitz=2.0, max_iter=100, tol=1e-4):
-    """Algorithm 1 for k-means from given centres: labels, energies of the outer steps, inner updates."""
+    """Run algorithm 1 for k-means from given centres. Return labels, energies of outer steps, and inner updates."""
     n_clusters = len(centers)
     onehot = np.eye(len(target))[codes]
     energies, inner, old = [], 0, np.inf
@@ -53,14 +53,17 @@ def vfc_kmeans(X, codes, centers, lam, *, target, lipschitz=2.0, max_iter=100, t
 
 
 def bfkm_objective(X, codes, centers, labels, rho, lam):
-    """Squared distances to `centers` plus both penalties, from the labels alone."""
+    """Compute the squared distances to `centers` plus both penalties from the labels alone."""
     Y, F = np.eye(len(centers))[labels], np.eye(codes.max() + 1)[codes]
     gaps = (F / F.sum(axis=0)).T @ Y - Y.mean(axis=0)
     return ((X - centers[labels]) ** 2).sum() + rho * (gaps**2).sum() + lam * (1 / Y.sum(axis=0)).sum()
 
 
 def bfkm_sweep(X, codes, centers, labels, rho, lam, own_group=False):
-    """Every point in order to where the objective, or its own group's part of it, is least; all anew."""
+    """Move every point in order to the cluster with the least objective, which is computed anew for each cluster.
+
+    With `own_group` only the terms of the point's own group count.
+    """
     n_clusters = len(centers)
     F = np.eye(codes.max() + 1)[codes]
     labels = labels.copy()
@@ -82,7 +85,7 @@ def bfkm_sweep(X, codes, centers, labels, rho, lam, own_group=False):
 
 
 def padded_fairness(counts, target, pseudo_count=0.01):
-    """sum_k sum_j -mu_j log P(j | k), with `pseudo_count` points more in every cluster, split as the target."""
+    """Compute sum_k sum_j -mu_j log P(j | k) after each cluster gets `pseudo_count` points, split as the target."""
     total = 0.0
     for cluster in np.asarray(counts, dtype=float).T:
         padded = [n + pseudo_count * share for n, share in zip(cluster, target, strict=True)]

@@ -1,4 +1,4 @@
-"""A working folder with a configuration of its own, run by the repository's Snakefile."""
+"""A working folder with its own configuration, in which tests run the repository's Snakefile."""
 
 import atexit
 import multiprocessing
@@ -47,7 +47,7 @@ QUIET = {"overview": False, "fronts": [], "formats": ["png"], "html": False}
 """Switches the report off, for tests of fits."""
 
 
-# Importing Snakemake takes seconds, and so does its import server: the runs of a test process share both.
+# Importing Snakemake and starting the import server take seconds, so all runs of a test process share both.
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     ["snakemake.cli", "fairclust.pipeline.run_events", "fairclust.pipeline.rule_inputs"]
@@ -56,7 +56,7 @@ _FORKS.set_forkserver_preload(
 
 @cache
 def _shared_server():
-    """Address of an import server that lives as long as this process."""
+    """Return the address of an import server that lives as long as this process."""
     atexit.register(import_server.stop, import_server.start())
     return os.environ.pop(import_server.ADDRESS)
 
@@ -76,7 +76,7 @@ def _snakemake(words, folder, env, output):
 
 
 class Project:
-    """The folder, its configuration, and Snakemake in it."""
+    """A working folder with its configuration and the ways to run Snakemake in it."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -108,7 +108,7 @@ class Project:
         return path
 
     def command(self, *arguments, profile="default"):
-        """The command that runs Snakemake here."""
+        """Return the command that runs Snakemake here."""
         return [
             *(str(Path(sys.executable).with_name("snakemake")), "--snakefile", str(ROOT / "Snakefile")),
             *("--workflow-profile", str(ROOT / "profiles" / profile), *arguments),
@@ -127,7 +127,7 @@ class Project:
         )
 
     def run(self, *arguments, code=0, env=None):
-        """Run Snakemake on two cores; what it prints."""
+        """Run Snakemake on two cores, and return what it prints."""
         self.write("config/config.yaml", yaml.safe_dump(self.config))
         words = self.command("--cores", "2", *arguments)
         env = {**os.environ, "FORCE_COLOR": "", import_server.ADDRESS: _shared_server(), **(env or {})}
@@ -144,26 +144,26 @@ class Project:
         return self.folder / self.config.get("results", "results")
 
     def scores(self):
-        """The scores file, byte by byte."""
+        """Return the bytes of the scores file."""
         return (self.results / "scores/scores.csv").read_bytes()
 
     def cells(self):
         return pd.read_parquet(self.results / "scores/runs.parquet")
 
     def newly_fitted(self, before):
-        """Rows of cells whose fit is not one of `before`."""
+        """Return the rows of cells that were fitted after the cells in `before`."""
         now = self.cells()
         return now[~now.finished.isin(before.finished)]
 
 
 def jobs_of(output):
-    """Snakemake's table of jobs: rule to number."""
+    """Return the number of jobs of each rule, from Snakemake's table."""
     found = {name: int(n) for name, n in re.findall(r"^(\w+) +(\d+)$", output, flags=re.MULTILINE)}
     return {name: n for name, n in found.items() if name not in ("total", "all")}
 
 
 def workers_in(folder):
-    """Processes that run in a folder or name it in their command, without this one and its parents."""
+    """Yield the processes that run in a folder or name it in their command, except this one and its parents."""
     mine = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     for process in psutil.process_iter():
         try:

@@ -35,7 +35,7 @@ def blobs():
 
 @pytest.fixture
 def mapped(blobs, tmp_path):
-    """Rows and groups as .npy files."""
+    """Write rows and groups to .npy files."""
     paths = tmp_path / "X.npy", tmp_path / "groups.npy"
     for path, array in zip(paths, blobs, strict=True):
         np.save(path, array)
@@ -49,7 +49,7 @@ def arrow(X, groups, names="xyz"):
 
 @pytest.fixture
 def parquet(blobs, tmp_path):
-    """The same rows in two Parquet files, with groups as text. Row groups and chunks differ in length."""
+    """Write the same rows to two Parquet files, with groups as text. Row groups and chunks differ in length."""
     X, codes = blobs
     names = np.array(["a", "b", "c"])[codes]
     folder = tmp_path / "parts"
@@ -70,7 +70,7 @@ def counts_of(model, codes):
 # Sums
 
 
-def test_sums_are_those_of_points_in_memory(blobs, mapped):
+def test_sums_agree_with_those_of_points_in_memory(blobs, mapped):
     X, codes = blobs
     chunks = open_chunks(*mapped, **SMALL).chunks
     known = survey(chunks, Threads(), sample_rows=2000, seed=0)

@@ -1,4 +1,4 @@
-"""Chunks that Dask workers read give the same results, bit for bit, for every number of workers and if one is lost."""
+"""Chunks that Dask workers read give the same results, bit for bit, for any number of workers and if one is lost."""
 
 # ruff: noqa: E402
 # The imports below need Dask, so the tests are skipped without it.

@@ -1,4 +1,4 @@
-"""The command line, as a user types it."""
+"""Commands as a user types them."""
 
 import re
 import subprocess
@@ -42,7 +42,7 @@ def test_fit_writes_labels_and_prints_metrics(people, tmp_path, capsys):
     assert re.search(rf"^ +all +{rows:,} ", text, flags=re.MULTILINE)
 
 
-def test_fit_is_that_of_the_class(people, tmp_path, capsys):
+def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
     from fairclust.methods import VariationalFairKMeans
 
     out = tmp_path / "labels.csv"
@@ -77,7 +77,7 @@ def test_fit_is_that_of_the_class(people, tmp_path, capsys):
         ({"--out": "no_such/folder.csv"}, "there is no folder"),
     ],
 )
-def test_fit_says_what_is_wrong(people, capsys, monkeypatch, change, message):
+def test_errors_of_fit(people, capsys, monkeypatch, change, message):
     monkeypatch.chdir(people.parent)
     options = {"--sensitive": "sex", "--method": "vfc", "--n-clusters": "3"} | change
     status, _, err = run(capsys, "fit", people, *(part for item in options.items() for part in item))
@@ -95,7 +95,7 @@ def test_fit_says_what_is_wrong(people, capsys, monkeypatch, change, message):
         ("sex,a\nf,1\nm,2\n".encode("utf-16"), "try --encoding utf-16"),
         ("sex,a\nfräulein,1\nherr,2\n".encode("latin-1"), "try --encoding latin-1"),
         (("sex,a\n" + "".join(f"{i},{i}\n" for i in range(30))).encode(), "30 different numbers"),
-        # Read as one group, if what cannot be decoded became a question mark.
+        # If undecodable letters became question marks, the last two rows would be one group.
         (("sex,a\n" + "f,1\n" * 60_000 + "ä,2\nö,3\n").encode("latin-1"), "--encoding"),
         (b"sex,a\n", "no rows"),
         (b"sex,a\nf,x\nm,y\n", "no column is left to cluster by (a: an identifier"),
@@ -131,7 +131,7 @@ def test_tables_of_other_programs(people, tmp_path, capsys, separator, options):
     wanted = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3)
     found = run(capsys, "fit", other, "--sensitive", "sex", "--n-clusters", 3, *options)
     assert found[0] == wanted[0] == 0
-    # The first line states the seconds, which differ.
+    # The first line states the seconds, which differ between runs.
     assert found[1].splitlines()[1:] == wanted[1].splitlines()[1:]
 
 
@@ -203,7 +203,7 @@ def test_new_method_refuses_names(tmp_path, capsys, monkeypatch, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_delimiter_within_quotes_is_none(tmp_path, capsys):
+def test_delimiters_within_quotes_are_ignored(tmp_path, capsys):
     path = tmp_path / "quoted.csv"
     path.write_text('sex,"x;y;z;w",b\n' + "".join(f"{'fm'[i % 2]},{i},{i % 7}\n" for i in range(40)))
     status, out, _ = run(capsys, "fit", path, "--sensitive", "sex", "--method", "price", "--n-clusters", 2)

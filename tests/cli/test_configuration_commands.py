@@ -34,7 +34,7 @@ def write(name, raw):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """Three seeds of two methods are fitted; two of one are asked for."""
+    """Fit three seeds of two methods, and then ask for two seeds of one method."""
     tmp_path = tmp_path_factory.mktemp("finished")
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(60, 2)), np.tile(np.array([0, 1], np.int32), 30)
@@ -69,7 +69,7 @@ def finished(tmp_path_factory):
 
 @pytest.fixture
 def folder(finished, tmp_path, monkeypatch):
-    """A copy of the finished fits to work in."""
+    """Change to a copy of the finished fits."""
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     write("config/config.yaml", config())
@@ -98,7 +98,7 @@ def test_status_reads_no_labels(folder, capsys, monkeypatch):
     assert lines[3].startswith("time left on 2 cores: about ")
 
 
-def test_status_before_anything_is_there(tmp_path, capsys, monkeypatch):
+def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write("config/config.yaml", config())
     assert run(capsys, "status")[1] == [
@@ -108,7 +108,7 @@ def test_status_before_anything_is_there(tmp_path, capsys, monkeypatch):
     ]
 
 
-def test_prune_removes_what_is_not_asked_for_and_keeps_the_rest_as_it_is(folder, capsys):
+def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsys):
     fits = folder / "results/fits/a"
     kept = fits / "one/k2.cells"
     for name in (
@@ -141,7 +141,7 @@ def test_prune_removes_what_is_not_asked_for_and_keeps_the_rest_as_it_is(folder,
     assert run(capsys, "prune")[1] == ["0.0 MB removed"]
 
 
-def test_prune_of_a_damaged_file_says_so(folder, capsys):
+def test_prune_reports_a_damaged_file(folder, capsys):
     path = folder / "results/fits/a/one/k2.cells"
     path.write_bytes(path.read_bytes()[:-3])
     status, _, err = run(capsys, "prune")
@@ -164,7 +164,7 @@ def test_explain_names_the_file_of_every_value(folder, capsys):
     assert run(capsys, "explain", "nothing")[1] == ["no file states a key that begins with 'nothing'"]
 
 
-def test_explain_says_what_of_the_shipped_selection_is_not_used(folder, capsys):
+def test_explain_names_shipped_keys_that_are_not_used(folder, capsys):
     paper = {
         "short_name": "Doe",
         "citation": "Doe",
@@ -178,7 +178,7 @@ def test_explain_says_what_of_the_shipped_selection_is_not_used(folder, capsys):
 
 
 @pytest.mark.parametrize("command", ["status", "prune", "explain"])
-def test_a_wrong_configuration_is_told_without_a_traceback(tmp_path, capsys, monkeypatch, command):
+def test_a_wrong_configuration_is_reported_without_a_traceback(tmp_path, capsys, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     status, _, err = run(capsys, command)
     assert status == 2

@@ -1,4 +1,4 @@
-"""`fairclust fit`, `predict`, `front`, `methods` and `advise` on a table as people have them."""
+"""`fairclust fit`, `predict`, `front`, `methods` and `advise` on tables with text, missing cells and identifiers."""
 
 import io
 import json
@@ -63,7 +63,7 @@ def test_several_columns_are_bounded_each_and_each_is_reported(people, capsys):
     assert without_seconds(fit(capsys, people, "gender,ethnicity")[1]) == without_seconds(text)
 
 
-def test_combinations_are_bounded_where_that_is_asked_or_all_there_is(people, capsys):
+def test_combinations_are_bounded_on_request_or_if_a_method_takes_one_column(people, capsys):
     crossed = fit(capsys, people, "gender", "ethnicity", "--crossed")[1]
     other = fit(capsys, people, "gender", "ethnicity", "--method", "bera")[1]
     for text in (crossed, other):
@@ -143,7 +143,7 @@ def test_json_has_certificate_payers_and_as_many_starts_of_k_means(people, capsy
     assert payers["all rows"]["PriceFairKMeans"] * N == pytest.approx(
         found["metrics"]["PriceFairKMeans"]["sse"]
     )
-    # The table, prepared once more by hand, and k-means with the same two starts.
+    # The table is prepared by hand, and k-means gets the same two starts.
     from fairclust.tables import make_preparation, understand
 
     frame = pd.read_csv(people)
@@ -168,7 +168,7 @@ def test_labels_have_identifiers_and_rows_of_the_file(people, tmp_path, capsys):
 )
 def test_missing(people, capsys, missing, rows, groups):
     status, text, _ = fit(capsys, people, "ethnicity", "--missing", missing, "--json", "--method", "vfc")
-    assert status == 2 and not text  # fit() passes n_init, which vfc does not have
+    assert status == 2 and not text  # fit() passes n_init, and vfc has no such parameter
     options = ["--n-clusters", 3, "--missing", missing, "--json", "--method", "vfc"]
     found = json.loads(run(capsys, "fit", people, "--sensitive", "ethnicity", *options)[1])
     assert found["rows"] == rows
@@ -204,7 +204,7 @@ def test_a_model_that_drops_rows_needs_its_columns(people, tmp_path, capsys):
     assert status == 2 and "has no column 'age'" in err
 
 
-def test_predict_says_what_is_wrong(people, tmp_path, capsys):
+def test_errors_of_predict(people, tmp_path, capsys):
     model = tmp_path / "people.fairclust"
     run(capsys, "fit", people, "--sensitive", "gender", "--n-clusters", 3, "--method", "vfc", "--save", model)
     frame = pd.read_csv(people)
@@ -269,7 +269,7 @@ def test_a_model_predicts_from_the_columns_that_it_was_fitted_to(people, tmp_pat
     status, _, err = run(capsys, "predict", model, people, "--out", again)
     assert status == 0, err
     same = pd.read_csv(labels).cluster.to_numpy() == pd.read_csv(again).cluster.to_numpy()
-    # Group prices move a few labels to whole counts.
+    # Group prices change a few labels, so that counts are whole numbers within the bounds.
     assert same.mean() > 0.95 and (same.all() or "vfc" not in options)
 
 
@@ -281,7 +281,7 @@ def test_a_front_of_several_columns_shows_the_least_fair(people, tmp_path, capsy
         status, _, err = run(capsys, "front", people, "--sensitive", "gender", "ethnicity", *options)
         assert status == 0, err
         shown[name] = pd.read_csv(f"{stem}.csv").set_index("setting").loc["tolerance=0"]
-    # No two groups of one column are as unequal as the combinations, of which one is rare.
+    # One combination is rare, so the combinations are less balanced than the groups of each column.
     assert shown["each"].balance > shown["crossed"].balance
     assert shown["each"].sse <= shown["crossed"].sse
 
@@ -324,7 +324,7 @@ def test_every_method_of_a_front_has_as_many_starts():
     assert model.n_init == 3
 
 
-def test_a_front_has_a_start_at_least(people, capsys):
+def test_a_front_needs_at_least_one_start(people, capsys):
     options = ("--sensitive", "gender", "--n-clusters", 3, "--starts", 0)
     status, _, err = run(capsys, "front", people, *options)
     assert status == 2 and "--starts: 0 is no number of starts" in err
@@ -373,7 +373,7 @@ def test_three_questions(capsys, monkeypatch):
     assert "min_balance" in text and "--save" in text
 
 
-def test_progress_is_told_on_standard_error(capsys, monkeypatch):
+def test_progress_is_printed_on_standard_error(capsys, monkeypatch):
     from time import sleep
 
     from fairclust.cli import progress
@@ -394,7 +394,7 @@ def test_progress_is_told_on_standard_error(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-def test_the_time_of_a_fit_is_estimated_where_a_sample_tells_it():
+def test_the_time_of_a_fit_is_estimated_from_a_sample():
     from fairclust import KMeans
     from fairclust.cli.progress import expected_seconds
 
@@ -409,7 +409,7 @@ def test_the_time_of_a_fit_is_estimated_where_a_sample_tells_it():
 
 @pytest.fixture
 def parts(tmp_path):
-    """Numbers and a sensitive column in two Parquet files."""
+    """Write numbers and a sensitive column to two Parquet files."""
     rng = np.random.default_rng(1)
     folder = tmp_path / "parts"
     folder.mkdir()
@@ -444,7 +444,7 @@ def test_parquet_files_are_read_in_chunks(parts, capsys, tmp_path):
 
 
 def by_options(parts, capsys, out, *options):
-    """The labels of a fit of the files, and what it says on standard output."""
+    """Fit the files, and return the labels and the standard output."""
     needed = (
         "--sensitive",
         "sex",
@@ -485,7 +485,7 @@ def test_worker_processes_read_the_files(parts, capsys, tmp_path):
     assert without_seconds(again) == without_seconds(text)
 
 
-def test_what_tables_in_chunks_cannot_do(parts, capsys):
+def test_options_that_tables_in_chunks_do_not_take(parts, capsys):
     needed = ("fit", parts, "--n-clusters", 3)
     for options, message in (
         (("--sensitive", "sex", "serial"), "in chunks take one column"),

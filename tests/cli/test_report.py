@@ -1,4 +1,4 @@
-"""`fairclust report`: the page for a table of one's own."""
+"""`fairclust report`: the page for a user's own table."""
 
 import re
 
@@ -29,13 +29,13 @@ def test_the_page_compares_methods_on_the_table(people, tmp_path, capsys):
     options = ("--sensitive", "sex", "--n-clusters", "3", "--starts", 2, "--out", out)
     status, said, _ = run(capsys, "report", people, *options, "--methods", "vfc")
     assert status == 0, said
-    assert "12 fits\n" in said and f"page: {out}" in said  # k-means and five weights, twice
+    assert "12 fits\n" in said and f"page: {out}" in said  # k-means and five weights, each with two starts
     page = out.read_text()
     for section in ("fronts", "leaderboard", "settings", "times", "origin"):
         assert f'<section id="{section}">' in page
     assert '<section id="papers">' not in page and '<article id="paper-' not in page
     assert "people.csv, K = 3" in page and "VariationalFairKMeans" in page
-    # Shares of the groups in every cluster, by method.
+    # The page has the shares of the groups in every cluster for each method.
     assert len(re.findall(r"<span>people\.csv, K = 3: \w+", page)) == 2
     assert str(tmp_path) not in page
 
@@ -59,7 +59,7 @@ def test_settings_that_fail_are_named_on_the_page(people, tmp_path, capsys):
         ("--methods", "prise", "there is no method 'prise'; did you mean 'price'?"),
     ],
 )
-def test_what_cannot_be_is_said(people, capsys, option, value, message):
+def test_impossible_requests_of_a_report(people, capsys, option, value, message):
     arguments = ("--sensitive", "sex", "--n-clusters", "2", option, value)
     status, _, err = run(capsys, "report", people, *arguments)
     assert status == 2 and message in err

@@ -1,4 +1,4 @@
-"""`fairclust submit`, `check-submissions` and `board` as strangers use them, on a toy data set."""
+"""`fairclust submit`, `check-submissions` and `board` on a toy data set, as authors of other methods use them."""
 
 import json
 import re
@@ -25,7 +25,7 @@ FILE = Path("submissions/toy/my-method-k3.json")
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """A folder as after a clone, with a generated data set and one in a file."""
+    """Change to a folder as after a clone, with a generated data set and one in a file."""
     monkeypatch.chdir(tmp_path)
     toy = {"title": "Toy", "generator": "fairclust.datasets.blobs.make_group_blobs", "n_clusters": K}
     people = {
@@ -65,12 +65,12 @@ def submit(capsys, *options):
 
 
 def state(folder=Path("submissions")):
-    """The content of every file in the folder of submissions."""
+    """Return the content of every file in the folder of submissions."""
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def expected(labels):
-    """Metrics by the scorer, on data that the test scales itself."""
+    """Score labels on data that the test scales itself."""
     data = make_group_blobs()
     X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -141,7 +141,7 @@ def test_the_example_of_the_page(clone, capsys, monkeypatch):
     assert lines[0] == "submissions/toy_blobs/group-prices-k3.json: 600 labels, K = 3"
 
 
-# What is refused
+# Labels that are refused
 
 
 def bad_labels(labels):
@@ -301,7 +301,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_submission_that_does_not_hold_is_found(clone, labels, capsys, fault):
+def test_a_wrong_submission_is_found(clone, labels, capsys, fault):
     write(labels)
     submit(capsys)
     submit(capsys, "--setting", "sound")
@@ -313,7 +313,7 @@ def test_a_submission_that_does_not_hold_is_found(clone, labels, capsys, fault):
     assert str(FILE) in err and reason in err, err
 
 
-def test_metrics_are_written_again_where_that_is_asked_for(clone, labels, capsys):
+def test_rescore_writes_the_metrics_again(clone, labels, capsys):
     write(labels)
     submit(capsys)
     before = json.loads(FILE.read_text())["metrics"]
@@ -329,7 +329,7 @@ def test_no_submissions(clone, capsys):
     assert run(capsys, "check-submissions")[0] == 0
 
 
-def test_the_submissions_of_this_repository_lie_where_they_belong():
+def test_the_submissions_of_this_repository_are_in_the_right_folders():
     """Their labels are scored again by `make check-submissions`, which needs the data."""
     from fairclust.pipeline.submissions import place_of, read_submission, submission_files
 
@@ -342,7 +342,7 @@ def test_the_submissions_of_this_repository_lie_where_they_belong():
 
 @pytest.fixture
 def finished(clone):
-    """The published results of a run: k-means on the toy data set, two starts."""
+    """Write the published results of a run of k-means with two starts on the toy data set."""
     config = load_config(yaml.safe_load(Path("config/config.yaml").read_text()))
     data = load_data(config, "toy")
     folder = Path("docs/results/scores")

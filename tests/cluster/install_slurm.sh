@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install what tests/cluster/slurm.py starts, if it is not there: Debian's SLURM, munge and MariaDB.
+# Install Debian's SLURM, munge and MariaDB for tests/cluster/slurm.py, unless they are installed already.
 set -euo pipefail
 packages=(munge slurmctld slurmd slurm-client slurmdbd mariadb-server)
 missing=()
@@ -14,6 +14,6 @@ fail() {
 command -v apt-get >/dev/null || fail "there is no apt-get"
 [ "$(id -u)" = 0 ] || fail "packages can only be installed by root"
 export DEBIAN_FRONTEND=noninteractive
-# Daemons that the packages may start are not touched: the tests start their own, on ports of their own.
+# The packages may start daemons. These are left alone, because the tests start their own daemons on other ports.
 apt-get update -qq || fail "apt-get update failed"
 apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null || fail "apt-get install failed"

@@ -1,7 +1,7 @@
 """A SLURM of three nodes on the loopback interface, without systemd and cgroups, all in one folder.
 
-Debian's packages: munge, slurmctld, slurmd, slurm-client, slurmdbd, mariadb-server. Needs root. Every daemon
-is a child of this process, and nothing else is ended than these and the jobs that they run.
+It needs root and Debian's packages munge, slurmctld, slurmd, slurm-client, slurmdbd and mariadb-server. Every daemon is
+a child of this process. Only these daemons and the jobs that they run are ended.
 """
 
 import contextlib
@@ -17,14 +17,14 @@ from pathlib import Path
 import psutil
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "slurmdbd", "mariadbd", "mariadb-install-db", "sbatch", "sacct")
-# Where commands look inside a job: the executor plugin takes SLURM_CONF out of the environment of its steps.
+# Commands inside a job read this file, because the executor plugin removes SLURM_CONF from the environment of steps.
 SYSTEM_WIDE = Path("/etc/slurm/slurm.conf")
 NODES = ("node1", "node2", "node3")
 ACCOUNT, PARTITION = "bench", "main"
-# For jobs of at most ten minutes.
+# This partition takes jobs of at most ten minutes.
 SHORT_PARTITION = "short"
 MARK = "FAIRCLUST_TEST_CLUSTER"
-# The jobs' memory is watched by polling, so sudden ends of jobs are noticed within a second or two.
+# SLURM polls the memory of the jobs, so it takes a second or two until jobs over their memory are ended.
 CONFIGURATION = """
 ClusterName=fairclust
 SlurmctldHost={host}(127.0.0.1)
@@ -87,7 +87,7 @@ StorageLoc=slurm_acct_db
 
 
 def missing():
-    """What keeps a cluster from being started here, or ''."""
+    """Return the reason why no cluster can be started here, or ''."""
     absent = [name for name in PROGRAMS if shutil.which(name) is None]
     if absent:
         return f"not installed: {', '.join(absent)} (`make test-slurm` installs Debian's packages)"
@@ -99,7 +99,7 @@ def missing():
 
 
 def _left_behind():
-    """Whether the system's configuration is the link of a cluster like this one that was killed."""
+    """Tell whether the system's configuration is a link that a killed test cluster has left."""
     if not SYSTEM_WIDE.is_symlink():
         return False
     target = str(SYSTEM_WIDE.readlink())
@@ -124,7 +124,7 @@ def _free_ports(number):
 
 
 class Cluster:
-    """The daemons; a context manager.
+    """The daemons of a cluster, as a context manager.
 
     `env` is what a command needs to talk to this cluster.
     """
@@ -133,7 +133,7 @@ class Cluster:
         self.folder = Path(folder)
         self.processes = {}
         self.configuration = self.folder / "slurm.conf"
-        # The second marks the jobs' processes.
+        # The second variable marks the processes of jobs.
         self.env = {"SLURM_CONF": str(self.configuration), MARK: str(self.folder)}
         host, self.ports = socket.gethostname().partition(".")[0], _free_ports(3 + len(NODES))
         values = {"folder": self.folder, "host": host, "ports": self.ports}
@@ -157,7 +157,7 @@ class Cluster:
     def __enter__(self):
         try:
             SYSTEM_WIDE.parent.mkdir(exist_ok=True)
-            SYSTEM_WIDE.unlink(missing_ok=True)  # at most the link of a dead cluster, see `missing`
+            SYSTEM_WIDE.unlink(missing_ok=True)  # at most the link of a dead cluster, as `missing` checks
             SYSTEM_WIDE.symlink_to(self.configuration)
             self._start_munge()
             self._start_accounting()
@@ -175,7 +175,7 @@ class Cluster:
         self.stop()
 
     def ask(self, *command):
-        """Standard output of one of SLURM's commands; '' if it fails."""
+        """Run one of SLURM's commands, and return its standard output, or '' if it fails."""
         done = subprocess.run(
             command, env={**os.environ, **self.env}, capture_output=True, text=True, timeout=60
         )
@@ -188,8 +188,8 @@ class Cluster:
         self._start(name, "slurmd", "-D", "-N", name, "-f", str(self.configuration))
 
     def lose_node(self, name):
-        """End a node and all that runs on it, as a power cut would: by the ids of its processes."""
-        # The processes that look after jobs are told by their sockets, which lie in the node's folder.
+        """Kill all processes of a node by their ids, as a power cut would."""
+        # Processes that supervise jobs are recognised by their sockets, which are in the node's folder.
         keepers = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
@@ -204,7 +204,7 @@ class Cluster:
                 process.kill()
 
     def stop(self):
-        """End the jobs, then the daemons, the last started first."""
+        """End the jobs, and then the daemons in reverse order of their start."""
         if "slurmctld" in self.processes:
             self.ask("scancel", "--user", getpass.getuser())
         for process in reversed(self.processes.values()):
@@ -222,7 +222,7 @@ class Cluster:
             SYSTEM_WIDE.unlink()
 
     def _job_processes(self):
-        """Processes that this cluster started for jobs."""
+        """Return the processes that this cluster has started for jobs."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 environ = process.environ()
@@ -272,7 +272,9 @@ class Cluster:
         )
         subprocess.run([*client, "-e", statements], check=True)
         self._start("slurmdbd", "slurmdbd", "-D")
-        wait_until(lambda: self.ask("sacctmgr", "show", "cluster"), 60, "slurmdbd")  # the headings
+        wait_until(
+            lambda: self.ask("sacctmgr", "show", "cluster"), 60, "slurmdbd"
+        )  # the first line has the headings
         for what in (
             ("cluster", "fairclust"),
             ("account", ACCOUNT, "cluster=fairclust"),
@@ -282,7 +284,7 @@ class Cluster:
 
 
 def end(process):
-    """Interrupt Snakemake, if it still runs."""
+    """Interrupt Snakemake if it is still running."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
         process.wait()

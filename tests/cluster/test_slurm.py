@@ -12,7 +12,7 @@ from working_folder import Project
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(900)]
 
-# Its faults happen on the cluster only, so that a local run gives the scores to compare with.
+# The faults of these methods happen only on the cluster, so a local run gives the scores to compare with.
 FAULTY = '''
 """A method that needs more memory or time than its job has, loses its node, or kills its job."""
 
@@ -59,13 +59,13 @@ FAULTY_CLASS = "my_methods.faulty.Faulty"
 
 
 def on_the_cluster(cluster, project, *arguments):
-    """Start Snakemake with the profile as it is; its jobs are looked at a little more often."""
+    """Start Snakemake with the unchanged profile, except that the status of jobs is checked more often."""
     given = ("--latency-wait", "5", "--slurm-init-seconds-before-status-checks", "4")
     return project.start(*given, *arguments, profile="slurm", env=cluster.env)
 
 
 def run_on_the_cluster(cluster, project, *arguments, code=0):
-    """Run Snakemake to its end; what it prints."""
+    """Run Snakemake to its end, and return what it prints."""
     process = on_the_cluster(cluster, project, *arguments)
     try:
         output, _ = process.communicate()
@@ -76,7 +76,7 @@ def run_on_the_cluster(cluster, project, *arguments, code=0):
 
 
 def submissions(cluster, project):
-    """Allocations of a project, a row each; of an array, one for each of its tasks."""
+    """Return a row for each allocation of a project, and for each task of an array."""
     columns = [
         "JobID",
         "State",
@@ -94,12 +94,12 @@ def submissions(cluster, project):
 
 
 def of_fit(jobs, method):
-    """The submissions for the fits of a method."""
+    """Return the submissions for the fits of a method."""
     return jobs[jobs.Comment.str.startswith("rule_fit") & jobs.Comment.str.contains(method)]
 
 
 def toy_project(folder, *methods):
-    """Blobs with faulty methods, one seed each."""
+    """Return a project that fits faulty methods to blobs, with one seed each."""
     project = Project(folder)
     project.write("my_methods/faulty.py", FAULTY)
     for how in methods:
@@ -111,7 +111,7 @@ def toy_project(folder, *methods):
 
 @pytest.fixture(scope="module")
 def faults(cluster, tmp_path_factory):
-    """A run in which a job wants more memory, another more time, and a node dies under a third."""
+    """Run jobs of which one needs more memory, one needs more time, and one is on a node that dies."""
     methods = ("hungry", "slow", "lost")
     project, local = (toy_project(tmp_path_factory.mktemp(name), *methods) for name in ("faults", "local"))
     for one in (project, local):
@@ -174,11 +174,11 @@ def test_a_node_that_dies_under_a_job_costs_only_that_attempt(faults):
     assert faults.fits["lost", "0"] == 2
 
 
-def test_jobs_of_the_cluster_do_not_ask_the_import_server_of_a_machine(faults):
+def test_cluster_jobs_do_not_use_an_import_server(faults):
     assert faults.servers == {"False"}
 
 
-def test_a_block_that_always_dies_does_not_take_the_tables_with_it(cluster, tmp_path):
+def test_tables_are_made_without_a_block_that_always_dies(cluster, tmp_path):
     project = toy_project(tmp_path, "random", "deadly")
     output = run_on_the_cluster(cluster, project, "--retries", "1", code=1)
     status = project.cells().groupby("method").status.unique().map(list).to_dict()
@@ -191,8 +191,8 @@ def test_a_block_that_always_dies_does_not_take_the_tables_with_it(cluster, tmp_
     assert others.any(), "the second pass runs on the cluster as well"
 
 
-def test_what_a_method_asks_for_is_what_its_job_gets(cluster, tmp_path):
-    """Neither account nor partition is given, as by a user who knows neither."""
+def test_jobs_get_the_resources_that_their_methods_ask_for(cluster, tmp_path):
+    """No account is given, and only one method asks for a partition, so the cluster's defaults are used."""
     project = toy_project(tmp_path, "random", "stripes")
     asked = {"threads": 2, "mem_mb": 1700, "runtime": 7, "partition": SHORT_PARTITION, "gres": "lab:1"}
     project.config["methods"]["random"]["jobs"] = asked
@@ -228,12 +228,12 @@ def test_the_plugin_chooses_partitions_and_the_scores_are_those_of_a_local_run(c
     assert set(fits.Partition) == {SHORT_PARTITION} and PARTITION in set(jobs.Partition)
 
 
-def test_the_plugin_gives_all_tasks_of_an_array_the_request_of_one(cluster, tmp_path):
-    """Why profiles/slurm submits no arrays. If this fails, the plugin has learnt it: see docs/cluster.md."""
+def test_the_plugin_requests_the_same_resources_for_all_tasks_of_an_array(cluster, tmp_path):
+    """This is why profiles/slurm submits no arrays. If this test fails, the plugin has changed: see docs/cluster.md."""
     project = toy_project(tmp_path, "random", "stripes", "other")
     for minutes, method in enumerate(project.config["run"]["methods"], 5):
         project.config["methods"][method]["jobs"] = {"runtime": minutes}
-    # A task that ends before the first one counts as failed and is submitted again, so that the run may fail.
+    # A task that ends before the first one counts as failed and is submitted again, so the run can fail.
     arguments = ("results/scores/scores.parquet", "--slurm-array-jobs", "fit")
     run_on_the_cluster(cluster, project, *arguments, code=None)
     jobs = of_fit(submissions(cluster, project), "")

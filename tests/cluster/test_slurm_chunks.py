@@ -1,4 +1,4 @@
-"""A fit by Dask workers on two nodes gives the labels of an undisturbed fit, although one node is lost on the way."""
+"""A fit by Dask workers on two nodes gives the labels of an undisturbed fit, although one node is lost meanwhile."""
 
 # ruff: noqa: E402
 # The imports below need Dask, so the tests are skipped without it.
@@ -22,7 +22,7 @@ def fit(table):
     return PriceFairKMeans(4, tolerance=0.1, n_init=2, random_state=0).fit(table)
 
 
-def test_a_node_that_is_lost_changes_nothing(cluster, tmp_path):
+def test_a_lost_node_changes_no_label(cluster, tmp_path):
     X, codes = make_grouped_blobs(n_samples=20_000, seed=1)
     rows = tmp_path / "X.npy", tmp_path / "groups.npy"
     for path, array in zip(rows, (X, codes), strict=True):

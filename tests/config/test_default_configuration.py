@@ -1,4 +1,4 @@
-"""The shipped configuration: what its tables, figures and claims show is planned, under the right names."""
+"""The shipped configuration plans everything that its tables, figures and claims show, under the right names."""
 
 import inspect
 import re
@@ -35,7 +35,7 @@ def blocks(config):
 
 @pytest.fixture(scope="module")
 def planned(blocks):
-    """(data set, method, K) to the parameters of its cells."""
+    """Return the parameters of the cells of every data set, method and K."""
     found = defaultdict(list)
     for block in blocks:
         for grid in block.grids:
@@ -55,7 +55,7 @@ def products(config, kind):
 
 
 def rows_of(config, paper, table):
-    """(data set, method, K, lambda) of every row of a table that has a value; K and lambda may be None."""
+    """Yield data set, method, K and lambda of every row of a table with a value. K and lambda can be None."""
     reported = load_reported(config.papers[paper].reported)
     of_table = reported[(reported.table == table.number) & reported.value.notna()]
     keys = of_table[["dataset", "method", "n_clusters", "lam"]].drop_duplicates()
@@ -65,7 +65,7 @@ def rows_of(config, paper, table):
 
 
 def is_excused(table, dataset, method):
-    """Whether a reason says that exactly this row cannot be run."""
+    """Tell whether a reason says that exactly this row cannot be run."""
     return any(
         reason.kind == "unpublished" and (reason.dataset, reason.method) == (dataset, method)
         for reason in table.reasons
@@ -112,7 +112,7 @@ def test_readme_names_every_key_plot_and_check(config):
     assert sorted(name for name in names if f"`{name}" not in text and f".{name}`" not in text) == []
 
 
-# What products need is planned
+# Everything that tables, figures and claims need is planned
 
 
 def test_every_reported_row_is_planned_or_excused(config, planned):
@@ -163,7 +163,7 @@ def test_stand_ins_are_planned_with_the_papers_own_number_of_clusters(config, pl
 def test_every_figure_has_all_its_methods_on_all_its_data_sets(config, planned):
     lacking = []
     for paper, name, figure in products(config, "figures"):
-        if figure.plot == "by_size":  # not every method takes the largest
+        if figure.plot == "by_size":  # not every method can fit the largest data set
             for method in figure.methods:
                 assert len([at for at in planned if at[0] in figure.datasets and at[1] == method]) >= 3
             continue
@@ -190,7 +190,7 @@ def test_a_figure_at_one_lambda_finds_it_in_the_grids(config, planned):
                 assert figure.lam in lams or lams == {0}, (paper, name, at)
 
 
-def test_every_claim_is_written_as_its_check_takes_it_and_has_cells(config, planned):
+def test_every_claim_is_valid_for_its_check_and_has_cells(config, planned):
     from fairclust.report.checks import validate_claim
 
     for paper, name, claim in products(config, "claims"):
@@ -206,7 +206,7 @@ def test_every_claim_is_written_as_its_check_takes_it_and_has_cells(config, plan
             assert ran, (paper, name, method)
 
 
-# Under a paper's name is the paper's method
+# Methods with a paper's name are the paper's methods
 
 
 def test_printed_lambdas_are_in_the_grids(config, planned):
@@ -241,7 +241,7 @@ def test_a_papers_rows_have_the_papers_own_solver(config, planned):
                 assert params["match_reference"] is True
 
 
-def test_what_is_ours_says_so(config):
+def test_methods_of_this_project_are_marked_as_ours(config):
     reported = {
         method for paper in config.papers.values() for method in load_reported(paper.reported).method.unique()
     }
@@ -258,7 +258,7 @@ def test_what_is_ours_says_so(config):
         assert [method for method in table.ours if not config.methods[method].ours] == [], (paper, name)
 
 
-# Equal terms
+# Equal numbers of starts
 
 
 def test_every_method_has_the_same_number_of_starts(config, blocks):
@@ -272,7 +272,7 @@ def test_every_method_has_the_same_number_of_starts(config, blocks):
                 n_init = params.get("n_init", takes["n_init"].default) if "n_init" in takes else 1
                 starts.add(n_init * len(grid.seeds))
         if block.dataset in spectral:
-            # As in the published program; the embedding in which k-means starts is deterministic.
+            # As in the published program, k-means has many starts in the embedding, which is deterministic.
             assert starts <= {50, 30, 20, 2}, block.stem
         elif config.methods[block.method].input == "graph":
             # The census and the sweep over K have one start; Table 4 has more.
@@ -306,28 +306,28 @@ def test_rows_with_a_printed_setting_have_five_starts(config, blocks):
                 assert len(found) >= 5, (name, row.dataset, row.method, row.lam)
 
 
-# What the papers' tables and figures need
+# Settings that the papers' tables and figures need
 
 
-def test_point_1_the_census_tables_have_the_papers_ten_clusters(planned):
+def test_the_census_tables_have_the_papers_ten_clusters(planned):
     for dataset in ("census_ii_std", "census_like_std", "census_ii", "census_like", "census_like_full"):
         for method in ("fmc_minibatch", "fmc_subsample_1pct", "fmc_subsample_10pct"):
             assert (dataset, method, 10) in planned
 
 
-def test_point_2_both_diagonal_methods_run_on_all_panels_of_figure_9(planned):
+def test_both_diagonal_methods_run_on_all_panels_of_figure_9(planned):
     for dataset in ("adult", "bank_2", "credit_2"):
         for method in ("fmc_em", "fmc_gd", "fmc_em_diag", "fmc_gd_diag"):
             assert (dataset, method, 10) in planned
 
 
-def test_point_3_sfc_is_in_the_fronts_of_fmc(config):
+def test_sfc_is_in_the_fronts_of_fmc(config):
     figures = config.papers["fmc"].figures
     for name in ("fig1", "fig3", "fig5", "fig6", "fig7"):
         assert "backurs" in figures[name].methods, name
 
 
-def test_point_4_the_papers_own_vfc_runs_everywhere_in_fmc(planned):
+def test_the_papers_own_vfc_runs_everywhere_in_fmc(planned):
     names = (
         "bank_2",
         "credit_2",
@@ -342,12 +342,12 @@ def test_point_4_the_papers_own_vfc_runs_everywhere_in_fmc(planned):
         assert (dataset, "vfc_kmeans", 10) in planned, dataset
 
 
-def test_point_5_the_full_census_has_plain_vfc_and_sfc(planned):
+def test_the_full_census_has_plain_vfc_and_sfc(planned):
     for method in ("vfc_kmeans", "vfc_kmeans_accelerated", "backurs", "fmc_minibatch"):
         assert ("census_like_full", method, 10) in planned
 
 
-def test_point_6_figures_of_steps_and_of_small_clusters(config, planned):
+def test_figures_of_steps_and_of_small_clusters(config, planned):
     fmc, vfc, bfkm = (config.papers[name] for name in ("fmc", "vfc", "bfkm"))
     assert len(fmc.figures["fig10"].y) == 4
     for name in ("fig1_kmeans", "fig1_ncut", "fig1_kmedians"):
@@ -357,7 +357,7 @@ def test_point_6_figures_of_steps_and_of_small_clusters(config, planned):
     assert "smallest_cluster" in bfkm.tables["table3"].beside
 
 
-def test_point_7_figures_have_only_data_sets_on_which_they_mean_something(config, planned):
+def test_figures_have_only_data_sets_for_which_they_are_meaningful(config, planned):
     graphs = {name for name, spec in config.datasets.items() if spec.edges is not None}
     for paper, name, figure in products(config, "figures"):
         if "sse" in (figure.x, *figure.y) or figure.points:
@@ -370,7 +370,7 @@ def test_point_7_figures_have_only_data_sets_on_which_they_mean_something(config
 # Reasons
 
 
-def test_evidence_is_a_command_whose_program_is_there(config):
+def test_evidence_is_a_command_whose_program_exists(config):
     for paper, name, table in products(config, "tables"):
         for reason in table.reasons:
             if reason.evidence is None:
@@ -381,7 +381,7 @@ def test_evidence_is_a_command_whose_program_is_there(config):
                 assert not argument.endswith(".py") or (ROOT / argument).is_file(), reason.evidence
 
 
-def test_rows_whose_setting_is_unpublished_say_so(config):
+def test_rows_with_unpublished_settings_have_a_reason(config):
     for table in config.papers["bfkm"].tables.values():
         for method in ("frkm", "bfkm", "vfc_kmeans"):
             assert any(

@@ -22,7 +22,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture
 def server(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """HTTPS server whose certificate requests trusts."""
+    """Start an HTTPS server whose certificate is trusted by requests."""
     bundle = tmp_path / "ca.pem"
     authority.cert_pem.write_to_path(str(bundle))
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(bundle))
@@ -34,7 +34,7 @@ def server(authority: trustme.CA, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def plain_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """The same without TLS."""
+    """Start a server without TLS."""
     monkeypatch.setenv("NO_PROXY", "*")
     running = Server(None)
     yield running
@@ -43,5 +43,5 @@ def plain_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def catalogue() -> Catalogue:
-    """The catalogue that ships with the project."""
+    """Return the catalogue that ships with the project."""
     return shipped_config(ROOT)

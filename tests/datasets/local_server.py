@@ -17,7 +17,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class Server:
-    """Answers each path with the function in `routes`; remembers what was asked."""
+    """A server that answers each path with a function in `routes` and remembers the requests."""
 
     def __init__(self, authority: trustme.CA | None):
         self.routes: dict[str, Answer] = {}
@@ -30,7 +30,7 @@ class Server:
             def do_GET(self) -> None:
                 server.hits.append(self.path)
                 self.close_connection = True
-                # The client may hang up when it has seen enough.
+                # The client may close the connection early.
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
                     server.routes.get(self.path, status(404))(self)
 
@@ -67,7 +67,7 @@ def status(code: int, **headers: str) -> Answer:
 
 
 def body(content: bytes, stated: int | None = None) -> Answer:
-    """Answer with `content`; `stated` is the length claimed, if it is to be a lie."""
+    """Answer with `content`, and with the false length `stated` if that is given."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
@@ -87,7 +87,7 @@ def endless(handler: BaseHTTPRequestHandler) -> None:
 
 
 def in_turn(*answers: Answer) -> Answer:
-    """Answer with the first function, then the second, and so on."""
+    """Answer the first request with the first function, the second with the second, and so on."""
     rest = list(answers)
     return lambda handler: rest.pop(0)(handler)
 

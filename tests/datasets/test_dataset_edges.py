@@ -1,4 +1,4 @@
-"""Graph data sets: from edges and nodes, and from a generator; on disk and in the pipeline's jobs."""
+"""Graph data sets from edges and nodes and from a generator, on disk and in the pipeline's jobs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fairclust.pipeline.cell_store import read_pack
 from fairclust.pipeline.fit_block import run_block
 from fairclust.pipeline.prepare_jobs import graph_folder
 
-# A square with a tail, a pair apart, a single node; e-e is a loop, b-a a repetition.
+# The graph has a square with a tail, a separate pair and a single node. e-e is a loop, and b-a repeats an edge.
 EDGES = "from,to,kind\na,b,1\nb,c,1\nc,d,1\nd,a,1\nd,e,1\nb,a,1\ne,e,1\nx,y,1\na,z,0\n"
 NODES = "who,sex\na,f\nb,m\nc,f\nd,m\ne,f\nx,m\ny,m\nz,f\n"
 
@@ -71,7 +71,7 @@ def test_small_groups_are_left_out_with_their_nodes(tmp_path: Path) -> None:
     nodes = NODES.replace("c,f", "c,o")
     ds = prepare(tmp_path, nodes=nodes, lines=EDGES + "b,e,1\n", edges=edges_spec(min_group=2))
     assert ds.W is not None
-    # Without c: a-b, d-a, d-e, b-e.
+    # Without c the edges are a-b, d-a, d-e and b-e.
     assert_array_equal(ds.W.toarray(), [[0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 0, 1], [0, 1, 1, 0]])
     assert ds.group_names == ("f", "m")
     assert {"column": "sex", "value": "o", "rows": 1} in ds.card["dropped"]
@@ -111,7 +111,7 @@ def test_pieces_can_be_kept(tmp_path: Path) -> None:
         ({"edges": None}, "'components' belongs to a graph"),
     ],
 )
-def test_what_a_graph_cannot_have(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+def test_keys_that_a_graph_cannot_have(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         prepare(tmp_path, **changes)
 
@@ -200,7 +200,7 @@ def test_pairs_within_are_all_pairs() -> None:
         ({"n_groups": 1}, "n_groups"),
     ],
 )
-def test_block_models_that_cannot_be(params: dict[str, Any], message: str) -> None:
+def test_impossible_block_models_are_refused(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_msbm(**params)
 

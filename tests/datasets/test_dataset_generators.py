@@ -1,4 +1,4 @@
-"""Generated data sets: determinism, sizes, the properties they were made for."""
+"""Generated data sets: determinism, sizes, and the properties for which they were made."""
 
 from __future__ import annotations
 

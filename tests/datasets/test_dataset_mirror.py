@@ -21,7 +21,7 @@ pytestmark = [
 # Sizes of the groups in the order of their codes, and the cost of plain k-means where one was reported.
 EXPECTED: dict[str, tuple[int, list[int], float | None]] = {
     "adult": (5, [21790, 10771], 9507.4),
-    # Men, then women, by race in the order of the alphabet.
+    # The combinations are men and then women, each by race in alphabetical order.
     "adult_sex_race": (5, [192, 693, 1569, 162, 19174, 119, 346, 1555, 109, 8642], None),
     "bank_3": (6, [24928, 11568, 4612], 8512.8),
     "bank_2": (6, [24928, 16180], None),
@@ -74,7 +74,7 @@ EXPECTED: dict[str, tuple[int, list[int], float | None]] = {
     "diabetes": (6, [54708, 47055], None),
     "diabetes_race": (6, [76099, 19210, 4184], None),
 }
-# No mirror has these; tests/datasets/test_dataset_upstream.py serves tables of the same form.
+# No mirror has these data sets. tests/datasets/test_dataset_upstream.py serves tables of the same form.
 NOT_MIRRORED = {
     *("census_ii", "census_ii_std", "acs_income", "acs_income_race", "adult_openml", "bank_openml"),
     *("credit_openml", "hmda_2022", "hmda_2022_race", "athletes", "compas", "compas_sex"),
@@ -114,7 +114,7 @@ def test_shape_and_sizes(catalogue: Catalogue, name: str, raw: Path) -> None:
 @pytest.mark.parametrize("name", [name for name, (*_, cost) in EXPECTED.items() if cost is not None])
 def test_plain_kmeans_cost(catalogue: Catalogue, name: str, raw: Path) -> None:
     ds = prepared(catalogue, name, raw)
-    # One thread: on a busy machine several of them wait for each other, and take five times as long.
+    # One thread is used, because on a busy machine several threads wait for each other and take five times as long.
     with threadpool_limits(1):
         model = KMeans(ds.card["n_clusters"], n_init=20, random_state=0).fit(ds.X)
     assert model.inertia_ == pytest.approx(EXPECTED[name][2], rel=0.01)

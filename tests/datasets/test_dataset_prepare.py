@@ -1,4 +1,4 @@
-"""From a file to a prepared data set: values, groups, card, and every error with its words."""
+"""From a file to a prepared data set: values, groups, card, and the message of every error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXT = "age,sex,hours,city\n30,f,10,x\n40,m,20,y\n50,f,60,x\n60,o,30,z\n"
 
 
 def prepare(tmp_path: Path, text: str = TEXT, groups_text: str | None = None, **spec: Any) -> PreparedDataset:
-    """Prepare the data set 'demo' from `text`; features are age and hours, groups the column sex."""
+    """Prepare the data set 'demo' from `text`, with the features age and hours and the groups in the column sex."""
     fields: dict[str, Any] = {
         "title": "Demo",
         "source": "table",
@@ -85,7 +85,7 @@ def test_stated_number_of_rows(tmp_path: Path) -> None:
 
 
 def test_values_of_many_magnitudes(tmp_path: Path) -> None:
-    """A few tiny values, such as p-values, are no reason to complain."""
+    """A few tiny values, such as p-values, are not refused."""
     ds = prepare(tmp_path, TEXT.replace("30,f", "1e-30,f").replace("40,m", "0,m"), scale="none")
     assert_array_equal(ds.X[:, 0], [1e-30, 0, 50, 60])
 
@@ -156,7 +156,7 @@ def test_categorical_columns_are_codes_and_not_scaled(tmp_path: Path) -> None:
         tmp_path, text, features=["age"], categorical=["city", "rate", "sex"], drop_rows={"sex": ["?"]}
     )
     assert_allclose(ds.X[:, 0], [-1, -1, 1, 1])
-    # Numbers in order of size; values of dropped rows leave no gap.
+    # Numbers are in ascending order, and values of dropped rows leave no gap in the codes.
     assert_array_equal(ds.X[:, 1:], [[0, 2, 0], [1, 1, 1], [0, 2, 0], [2, 0, 2]])
     assert ds.feature_names == ("age", "city", "rate", "sex")
     categories = {"city": ["x", "y", "z"], "rate": ["-1", "9", "10"], "sex": ["f", "m", "o"]}
@@ -177,7 +177,7 @@ def test_all_features_leave_out_the_categorical_ones(tmp_path: Path) -> None:
         prepare(tmp_path, categorical=["hours"])
 
 
-def test_true_classes_are_no_feature(tmp_path: Path) -> None:
+def test_true_classes_are_not_a_feature(tmp_path: Path) -> None:
     plain, ds = (prepare(tmp_path, features="all", categorical=["city"], truth=t) for t in (None, "hours"))
     assert plain.truth is None
     assert ds.feature_names == ("age", "city")

@@ -1,4 +1,4 @@
-"""What the configuration accepts and what it refuses."""
+"""Entries of data sets and sources that the configuration accepts or refuses."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ datasets:
 def test_shipped_catalogue(catalogue: Catalogue) -> None:
     used = {name for dataset in catalogue.datasets for name in catalogue.sources_of(dataset)}
     assert used == set(catalogue.sources)
-    # This project has not had these files, so their hash is unknown and the data card says 'not verified'.
+    # These files were not available, so their hash is unknown and the data card says 'not verified'.
     unknown = {name for name, spec in catalogue.sources.items() if spec.content_sha256 is None}
     elsewhere = {"acs_income", "adult_openml", "bank_openml", "athletes", "hmda_2022"}
     assert unknown == {"census1990_raw", *elsewhere}

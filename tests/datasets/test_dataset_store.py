@@ -1,4 +1,4 @@
-"""Prepared data sets on disk: round trip, skips, all or nothing."""
+"""Prepared data sets on disk: round trips, skipped data sets, and writing that is complete or undone."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def make(seed: int = 0) -> PreparedDataset:
 
 
 def complete() -> PreparedDataset:
-    """A data set with every file that there can be."""
+    """Return a data set with every kind of file."""
     ds = make()
     W = sp.csr_array(np.ones((50, 50), np.float32) - np.eye(50, dtype=np.float32))
     card = {**ds.card, "graph": {"n_edges": 1225}}
@@ -71,8 +71,8 @@ def test_round_trip(tmp_path: Path, mmap: bool) -> None:
     assert names(tmp_path / "deep" / "toy") == ["X.npy", "card.json", "groups.npy"]
 
 
-def test_others_may_read_it(tmp_path: Path) -> None:
-    """A folder made by mkdtemp would be closed to the colleagues on a cluster."""
+def test_other_users_may_read_the_folder(tmp_path: Path) -> None:
+    """A folder made by mkdtemp could not be read by other users of a cluster."""
     before = os.umask(0o022)
     try:
         save_prepared(make(), tmp_path / "toy")
@@ -101,7 +101,9 @@ def test_foreign_files_are_not_deleted(tmp_path: Path) -> None:
 def test_failure_while_writing_leaves_the_old_one(tmp_path: Path) -> None:
     save_prepared(make(0), tmp_path / "toy")
     broken = make(1)
-    broken.card["scaling"] = {np.nan}  # no JSON: fails after both arrays have been written
+    broken.card["scaling"] = {
+        np.nan
+    }  # a set is no JSON, so writing fails after both arrays have been written
     with pytest.raises(TypeError):
         save_prepared(broken, tmp_path / "toy")
     assert load_prepared(tmp_path / "toy").card["data_hash"] == make(0).card["data_hash"]
@@ -153,7 +155,7 @@ def test_a_skip_is_not_an_error() -> None:
     assert not issubclass(DatasetSkipped, DatasetError)
 
 
-def test_nothing_there(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"holds no data card.*Fix: delete the folder '.*none'"):
         load_prepared(tmp_path / "none")
 
@@ -236,7 +238,7 @@ def test_a_settled_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_replaced_file_with_the_same_time_stamp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As by `cp -p` or `unzip`: same size, same or older time of modification."""
+    """`cp -p` and `unzip` can replace a file by one with the same size and the same or an older time stamp."""
     monkeypatch.setattr(digest, "SETTLED_NS", -1)
     path, other = tmp_path / "file", tmp_path / "other"
     path.write_bytes(b"content")
@@ -258,7 +260,7 @@ def test_large_data_set_is_checked_fast(tmp_path: Path) -> None:
     np.save(path, np.zeros((300_000, 25)))
     start = time.perf_counter()
     content_digest(path)
-    # An eighth of the 2.4 million rows of the largest data set; 0.05 s on an idle core.
+    # These are an eighth of the 2.4 million rows of the largest data set. An idle core takes 0.05 s.
     assert time.perf_counter() - start < 1.0
 
 

@@ -1,4 +1,4 @@
-"""Reading delimited text: exact values, exact complaints."""
+"""Reading delimited text: exact values and exact error messages."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_duplicate_header(tmp_path: Path) -> None:
         ("True", "a truth value", "list the column under 'categorical'"),
     ],
 )
-def test_what_a_cell_looks_like(tmp_path: Path, cell: str, look: str, fix: str) -> None:
+def test_messages_say_what_a_cell_looks_like(tmp_path: Path, cell: str, look: str, fix: str) -> None:
     with pytest.raises(DatasetError, match=re.escape(f"it looks like {look}. Fix: {fix}")):
         open_table(tmp_path, f"a,g\n{cell},x\n2,y\n").read([0], 1)
 
@@ -312,7 +312,7 @@ def test_arff_with_blanks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", "@data\n1,2\n", "@attribute a real\n1\n"])
-def test_no_arff(tmp_path: Path, text: str) -> None:
+def test_files_that_are_no_arff(tmp_path: Path, text: str) -> None:
     with pytest.raises(DatasetError, match="the file is no ARFF; found no line with @"):
         open_table(tmp_path, text, format="arff")
 
@@ -332,6 +332,6 @@ def test_cells_that_count_as_zero(tmp_path: Path) -> None:
         table.read([0, 1])
 
 
-def test_cells_that_count_as_zero_in_a_column_that_decides_which_rows_go(tmp_path: Path) -> None:
+def test_cells_that_count_as_zero_and_rows_that_are_dropped(tmp_path: Path) -> None:
     table = open_table(tmp_path, "fee\nNA\n7\n-\n", as_zero=("NA",))
     assert_array_equal(table.read([0], drop_rows={0: ["-"]}).X[:, 0], [0, 7])

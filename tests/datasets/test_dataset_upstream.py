@@ -1,4 +1,4 @@
-"""Data sets that no mirror has: tables of the same form, from a local server, through the shipped entries."""
+"""Data sets that no mirror has: a local server has tables of the same form, and the shipped entries prepare them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ COMPAS = (
     "3,c d,c,d,2013-01-27,Male,1982-01-22,34,mid,African-American,0,3,0,0,0,3,0,1\n"
     "4,e f,e,f,2013-04-14,Female,1991-05-14,24,young,Caucasian,0,4,0,1,4,4,4,1\n"
 )
-# For each data set: the text of its file, the number of features, the sizes of the groups.
+# For each data set: the text of its file, the number of features, and the sizes of the groups.
 FORMS: dict[str, tuple[str, int, list[int]]] = {
     "hmda_2022": (HMDA, 8, [1, 1, 2, 1]),
     "hmda_2022_race": (HMDA, 8, [1, 1, 1, 1, 1]),
@@ -75,7 +75,7 @@ FORMS: dict[str, tuple[str, int, list[int]]] = {
 
 
 def obtain(catalogue: Catalogue, name: str, text: str, server: Server, tmp_path: Path) -> PreparedDataset:
-    """Serve a file as upstream does, at the second of two addresses, and prepare it by the shipped entry."""
+    """Serve a file at the second of two addresses, and prepare it by the shipped entry."""
     ((source, spec),) = catalogue.sources_of(name).items()
     content = text.encode()
     packed = content if spec.member is None else zipped({spec.member: content})
@@ -113,7 +113,7 @@ def test_fees_that_a_lender_need_not_report_count_as_zero(
 def test_a_second_address_must_have_the_same_file(
     catalogue: Catalogue, server: Server, tmp_path: Path
 ) -> None:
-    """The addresses of Adult stand for one file: another table at the second one is refused."""
+    """All addresses of Adult must serve the same file, so another table at the second address is refused."""
     spec = catalogue.sources["adult"]
     assert len(spec.urls) == 2
     server.routes["/first"], server.routes["/second"] = status(404), body(b"25, Private\n")

@@ -47,7 +47,7 @@ def test_adult_from_a_mirror_and_then_from_the_data_home(mirror, tmp_path, monke
     assert X.attrs["licences"] == ["CC BY 4.0"]
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["adult.data"]
     monkeypatch.delenv("FAIRCLUST_MIRROR")
-    mixed, again = fetch_adult(categories=True)  # without a place to fetch it from
+    mixed, again = fetch_adult(categories=True)  # without a mirror or a network to fetch it from
     assert mixed.shape == (32561, 12) and again.equals(sex)
     assert mixed["workclass"].dtype == "category" and "Private" in mixed["workclass"].cat.categories
 
@@ -62,7 +62,7 @@ def test_other_data_sets(mirror, tmp_path):
     assert W.shape == (5576, 5576) and len(country) == 5576 and country.name == "target"
 
 
-def test_what_cannot_be_had_is_said(tmp_path, monkeypatch):
+def test_unavailable_data_sets_give_an_error(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="there is no data set 'adlut'; nearest: 'adult'"):
         fetch_dataset("adlut")
     with pytest.raises(ValueError, match="scale"):
@@ -87,7 +87,7 @@ def test_the_data_home(tmp_path, monkeypatch):
     assert get_data_home("here").name == "here"
 
 
-def test_the_extra_is_named_where_it_is_missing():
+def test_a_missing_extra_is_named():
     code = (
         "import sys; sys.modules['requests'] = None\n"
         "try:\n    from fairclust.datasets import fetch_adult\n"

@@ -82,7 +82,7 @@ def test_one_column_in_a_list_is_one_column(prepared):
         ([], "needs 'sensitive'"),
     ],
 )
-def test_what_is_no_list_of_columns(sensitive, message):
+def test_invalid_lists_of_columns(sensitive, message):
     with pytest.raises(ValidationError, match=message):
         DatasetSpec(**SPEC | {"sensitive": sensitive})
 

@@ -90,7 +90,7 @@ def test_mirror_url(server: Server, raw: Path) -> None:
     assert server.hits == ["/base/" + FILE]
 
 
-def test_corrupt_mirror_is_passed_over(server: Server, raw: Path, tmp_path: Path) -> None:
+def test_a_corrupt_mirror_is_skipped(server: Server, raw: Path, tmp_path: Path) -> None:
     (tmp_path / FILE).parent.mkdir()
     (tmp_path / FILE).write_bytes(b"old")
     server.routes["/t"] = body(GOOD)
@@ -295,13 +295,13 @@ def test_rezipped_archive_with_the_right_member(server: Server, raw: Path) -> No
     assert fetch(archive_spec(server, sha256="0" * 64), raw).read_bytes() == GOOD
 
 
-def test_a_place_may_have_the_member_alone(server: Server, raw: Path) -> None:
+def test_an_address_may_serve_the_unpacked_member(server: Server, raw: Path) -> None:
     server.routes["/a.zip"], server.routes["/t.csv"] = status(404), body(GOOD)
     source = archive_spec(server)
     source = source.model_copy(update={"urls": (*source.urls, server.url("/t.csv"))})
     assert fetch(source, raw).read_bytes() == GOOD
     assert files(raw) == ["demo/demo--in_t.csv"]
-    # Another table is neither the member nor an archive that has it.
+    # Another table is neither the member nor an archive that contains it.
     server.routes["/t.csv"] = body(GOOD + b"1,f\n")
     (raw / "demo/demo--in_t.csv").unlink()
     with pytest.raises(SourceUnavailable, match="the archive cannot be unpacked"):
@@ -358,7 +358,7 @@ def test_zip_bomb_that_lies_about_its_size(server: Server, raw: Path) -> None:
     assert files(raw) == []
 
 
-# With names of their own: an archive holds the time at which it was made, which differs between the processes of xdist.
+# The cases have explicit ids, because the bytes of an archive contain its time, which differs between xdist processes.
 @pytest.mark.parametrize("content", [b"no zip at all", zipped({"in/t.csv": GOOD})[:60]], ids=["text", "torn"])
 def test_broken_archive(server: Server, raw: Path, content: bytes) -> None:
     server.routes["/a.zip"] = body(content)
@@ -379,7 +379,7 @@ def test_damaged_compressed_data(server: Server, raw: Path) -> None:
     "method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
 )
 def test_flipped_bytes_of_an_archive(raw: Path, tmp_path: Path, method: int) -> None:
-    """Whatever a damaged archive does, it is refused with a reason or its member is whole."""
+    """Every damaged archive is either refused with a reason or gives the correct member."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", method) as archive:
         archive.writestr("in/t.csv", GOOD)
@@ -428,7 +428,7 @@ def test_replaced_archive_is_unpacked_again(raw: Path, tmp_path: Path) -> None:
         assert fetch(SourceSpec(path=str(own), member="in/t.csv"), raw).read_bytes() == content
 
 
-def test_colleagues_may_read_it(server: Server, raw: Path) -> None:
+def test_other_users_may_read_the_file(server: Server, raw: Path) -> None:
     server.routes["/t"] = body(GOOD)
     (raw.parent / "file").touch()
     mode = stat.S_IMODE((raw.parent / "file").stat().st_mode)

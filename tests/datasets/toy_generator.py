@@ -1,4 +1,4 @@
-"""A generator of a user's own, found on the path; tests replace what it returns."""
+"""A user's own generator on the path. Tests replace the value that it returns."""
 
 
 def make() -> None:

@@ -17,11 +17,13 @@ def event_of(module):
         ("fairclust.kernels.tiles", 0.0, True, 0),
         ("fairclust.kernels.tiles", 0.3, False, 0),
         ("umap.layouts", 0.3, True, 0),
-        # Many functions that each compile fast are announced once they have taken as long together.
+        # Functions that each compile fast are announced once their times add up to the limit.
         ("fairclust.kernels.tiles", 0.08, True, 1),
     ],
 )
-def test_only_those_who_wait_are_told(monkeypatch, capsys, module, seconds, watched, lines):
+def test_compilation_is_announced_only_to_a_waiting_user(
+    monkeypatch, capsys, module, seconds, watched, lines
+):
     monkeypatch.setattr(compiling, "_PATIENCE", 0.2)
     monkeypatch.setattr(compiling, "_watched", lambda: watched)
     announcer = compiling.Announcer()
@@ -32,7 +34,7 @@ def test_only_those_who_wait_are_told(monkeypatch, capsys, module, seconds, watc
     assert capsys.readouterr().err.count("compiling for this machine") == lines
 
 
-def test_numba_tells_of_what_it_compiles(monkeypatch, capsys):
+def test_numba_reports_what_it_compiles(monkeypatch, capsys):
     import numba
 
     monkeypatch.setattr(compiling, "_PATIENCE", 0.0)

@@ -11,7 +11,7 @@ from fairclust.kernels.dunn import dunn_distances
 
 
 def brute_force(X, labels):
-    """Twin: every pair of points."""
+    """Compute the index from every pair of points."""
     distances = cdist(X, X)
     same = np.equal.outer(labels, labels)
     between = distances[~same]
@@ -28,7 +28,7 @@ def check(X, labels):
 @pytest.mark.parametrize("n_clusters", [1, 2, 7])
 @pytest.mark.parametrize("scale", [0.0, 1.0, 30.0])
 def test_equals_brute_force_on_blobs(d, n_clusters, scale):
-    """From overlapping clusters (scale 0) to far apart ones, where no leaf of the tree is mixed."""
+    """Clusters overlap at scale 0. At the largest scale they are far apart, so no leaf of the tree is mixed."""
     rng = np.random.default_rng([d, n_clusters, int(scale)])
     labels = rng.integers(0, n_clusters, 700)
     X = rng.normal(size=(700, d)) + scale * rng.normal(size=(n_clusters, d))[labels]
@@ -40,7 +40,7 @@ def test_equals_brute_force_on_the_sphere_with_many_copies():
     places = rng.normal(size=(300, 5))
     places /= np.linalg.norm(places, axis=1, keepdims=True)
     which = rng.integers(0, 300, 2_500)
-    # The cluster follows the place: copies never straddle clusters, so the separation is not simply 0.
+    # Copies of a point are in the same cluster, because otherwise the separation would be 0.
     labels = (places @ rng.normal(size=(5, 6))).argmax(axis=1)[which]
     check(places[which], labels)
     assert dunn_distances(places[which], labels)[0] > 0
@@ -56,7 +56,7 @@ def test_a_copy_in_another_cluster_gives_separation_zero():
 
 
 def test_far_from_the_origin_nothing_is_lost():
-    """Offsets of 1e8 leave 8 digits: differences, not expanded squares, must be used."""
+    """An offset of 1e8 leaves 8 digits, so the kernel must square differences and not expand the squares."""
     rng = np.random.default_rng(5)
     X = 1e8 + rng.normal(size=(300, 3))
     check(X, rng.integers(0, 3, 300))
@@ -95,7 +95,7 @@ def test_float32_and_strided_input():
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_equals_brute_force_on_small_grids(data):
-    """Coordinates from a few values: full of ties, copies and flat directions."""
+    """Coordinates take few values, so there are many ties, copies and constant columns."""
     n = data.draw(st.integers(1, 60))
     d = data.draw(st.integers(1, 3))
     values = st.lists(st.integers(-3, 3), min_size=n * d, max_size=n * d)

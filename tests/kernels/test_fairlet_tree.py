@@ -28,7 +28,7 @@ def split_twin(reds, blues, p, q):
 
 
 def tree_twin(cells, is_blue, p, q):
-    """The same by recursion over dictionaries of lists; a list of fairlets."""
+    """Return the list of fairlets, found by recursion over dictionaries of lists."""
     fairlets = []
 
     def visit(reds, blues, level):
@@ -60,7 +60,7 @@ def tree_twin(cells, is_blue, p, q):
 
 @st.composite
 def instances(draw, most=60, widths=(1, 2, 3)):
-    """A pair (p, q), groups that are balanced for it, and cells, few of them so that points coincide."""
+    """Draw a pair (p, q), groups that are balanced for it, and few enough cells that some points coincide."""
     p, q = draw(st.sampled_from(PAIRS))
     few = draw(st.integers(1, most))
     many = draw(st.integers(few, few * q // p))
@@ -86,7 +86,7 @@ def test_fairlets_are_small_balanced_and_partition_the_points(instance):
 
 @given(instances())
 @settings(max_examples=50, deadline=None)
-def test_the_walk_is_the_recursion(instance):
+def test_the_walk_gives_the_fairlets_of_the_recursion(instance):
     p, q, is_blue, cells = instance
     fairlet = tree_fairlets(cells, is_blue, p, q)
     found = sorted(np.flatnonzero(fairlet == i).tolist() for i in range(fairlet.max() + 1))
@@ -95,7 +95,7 @@ def test_the_walk_is_the_recursion(instance):
 
 @given(st.sampled_from(PAIRS), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1))
 @settings(deadline=None)
-def test_what_is_taken_and_what_is_left_is_balanced(pair, counts):
+def test_points_taken_and_points_left_are_balanced(pair, counts):
     p, q = pair
     reds, blues = np.array(counts).T
     if not balanced(reds.sum(), blues.sum(), p, q):
@@ -108,7 +108,7 @@ def test_what_is_taken_and_what_is_left_is_balanced(pair, counts):
 
 
 def least_taken(reds, blues, p, q):
-    """The least number of points that leave children and pool balanced, by trying all."""
+    """Find the least number of points that leave children and pool balanced, by trying all choices."""
     ranges = [range(n + 1) for n in (*reds, *blues)]
     n = len(reds)
     return min(
@@ -120,13 +120,13 @@ def least_taken(reds, blues, p, q):
 
 
 @pytest.mark.parametrize("p, q", [(1, 1), (1, 2), (2, 3), (2, 5)])
-def test_hardly_more_points_are_taken_than_need_be(p, q):
+def test_few_more_points_are_taken_than_necessary(p, q):
     rng = np.random.default_rng(0)
     for _ in range(20):
         reds, blues = rng.integers(0, 6, size=(2, 3))
         if balanced(reds.sum(), blues.sum(), p, q):
             taken = sum(x.sum() for x in heavy_points(reds, blues, p, q))
-            # Some children give a whole unsaturated fairlet where a part of it would do.
+            # Some children give up a complete unsaturated fairlet though a part of it would be enough.
             assert taken <= 1.5 * least_taken(reds, blues, p, q)
 
 
@@ -134,7 +134,7 @@ def test_heavy_points_by_hand():
     # Two reds are too many for the first child; the second can spare the blue that balances them.
     x_reds, x_blues = heavy_points(np.array([4, 1]), np.array([1, 2]), 1, 2)
     np.testing.assert_array_equal([x_reds, x_blues], [[2, 0], [0, 1]])
-    # None can spare a blue: an unsaturated fairlet is taken along.
+    # No child can spare a blue, so an unsaturated fairlet is taken.
     x_reds, x_blues = heavy_points(np.array([1, 3]), np.array([0, 2]), 1, 2)
     np.testing.assert_array_equal([x_reds, x_blues], [[1, 1], [0, 1]])
 
@@ -145,7 +145,7 @@ def test_heavy_points_by_hand():
         (4, 2, [(4, 2)]),
         (5, 5, [(1, 1)] * 5),
         (10, 4, [(5, 2), (5, 2)]),
-        # Lemma 3: as many full fairlets as leave the rest balanced, one for the excess, then pairs.
+        # Lemma 3: full fairlets while the rest stays balanced, then one fairlet for the excess, then pairs.
         (9, 5, [(5, 2), (3, 2), (1, 1)]),
         (4, 10, [(2, 5), (2, 5)]),
         (2, 1, [(2, 1)]),

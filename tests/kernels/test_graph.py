@@ -10,7 +10,7 @@ from fairclust.metrics.quality import ncut
 
 
 def random_affinity(n, seed=0, density=0.1):
-    """Connected (a ring is in it), with random weights and a few self-loops."""
+    """Draw a graph with random weights and a few self-loops. It contains a ring, so it is connected."""
     rng = np.random.default_rng(seed)
     A = sp.random_array((n, n), density=density, rng=rng).toarray()
     A[np.arange(n), (np.arange(n) + 1) % n] += 0.5
@@ -25,7 +25,7 @@ def potentials_of(W, codes, labels, n_clusters, dtype=np.float64, shift=0.0):
 
 
 def unpack(potentials):
-    """Potentials as an N x K matrix in the points' order, row minima put back."""
+    """Return the potentials as an N x K matrix in the order of the points, with the row minima added again."""
     layout = potentials.layout
     out = np.empty((len(layout.order), potentials.a.shape[1]))
     for t in range(layout.n_tiles):
@@ -36,7 +36,7 @@ def unpack(potentials):
 
 
 def cut_of(W, S):
-    """Ncut less K of any non-negative N x K matrix."""
+    """Compute Ncut minus K of any non-negative N x K matrix."""
     return -(np.einsum("pk,pq,qk->k", S, W, S) / (W.sum(axis=1) @ S)).sum()
 
 
@@ -83,7 +83,7 @@ def test_shift_makes_the_linearisation_an_upper_bound():
         moved = np.random.default_rng(seed).integers(60, size=1 + seed // 2)
         other[moved] = (other[moved] + 1) % 3
         T = np.eye(3)[other]
-        # The volumes stay W's own: those of the shifted graph are twice as large.
+        # The volumes are those of W. Those of the shifted graph are twice as large.
         d = W.sum(axis=1)
         value = [-(np.einsum("pk,pq,qk->k", R, shifted, R) / (d @ R)).sum() for R in (S, T)]
         assert value[1] <= value[0] + ((T - S) * a).sum() + 1e-9
@@ -112,7 +112,7 @@ def test_associations_give_the_ncut(n_clusters):
         (np.diag([1.0, 0.0, 2.0]), r"1 isolated nodes \(no weight at all, first node 1\)"),
     ],
 )
-def test_affinity_that_is_none(W, message):
+def test_matrices_that_are_no_affinities_are_refused(W, message):
     with pytest.raises(ValueError, match=message):
         AffinityGraph.from_matrix(W)
 
@@ -167,7 +167,7 @@ def test_points_too_far_apart_for_distances(n_features):
             build(X)
 
 
-@pytest.mark.slow  # pynndescent compiles for a minute
+@pytest.mark.slow  # compiling pynndescent takes a minute
 def test_approximate_graph_is_measured_and_repeats():
     X = np.random.default_rng(1).normal(size=(3000, 10))
     exact, _ = build_knn_graph(X, 15)
@@ -177,7 +177,7 @@ def test_approximate_graph_is_measured_and_repeats():
     assert info["recall_rows"] == 1000
     assert info["recall"] > 0.9
     np.testing.assert_array_equal(W.indices, again.indices)
-    # Of all edges as many are right as the sample of rows says.
+    # The share of correct edges, measured on a sample of rows, holds for all edges.
     found = (W.multiply(exact).nnz) / exact.nnz
     assert found == pytest.approx(info["recall"], abs=0.03)
 

@@ -13,7 +13,7 @@ SIZES = np.array([3, 2])
 
 
 def problem(n_samples, n_numeric, n_categorical, n_clusters, n_groups, shared, seed=0):
-    """Random points, categories (some unknown), groups and components."""
+    """Draw points, categories (some unknown), groups and components."""
     rng = np.random.default_rng(seed)
     sizes = SIZES[:n_categorical]
     n_levels = int(sizes.sum())
@@ -36,7 +36,7 @@ def problem(n_samples, n_numeric, n_categorical, n_clusters, n_groups, shared, s
 
 
 def twin(X, levels, components):
-    """z_ik = log(pi_k f_k(x_i)), in the rows' own order."""
+    """Compute z_ik = log(pi_k f_k(x_i)) in the order of the rows."""
     const, means, precisions, tables = components
     far = ((X[:, None] - means) ** 2 * np.broadcast_to(precisions, means.shape)).sum(axis=2)
     return (

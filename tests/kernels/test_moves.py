@@ -21,7 +21,7 @@ def problem(seed, n_groups, n_samples=60, n_clusters=4):
 @pytest.mark.parametrize("own_group", [False, True])
 @pytest.mark.parametrize("n_groups", [1, 2, 3, 5])
 @pytest.mark.parametrize("rho, lam", [(0.0, 0.0), (300.0, 0.0), (0.0, 2000.0), (1e3, 1e3)])
-def test_against_the_twin(n_groups, rho, lam, own_group):
+def test_the_sweep_agrees_with_the_transcription(n_groups, rho, lam, own_group):
     for seed in range(3):
         X, codes, centers, labels = problem(seed, n_groups)
         expected = bfkm_sweep(X, codes, centers, labels, rho, lam, own_group)
@@ -35,18 +35,18 @@ def test_against_the_twin(n_groups, rho, lam, own_group):
 
 
 def test_by_hand():
-    # One feature, centres 0 and 1: two points of group 0 at 0.4, of group 1 one at 0 and one at 1.
+    # There is one feature, and the centres are 0 and 1. Group 0 has two points at 0.4. Group 1 has points at 0 and 1.
     X = np.array([[0.4], [0.4], [0.0], [1.0]])
     codes, centers = np.array([0, 0, 1, 1], np.int32), np.array([[0.0], [1.0]])
     labels = np.array([0, 0, 0, 1], np.int32)
     counts = contingency(labels, codes, 2)
     assert sweep(X, codes, centers, labels, counts, rho=0, lam=0) == (0, pytest.approx(0.32))
-    # The gaps n_jk / N_j - n_k / N are (1/4, -1/4) and (-1/4, 1/4): a penalty of 1/4, and of zero after the
-    # first point has moved, which pays 0.36 - 0.16 = 0.2 for it in distance: worth it for rho above 0.8.
+    # The gaps n_jk / N_j - n_k / N are (1/4, -1/4) and (-1/4, 1/4), so the penalty is 1/4. It is zero after the first
+    # point has moved. The move adds 0.36 - 0.16 = 0.2 to the distances, so it pays for rho above 0.8.
     assert sweep(X, codes, centers, labels, counts, rho=0.79, lam=0)[0] == 0
     assert sweep(X, codes, centers, labels, counts, rho=0.81, lam=0)[0] == 1
     np.testing.assert_array_equal(labels, [1, 0, 0, 1])
-    # From sizes (3, 1) to (2, 2) the sum of 1 / n_k falls from 4/3 to 1, by 1/3: worth 0.2 for lam above 0.6.
+    # From sizes (3, 1) to (2, 2) the sum of 1 / n_k falls by 1/3, from 4/3 to 1, so the move pays for lam above 0.6.
     for lam, moved in ((0.59, 0), (0.61, 1)):
         labels = np.array([0, 0, 0, 1], np.int32)
         counts = contingency(labels, codes, 2)

@@ -1,4 +1,4 @@
-"""Points with whole weights give the same results as points that are repeated so many times."""
+"""Points with integer weights give the same results as points that are repeated as many times."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from toys import make_grouped_blobs
 
 @pytest.fixture(params=[np.float32, np.float64])
 def both(request):
-    """Two potentials of the same points: with whole weights, scaled to mean 1, and with rows repeated as often."""
+    """Return two potentials of the same points: with integer weights scaled to mean 1, and with repeated rows."""
     rng = np.random.default_rng(0)
     times, codes = rng.integers(1, 4, 700), rng.integers(3, size=700)
     costs = rng.random((700, 5))

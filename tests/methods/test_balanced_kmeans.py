@@ -32,7 +32,7 @@ def test_objective_never_rises_and_is_that_of_the_labels(grouped_blobs, n_groups
     whole = bfkm_objective(X, codes, model.cluster_centers_, model.labels_, 3000.0, 2e4)
     assert model.objective_ == objectives[-1] == pytest.approx(whole)
     assert model.history_[-1]["clustering"] == pytest.approx(sse(X, model.labels_))
-    # At rest: no single move lowers the objective at these centres.
+    # At the end no single move lowers the objective at these centres.
     for p in range(0, len(X), 37):
         for k in range(4):
             other = model.labels_.copy()
@@ -98,7 +98,7 @@ def test_too_few_sweeps_warn(grouped_blobs):
 
 
 def test_numbers_whose_squares_overflow():
-    # Rows are not symmetric: the last digit would otherwise decide between two centres at the same distance.
+    # The rows are not symmetric, because then the last digit would decide between two centres at the same distance.
     X, codes = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
     models = [fit(factor * X, codes, n_clusters=2, rho=0) for factor in (1.0, 1e200)]
     np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
@@ -119,9 +119,9 @@ def load(name, root, mirror):
 @pytest.mark.parametrize(
     "name, rho, published, tolerance",
     [
-        # The start hardly matters: the very labels of the paper, to all its digits.
+        # The start hardly matters here, and all digits agree with the paper.
         ("elliptical", 500, (343.9640, 0.8835, 0.0480), 5e-5),
-        # The one rho on record.
+        # This is the only published value of rho.
         ("ds577", 1800, (518.1536, 0.8019, 0.0242), 0.03),
     ],
 )

@@ -1,4 +1,4 @@
-"""S-MPFC: its program against trying all assignments, and the balance of its clusters."""
+"""S-MPFC: its program against trying all assignments, and the balance of the clusters."""
 
 from itertools import product
 
@@ -32,7 +32,7 @@ def test_the_cheapest_assignment(seed, n_groups):
 def test_empty_clusters_only_where_they_must_be():
     costs = np.array([[0.0, 1.0], [0.0, 1.0]])
     assert set(assign_batches(costs, np.array([[1, 1], [1, 1]]), 1.0)) == {0, 1}
-    # Either batch alone is all of one group.
+    # Each batch has points of one group only.
     assert list(assign_batches(costs, np.array([[2, 0], [0, 2]]), 1.0)) == [0, 0]
     assert assign_batches(costs, np.array([[2, 0], [1, 0]]), 1.0) is None
 
@@ -46,7 +46,7 @@ def test_keeps_the_balance(grouped_blobs, n_batches):
     assert balance(labels, sensitive_features=codes) >= model.target_balance_ * (1 - 1e-9)
     assert model.cost_ == pytest.approx(sse(X, labels))
     if n_batches:
-        # Whole batches stay together.
+        # The points of a batch stay together.
         assert len(np.unique(np.c_[model.batches_, labels], axis=0)) == model.batches_.max() + 1
 
 

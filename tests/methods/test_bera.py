@@ -10,14 +10,14 @@ from fairclust.metrics import contingency, fairness_ratio
 
 
 @pytest.mark.parametrize("n_groups", [2, 3, 4])
-def test_fairness_ratio_is_what_was_asked_for(grouped_blobs, n_groups):
+def test_the_fairness_ratio_meets_the_bound(grouped_blobs, n_groups):
     X, codes = grouped_blobs(n_samples=1000, n_groups=n_groups)
     plain = cluster.KMeans(4, n_init=10, random_state=0).fit(X)
     assert fairness_ratio(contingency(plain.labels_, codes)) < 0.6
     for tolerance in (0.0, 0.2):
         model = BeraFairKMeans(4, tolerance=tolerance, random_state=0).fit(X, sensitive_features=codes)
         ratio = fairness_ratio(contingency(model.labels_, codes))
-        # The bound binds; whole points blur it.
+        # The bound is active, and rounding to whole points changes the ratio a little.
         assert ratio == pytest.approx(1 - tolerance, abs=0.05)
 
 
@@ -55,7 +55,7 @@ def test_prices_find_the_optimum_of_the_linear_program(grouped_blobs, n_groups, 
     assert prices.lp_cost_ == pytest.approx(lp.lp_cost_, rel=1e-5)
     assert prices.lp_cost_ <= lp.lp_cost_ * (1 + 1e-9)
     assert prices.violation_ < (1 if tolerance == 0 else 1e-9)
-    # The rounding of "lp" breaks the bounds by up to two points, which may save a little.
+    # The rounding of "lp" violates the bounds by up to two points, which can lower the cost a little.
     assert prices.cost_ == pytest.approx(lp.cost_, rel=0.02)
     assert len(prices.history_) == 2
 
@@ -76,10 +76,10 @@ def test_given_centres_are_refined_once(grouped_blobs):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_price_of_fairness_where_k_means_costs_nothing():
+def test_price_of_fairness_if_k_means_costs_nothing():
     equal = BeraFairKMeans(2, random_state=0).fit(np.ones((8, 1)), sensitive_features=np.arange(8) % 2)
     assert equal.price_of_fairness_ == 1
-    # Each group has a place of its own.
+    # Each group has its own place.
     X = np.repeat([[0.0], [1.0]], 4, axis=0)
     apart = BeraFairKMeans(2, random_state=0).fit(X, sensitive_features=X[:, 0])
     assert apart.cost_ > 0
@@ -96,7 +96,7 @@ def test_bad_parameters(params):
 
 
 def cheapest_fractions(distances, members, tolerance):
-    """The linear program of Bera et al. as it stands in the paper, solved by HiGHS."""
+    """Solve the linear program of Bera et al., as written in the paper, by HiGHS."""
     n, n_clusters = distances.shape
     each = sparse.eye_array(n_clusters)
     shares = members.mean(axis=0)

@@ -1,4 +1,4 @@
-"""Every method of the package keeps the contract; scikit-learn's own checks included."""
+"""Every method of the package keeps the common contract and passes scikit-learn's own checks."""
 
 import numpy as np
 import pandas as pd
@@ -18,10 +18,10 @@ CLASSES = [getattr(methods, name) for name in methods.__all__]
 
 
 def with_groups(cls):
-    """The class with groups supplied where scikit-learn's checks, which know nothing of them, call it."""
+    """Return a class that supplies groups itself, because scikit-learn's checks call it without any."""
 
     def groups(X):
-        # By the row itself where there are rows: the checks shuffle and split them.
+        # The group of a row depends on the row alone, because the checks shuffle and split the rows.
         n_samples = _num_samples(X)
         try:
             rows = np.asarray(X, dtype=float)
@@ -82,7 +82,7 @@ def test_attributes(model, grouped_blobs):
         assert {"step", "objective", "clustering", "fairness", "seconds"} <= record.keys()
 
 
-def test_predict_is_the_map_that_the_attributes_state(model, grouped_blobs):
+def test_predict_follows_from_the_attributes(model, grouped_blobs):
     X, codes = grouped_blobs()
     X = 20 * X + 7
     if not hasattr(model, "predict"):
@@ -100,7 +100,7 @@ def test_predict_is_the_map_that_the_attributes_state(model, grouped_blobs):
             costs = model.scale_ * costs + model.offset_[codes]
         best = costs.argmin(axis=1)
     np.testing.assert_array_equal(model.predict(X, codes), best)
-    # Methods that round to whole points say how many the map gives another label.
+    # Methods that round to whole points state for how many of them predict gives another label.
     assert (best != model.labels_).sum() == getattr(model, "n_rounded_", 0) < 10
 
 
@@ -128,7 +128,7 @@ def test_same_random_state_same_labels(model, grouped_blobs, n_groups):
         lambda g: pd.DataFrame({"sex": g}),
         lambda g: g.astype(object),
         lambda g: list(g),
-        # In the order of the codes: with the groups the other way round, ties between points may be broken otherwise.
+        # The names have the order of the codes. In another order, ties between points could be broken differently.
         lambda g: g == "m",
     ],
 )
@@ -221,7 +221,7 @@ def test_numbers_in_single_precision_give_the_same_labels(model, grouped_blobs):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_two_heaps_far_apart_are_found_whatever_the_method(model):
+def test_every_method_finds_two_blobs_far_apart(model):
     if isinstance(model, methods.RandomLabels):
         pytest.skip("random labels find nothing")
     rng = np.random.default_rng(0)

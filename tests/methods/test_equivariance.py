@@ -72,7 +72,7 @@ CENTERED = {
 
 
 def changed(change, X, groups, number):
-    """The data after a change, and for each of its rows the position that the row had before."""
+    """Change the data, and return for each of the new rows the position that it had before."""
     rng = np.random.default_rng(number)
     rows = np.arange(len(X))
     if change.startswith("times"):
@@ -117,7 +117,7 @@ def labels_before(name, number, given_start):
 
 
 def labels_of_both(name, change, number):
-    """Labels before and after a change of the data, in the order of the changed rows."""
+    """Return the labels before and after a change of the data, in the order of the changed rows."""
     X, groups = data_of(number)
     given_start = change == "rows" and name in CENTERED
     after, groups_after, rows = changed(change, X, groups, number)

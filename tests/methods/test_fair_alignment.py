@@ -14,7 +14,7 @@ from fairclust.solvers.fair_lp import fair_assignment_lp
 
 
 def unequal(grouped_blobs, n=400, seed=0):
-    """Blobs with 37 % in the second group, most of them on one side."""
+    """Draw blobs with 37 % of the rows in the second group, most of them on one side."""
     X, _ = grouped_blobs(n_samples=n, seed=seed)
     rng = np.random.default_rng(seed)
     side = X[:, 0] + rng.normal(size=n)
@@ -22,7 +22,7 @@ def unequal(grouped_blobs, n=400, seed=0):
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0, 2.0])
-def test_pair_costs_are_what_the_paper_writes(weight):
+def test_pair_costs_are_those_of_the_paper(weight):
     rng = np.random.default_rng(0)
     a, b, centers = rng.normal(size=(7, 3)), rng.normal(size=(5, 3)), rng.normal(size=(4, 3))
     pi = np.array([0.7, 0.3])
@@ -39,7 +39,7 @@ def test_one_block_of_true_cost_is_the_fair_assignment_lp(grouped_blobs):
     X, codes = unequal(grouped_blobs)
     model = FairAlignmentKMeans(4, transport_weight=1.0, max_iter=1, random_state=0)
     model.fit(X, sensitive_features=codes)
-    # The objective is that of new centres; at the old ones the plan is the solution of the program.
+    # The objective belongs to the new centres. At the old centres the plan solves the program.
     start = cluster.KMeans(4, n_init=10, random_state=np.random.RandomState(0)).fit(X)
     shares = np.bincount(codes) / len(codes)
     program = fair_assignment_lp(
@@ -76,7 +76,7 @@ def test_in_one_block_the_objective_falls(grouped_blobs, weight):
 def test_both_groups_have_the_same_shares_of_all_clusters(grouped_blobs, block_size):
     X, codes = unequal(grouped_blobs)
     model = FairAlignmentKMeans(4, block_size=block_size, random_state=0).fit(X, sensitive_features=codes)
-    # Blocks whose sizes differ by one are not exactly alike.
+    # The sizes of the blocks differ by one, so the shares are not exactly equal.
     np.testing.assert_allclose(model.shares_.sum(axis=1), 1)
     np.testing.assert_allclose(model.shares_[0], model.shares_[1], atol=1e-9)
     table = contingency(model.labels_, codes)
@@ -101,7 +101,7 @@ def test_epsilon_bounds_the_difference_of_shares(grouped_blobs, weight):
 
 
 def test_with_true_costs_the_objective_is_the_cost_of_the_labels(grouped_blobs):
-    # Equal groups: whole points are matched, so nothing is lost in rounding.
+    # The groups have the same size, so whole points are matched and nothing is rounded.
     X, _ = grouped_blobs()
     codes = np.arange(len(X)) % 2
     model = FairAlignmentKMeans(4, transport_weight=1.0, random_state=0).fit(X, sensitive_features=codes)

@@ -15,7 +15,7 @@ from fairclust.solvers.density import density_distances, density_similarities
 
 
 def slow_distances(X, min_points):
-    """Floyd and Warshall's algorithm, with the largest step of a path instead of their sum."""
+    """Run Floyd and Warshall's algorithm with the largest step of a path instead of the sum of the steps."""
     steps = cdist(X, X)
     core = np.sort(steps, axis=1)[:, min_points - 1]
     steps = np.maximum(steps, np.maximum.outer(core, core))
@@ -80,7 +80,7 @@ def test_outliers_are_noise_and_get_a_cluster():
 
 
 def test_fairer_than_without_groups():
-    """Six dense spots, each of one group, two and two closer to each other."""
+    """There are six dense spots in three pairs of near spots. The spots of a pair have different groups."""
     rng = np.random.default_rng(0)
     places = np.array([[0, 0], [1.5, 0], [8, 0], [9.5, 0], [0, 8], [1.5, 8]])
     X = np.concatenate([rng.normal(scale=0.2, size=(30, 2)) + place for place in places])

@@ -1,4 +1,4 @@
-"""Fair mixtures: what they promise, beyond the contract of all methods."""
+"""Promises of fair mixtures that go beyond the contract of all methods."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from fairclust.metrics import contingency, delta
 from fairclust.solvers import mixture_fit
 from toys import make_grouped_blobs
 
-# Many a fair mixture of the small data here has components that coincide.
+# Many fair mixtures of these small data have components that coincide.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*components have points:sklearn.exceptions.ConvergenceWarning"
 )
@@ -25,7 +25,7 @@ def hard_delta(labels, codes, n_clusters):
 
 
 def make_mixed(n_samples=800, seed=0):
-    """Two numeric and two categorical columns, all of which tell two clusters apart; groups at random."""
+    """Draw two numeric and two categorical columns, each of which separates two clusters, and random groups."""
     rng = np.random.default_rng(seed)
     truth = rng.integers(2, size=n_samples)
     X = np.column_stack(
@@ -39,7 +39,7 @@ def make_mixed(n_samples=800, seed=0):
 
 
 def make_shifted(n_samples=1500, n_groups=2, seed=0):
-    """A long box whose groups lean to its ends: cut across it is unfair, cut along it is fair."""
+    """Draw points in a long box with one group mostly at each end. Cutting it across is unfair, and lengthwise fair."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, size=(n_samples, 2)) * [2, 1.5]
     shares = 1 + 0.3 * np.outer(X[:, 0], np.linspace(-1, 1, n_groups))
@@ -109,7 +109,7 @@ def test_a_large_lam_is_fairer(objective, solver, n_groups):
     assert found[1] < 0.4 * found[0]
 
 
-def test_history_of_em_keeps_its_promise():
+def test_em_raises_q_and_never_raises_the_objective():
     X, codes = make_grouped_blobs()
     model = FairMixture(4, lam=10, objective="paper", max_iter=40, random_state=0)
     rounds = model.fit(X, sensitive_features=codes).history_[1:]
@@ -128,7 +128,7 @@ def test_the_barrier_keeps_components_alive():
     assert smooth.predict_proba(X).mean(axis=0).min() > paper.predict_proba(X).mean(axis=0).min()
 
 
-def test_every_second_start_is_of_the_other_kind():
+def test_more_starts_are_never_worse_in_a_mixture():
     X, codes = make_grouped_blobs()
     models = [
         FairMixture(4, lam=5, n_init=n, random_state=0).fit(X, sensitive_features=codes) for n in (1, 4)
@@ -138,7 +138,7 @@ def test_every_second_start_is_of_the_other_kind():
 
 
 def test_calibrated_labels_are_fairer_and_probabilities_the_same():
-    # One group holds both ends of a line, the other the middle: the place of the cut decides the fairness.
+    # One group is at both ends of a line and the other in the middle, so the fairness depends on where the line is cut.
     rng = np.random.default_rng(0)
     X = 2 * rng.random((6000, 1)) ** 1.5 - 1
     codes = (rng.random(6000) < 0.2 + 0.6 * X[:, 0] ** 2).astype(int)
@@ -152,7 +152,7 @@ def test_calibrated_labels_are_fairer_and_probabilities_the_same():
     np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
-def test_a_refit_leaves_no_number_of_the_fit_before():
+def test_a_refit_keeps_no_attribute_of_the_earlier_fit():
     X, codes = make_grouped_blobs()
     model = FairMixture(3, lam=1, max_iter=5, random_state=0).fit(X, sensitive_features=codes)
     assert model.min_distance_ > 0
@@ -214,7 +214,7 @@ def test_pandas_categories_are_remembered():
     assert agreement(model.labels_, truth) > 0.97
     assert list(model.categories_[2]) == ["none", "private", "state"]
     np.testing.assert_array_equal(model.predict(frame), model.labels_)
-    # Other categories in another order: the values count, not their codes.
+    # The same categories have other codes here. The values count, and not the codes.
     again = frame.assign(work=frame.work.cat.reorder_categories(["state", "private", "none"]))
     np.testing.assert_array_equal(model.predict(again), model.labels_)
     np.testing.assert_array_equal(model.predict(frame.assign(work=frame.work.astype(str))), model.labels_)

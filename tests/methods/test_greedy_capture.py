@@ -1,4 +1,4 @@
-"""Greedy capture: balls against a plain transcription, and what it promises."""
+"""Greedy capture: its balls against a plain transcription, and its promise."""
 
 from math import sqrt
 
@@ -13,7 +13,7 @@ from fairclust.metrics import proportionality
 
 
 def slow_capture(distances, size):
-    """At every radius at which something can happen, in turn, look at all balls anew."""
+    """Look at all balls anew at each radius at which something can happen, in ascending order."""
     left, opened = set(range(distances.shape[1])), []
     for radius in np.unique(distances):
         for place in opened:
@@ -34,14 +34,14 @@ def test_balls(seed, size):
     X = np.random.default_rng(seed).normal(size=(30, 2))
     D = cdist(X, X)
     found, slow = capture(D, size), slow_capture(D, size)
-    # Two balls may fill at the same distance, that of a pair: either may be the first.
+    # Two balls can fill at the same distance, which is that of a pair of points. Then either can be the first.
     reached = [[np.sort(D[p])[size - 1] for p in rows] for rows in (found, slow)]
     assert len(found) == len(slow) <= 30 // size
     assert reached[0][0] == reached[1][0] == np.sort(D, axis=1)[:, size - 1].min()
 
 
 def test_by_hand():
-    # Three near 0, three near 10, two far out: n/k = 8/3, so balls of three points.
+    # There are three points near 0, three near 10 and two far out. As n/k = 8/3, a ball needs three points.
     x = np.array([0.0, 1.0, 2.2, 10.0, 10.5, 11.1, 30.0, 50.0])
     distances = np.abs(x[:, None] - x)
     assert_array_equal(capture(distances, 3), [4, 1])

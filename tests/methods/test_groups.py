@@ -20,7 +20,7 @@ from fairclust.methods import KMeans, PriceFairKMeans, VariationalFairKMeans
         [None, 1, 2],
     ],
 )
-def test_missing_values_are_no_group(groups):
+def test_missing_values_are_refused_as_groups(groups):
     with pytest.raises(ValueError, match=r"1 missing values \(first in row 0\)"):
         encode_groups(groups, 3)
 
@@ -78,13 +78,13 @@ def test_groups_of_another_type_in_predict():
         model.predict(X[:2], ["d", "f"])
 
 
-def test_too_many_groups_are_said_before_the_work():
+def test_too_many_groups_are_reported_before_the_fit():
     X = np.random.default_rng(0).normal(size=(100, 2))
     with pytest.warns(UserWarning, match="30 groups in 100 rows are too many for 4 clusters"):
         KMeans(4, random_state=0).fit(X, sensitive_features=np.arange(100) % 30)
 
 
-def test_booleans_are_no_numbers():
+def test_booleans_are_not_numbers():
     X = np.random.default_rng(0).normal(size=(20, 2))
     with pytest.raises(ValueError, match="n_clusters=True: VariationalFairKMeans takes no boolean there"):
         VariationalFairKMeans(True).fit(X, sensitive_features=np.arange(20) % 2)

@@ -1,4 +1,4 @@
-"""Individually fair clustering: swaps against trying all of them, and what it promises."""
+"""Individually fair clustering: its swaps against trying all swaps, and its promises."""
 
 from itertools import combinations
 
@@ -85,7 +85,7 @@ def test_no_swap_is_left_that_is_cheaper_and_fair():
 
 
 def test_fairness_costs(grouped_blobs):
-    """A dense blob that holds most points, and one so far away that k-means spends its centres there."""
+    """Most points are in a dense blob. The others are so far away that k-means spends its centres on them."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(scale=0.1, size=(90, 2)), 10 * rng.normal(size=(10, 2)) + 100])
     fair, looser = (

@@ -32,7 +32,7 @@ def test_radius_is_at_most_twice_the_best(seed):
 
 
 def fractional_radius(distances, codes, lower, upper):
-    """The least radius at which a linear program over all points and clusters has a solution."""
+    """Find the least radius at which a linear program over all points and clusters has a solution."""
     n, k = distances.shape
     rows = []
     for j, c in product(range(len(lower)), range(k)):
@@ -89,7 +89,7 @@ def test_fair_k_center(grouped_blobs):
 
 
 def test_more_than_forty_clusters():
-    """Their reach does not fit one key of 63 bits."""
+    """The sets of clusters that points can reach do not fit into one key of 63 bits."""
     rng = np.random.default_rng(0)
     X, codes = rng.normal(size=(300, 2)), np.arange(300) % 2
     model = FairKCenter(70, tolerance=0.5, random_state=0).fit(X, sensitive_features=codes)

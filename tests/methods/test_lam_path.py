@@ -11,7 +11,7 @@ LAMS = [200.0, 0.0, 2000.0, 20.0]
 
 @pytest.mark.parametrize("match_reference", [True, False])
 @pytest.mark.parametrize("method", [VariationalFairKMeans, VariationalFairKMedians])
-def test_every_fit_is_that_of_the_estimator_alone(grouped_blobs, method, match_reference):
+def test_every_fit_of_the_path_equals_a_single_fit(grouped_blobs, method, match_reference):
     X, codes = grouped_blobs(n_samples=1500, n_groups=3)
     estimator = method(4, random_state=0, match_reference=match_reference)
     path = lam_path(estimator, X, LAMS, sensitive_features=codes)

@@ -21,7 +21,7 @@ ALL = [*SEARCHING, VariationalFairNCut, FairMixture]
 
 
 def counts_of(labels, codes, n_clusters):
-    """The group-by-cluster table, counted one by one."""
+    """Count the group-by-cluster table point by point."""
     table = np.zeros((codes.max() + 1, n_clusters))
     for k, j in zip(labels, codes, strict=True):
         table[j, k] += 1
@@ -29,7 +29,7 @@ def counts_of(labels, codes, n_clusters):
 
 
 def measured(name, table):
-    """The four measures, from their definitions."""
+    """Compute the four measures from their definitions."""
     shares, own = table / table.sum(axis=0), table.sum(axis=1) / table.sum()
     if name == "max_fairness_error":
         return (own[:, None] * np.log(own[:, None] / shares)).sum()

@@ -54,17 +54,18 @@ def test_size_bounds_by_hand():
     lower, upper = _size_bounds(np.array([[10, 5], [9, 6]]), 14, 0.8)
     assert_array_equal(lower, [8, 5])
     assert_array_equal(upper, [11, 6])
-    # Two points too few: those go first that leave the best balance, 7/10 before 3/5.
+    # There are two points too few for the lower bounds, so these fall where the best balance is left: 7/10 before 3/5.
     lower, _ = _size_bounds(np.array([[10, 5]]), 10, 0.8)
     assert_array_equal(lower, [6, 4])
-    # Two too many: they go where the balance stays highest, 10/13 before 5/7, then the first of 10/14 and 5/7.
+    # There are two points too many for the upper bounds. They are raised where the balance stays highest: 10/13 before
+    # 5/7, then the first of 10/14 and 5/7, which are equal.
     _, upper = _size_bounds(np.array([[10, 5]]), 20, 0.8)
     assert upper.sum() == 20
     assert_array_equal(upper, [14, 6])
 
 
 def test_one_step_by_hand():
-    """Three a at 0 and three at 10, two b at 0 and none at 10: one b must move."""
+    """Group a has three points at 0 and three at 10, and group b has two points at 0, so one b must move to 10."""
     X = np.array([0.0, 0, 0, 10, 10, 10, 0, 1])[:, None]
     groups = np.array(list("aaaaaabb"))
     model = MultiStageFlowKMeans(2, init=[[0.0], [10.0]], tolerance=0.0).fit(X, sensitive_features=groups)

@@ -35,7 +35,7 @@ def test_the_cost_never_rises_and_the_certificate_holds(cls, grouped_blobs, prec
         objective = np.array([record["objective"] for record in model.history_])
         assert (np.diff(objective) <= 0).all()
         steps.append(len(objective))
-    # How many steps a start takes depends on the processor's rounding; some take more than two anywhere.
+    # The number of steps depends on the rounding of the processor, but some start takes more than two on every machine.
     assert max(steps) > 2
     assert len(model.certificate_) == model.n_iter_ + 1
     for record in model.certificate_:
@@ -67,7 +67,7 @@ def test_no_bounds_is_k_means(grouped_blobs):
     assert model.n_rounded_ == 0
 
 
-def test_starts_are_where_plain_clustering_ends(grouped_blobs):
+def test_the_default_start_is_a_plain_clustering(grouped_blobs):
     X, codes = grouped_blobs(n_clusters=6)
     params = {"max_gap": 1.0, "n_init": 1, "tol": 0, "precision": "double", "random_state": 1}
     model = PriceFairKMeans(6, **params).fit(X, sensitive_features=codes)
@@ -86,7 +86,7 @@ def test_more_starts_are_never_worse(grouped_blobs):
     assert five.history_[-1]["objective"] <= one.history_[-1]["objective"]
 
 
-def test_predict_is_the_map_of_the_prices(grouped_blobs):
+def test_predict_uses_distance_plus_price(grouped_blobs):
     X, codes = grouped_blobs(n_groups=3)
     model = PriceFairKMeans(4, random_state=0, precision="double").fit(
         X[:500], sensitive_features=codes[:500]
@@ -155,7 +155,7 @@ def test_a_far_point_costs_a_part_of_a_point_instead(precision):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_heavy_tails_are_alike_in_both_precisions():
+def test_costs_of_heavy_tails_agree_in_both_precisions():
     rng = np.random.default_rng(2)
     X, codes = rng.lognormal(sigma=2, size=(2000, 3)), (rng.random(2000) < 0.3).astype(int)
     costs = []

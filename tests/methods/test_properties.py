@@ -1,4 +1,4 @@
-"""What every method promises holds for random data: determinism, predictions, and bounds computed from the labels."""
+"""Promises that every method keeps on random data: determinism, predictions, and bounds computed from the labels."""
 
 import numba
 import numpy as np
@@ -48,12 +48,12 @@ def fitted(name, X, codes, n_clusters, **params):
             X, sensitive_features=codes
         )
     except NotSupported:
-        # The method is not for this number of groups: Hypothesis tries other data.
+        # The method does not support this number of groups, so Hypothesis tries other data.
         reject()
 
 
 def on_random_data(*names):
-    """Make a test of one set of data, and a slow one of many."""
+    """Turn a check into a test with one data set and a slow test with many."""
 
     def decorate(check):
         each = pytest.mark.parametrize("name", names)
@@ -92,7 +92,7 @@ def cost_of(name, X, model):
 
 
 def table_of(labels, codes, n_clusters):
-    """Counts of every group in every cluster, without the functions of the package."""
+    """Count every group in every cluster, without the functions of the package."""
     return np.array(
         [[np.sum((codes == j) & (labels == k)) for k in range(n_clusters)] for j in np.unique(codes)]
     )
@@ -108,7 +108,7 @@ def check_bounds(name, seed, n_rows, n_groups, n_clusters, kind):
     excess = float(np.maximum(table - most, least - table).max(initial=0.0))
     if hasattr(model, "violation_"):
         assert excess <= model.violation_ + 1e-6
-    # Whole points meet the bounds to within a point, or two after the rounding of a linear program.
+    # Whole points can violate the bounds by up to one point, or two points after the rounding of a linear program.
     assert excess < (2 if name in ("BeraFairKMeans", "FairKCenter") else 1) + 1e-6
     if name == "FairKCenter":
         distances = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)

@@ -61,7 +61,7 @@ def test_the_variational_energy_has_the_penalty_of_every_column(people):
 
 
 @pytest.mark.parametrize("cls", [VariationalFairKMeans, VariationalFairKMedians])
-def test_a_column_twice_is_twice_its_penalty(cls, people):
+def test_a_repeated_column_counts_twice(cls, people):
     X, columns = people
     twice = cls(K, lam=50.0, random_state=0, precision="double")
     twice.fit(X, sensitive_features={"one": columns["sex"], "other": columns["sex"]})
@@ -127,7 +127,7 @@ def test_mixtures_add_the_deltas_of_every_column(people):
     assert fair < plain / 2
 
 
-def test_other_methods_say_so_by_their_name(people):
+def test_other_methods_refuse_several_columns_by_name(people):
     X, columns = people
     for cls in (KMeans, FairletTreeClustering, VariationalFairNCut):
         for given in (columns, columns.to_dict("list"), columns.to_numpy(dtype=str)):

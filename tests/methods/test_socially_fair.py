@@ -26,7 +26,7 @@ def slow_costs(X, codes, labels, centers):
 
 
 def slow_centers(X, codes, labels, n_clusters):
-    """The centres from a general minimiser: the largest cost is a variable that bounds the cost of every group."""
+    """Find the centres by a general minimiser, in which a variable bounds the cost of every group from above."""
     n_groups, shape = codes.max() + 1, (n_clusters, X.shape[1])
     means = np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
     begin = np.append(means.ravel(), slow_costs(X, codes, labels, means).max())
@@ -48,7 +48,7 @@ def slow_centers(X, codes, labels, n_clusters):
 
 
 def test_centres_by_hand():
-    """One cluster: group a at 0, group b at 4 with twice as many points. Both pay 4 in the middle."""
+    """In one cluster group a is at 0, and group b at 4 with twice as many points. Both pay 4 if the centre is at 2."""
     X, codes = np.array([[0.0], [4.0], [4.0]]), np.array([0, 1, 1])
     moments = group_moments(X, codes, np.zeros(3, dtype=int), 2, 1)
     found = fair_centers(moments, np.zeros((1, 1)))

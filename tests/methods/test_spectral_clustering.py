@@ -16,7 +16,7 @@ CLASSES = [SpectralClustering, FairSpectralClustering]
 
 
 def test_fair_methods_see_through_the_groups_of_the_block_model():
-    # Published programs, n = 1,000: error about 0.024 for both fair solvers, 0.25 without fairness.
+    # The published programs have errors of about 0.024 with both fair solvers and 0.25 without fairness, for n = 1,000.
     errors = {"plain": [], "projected": [], "nullspace": []}
     for seed in range(2):
         made = make_msbm(1000, seed=seed)
@@ -56,7 +56,7 @@ def test_only_k_means_depends_on_the_random_state(cls, grouped_blobs):
     np.testing.assert_array_equal(fits[0].embedding_, fits[1].embedding_)
 
 
-def test_plain_one_is_scikit_learns(grouped_blobs):
+def test_plain_spectral_clustering_agrees_with_scikit_learn(grouped_blobs):
     X, codes = grouped_blobs(n_samples=300)
     W = build_knn_graph(X, 20)[0]
     ours = SpectralClustering(4, random_state=0).fit_predict(X, sensitive_features=codes)
@@ -90,7 +90,7 @@ def test_solvers_give_the_same_labels(laplacian, affinity, grouped_blobs):
 
 @pytest.mark.parametrize("solver", ["projected", "nullspace"])
 def test_fair_cut_of_four_blobs(solver):
-    # Left blobs are one group, right blobs the other; the graph has a piece for each.
+    # The left blobs are one group and the right blobs the other. The graph has a component for each blob.
     rng = np.random.default_rng(1)
     corner = np.repeat([0, 1, 2, 3], 50)
     X = rng.normal(size=(200, 2)) + np.array([[0, 0], [40, 0], [0, 60], [40, 60]])[corner]

@@ -12,7 +12,7 @@ BOTH = pytest.mark.parametrize("cls", [VariationalFairKMeans, VariationalFairKMe
 
 
 def energy(model, X, codes, squared):
-    """Hard energy at the model's own centres: clustering cost plus lam times the cross-entropy."""
+    """Compute the energy of the labels at the model's centres: clustering cost plus lam times the cross-entropy."""
     gap = ((X - model.cluster_centers_[model.labels_]) ** 2).sum(axis=1)
     table = contingency(model.labels_, codes, n_clusters=model.n_clusters).astype(float)
     return (gap if squared else np.sqrt(gap)).sum() + model.lam * fairness_term(table, model.target_)
@@ -33,7 +33,7 @@ def test_energy_is_no_worse_than_the_papers(grouped_blobs, cls, n_groups, lam):
         ]
         ours, theirs = (energy(fit, X, codes, cls is VariationalFairKMeans) for fit in fits)
         wins += ours <= theirs * (1 + 1e-4)
-    # Both stop in local optima; from one start either may end in the better one.
+    # Both stop in local optima, and from a given start either can end in the better one.
     assert wins >= total - 1
 
 

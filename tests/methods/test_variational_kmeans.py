@@ -65,13 +65,13 @@ def test_inner_loop_matches_row_by_row(grouped_blobs, name, target):
 
 
 def test_fairness_term_by_hand():
-    # Two clusters with shares (3/4, 1/4) and (1/4, 3/4), target one half each:
-    # per cluster -(log(3/4) + log(1/4)) / 2.
+    # Two clusters have shares (3/4, 1/4) and (1/4, 3/4), and the target is one half for each group. The term of each
+    # cluster is -(log(3/4) + log(1/4)) / 2.
     mass = np.array([[3.0, 1.0], [1.0, 3.0]])
     assert fairness_term(mass, np.array([0.5, 0.5])) == pytest.approx(-(np.log(0.75) + np.log(0.25)))
 
 
-def test_larger_lam_is_fairer_and_dearer(grouped_blobs):
+def test_larger_lam_is_fairer_and_more_expensive(grouped_blobs):
     X, codes = grouped_blobs(n_samples=2000)
     centers = X[:4]
 
@@ -104,7 +104,7 @@ def test_predict_returns_training_labels(grouped_blobs, lam, offset):
     np.testing.assert_array_equal(model.predict(X[few] + offset, names[few]), model.labels_[few])
 
 
-def test_target_other_than_the_datas(grouped_blobs):
+def test_a_target_other_than_the_shares_of_the_data(grouped_blobs):
     X, codes = grouped_blobs(n_samples=2000, seed=2)
     by_name = VariationalFairKMeans(3, lam=500, init=X[:3], target={"1": 0.4, "0": 0.6})
     by_order = VariationalFairKMeans(3, lam=500, init=X[:3], target=[0.6, 0.4])
@@ -124,7 +124,7 @@ def test_energy_rises_are_counted(grouped_blobs):
 
 
 def test_a_cluster_that_empties_restarts_from_fresh_seeds():
-    # The third centre is far off: nothing goes there, and fresh seeds fill all three clusters.
+    # No point goes to the third centre, which is far off. After the restart, all three clusters have points.
     X = np.concatenate([np.random.default_rng(0).normal(m, 0.1, (50, 2)) for m in (0, 3, 6)])
     codes = np.tile([0, 1], 75)
     far = np.array([[0.0, 0.0], [5.0, 5.0], [1e3, 1e3]])
@@ -134,7 +134,7 @@ def test_a_cluster_that_empties_restarts_from_fresh_seeds():
     assert model.converged_
 
 
-def test_diverged_says_where():
+def test_diverged_names_the_step():
     X = np.array([[0.0], [1e30], [2e30], [3e30]])
     with pytest.raises(Diverged, match="inner updates"), np.errstate(all="ignore"):
         model = VariationalFairKMeans(2, lam=1.0, init=X[:2], match_reference=True)
@@ -142,7 +142,7 @@ def test_diverged_says_where():
 
 
 def energy(X, codes, model):
-    """Energy of hard labels with their own means."""
+    """Compute the energy of labels at the means of their clusters."""
     k = model.n_clusters
     table = np.stack([np.bincount(model.labels_[codes == j], minlength=k) for j in range(len(model.target_))])
     cost = sum(((X[model.labels_ == c] - X[model.labels_ == c].mean(axis=0)) ** 2).sum() for c in range(k))
@@ -183,7 +183,7 @@ def test_accelerated_energies_are_those_of_the_labels_and_never_rise(grouped_blo
     assert model.n_inner_iter_ >= sum(step["inner_iter"] for step in model.history_)
     distance = ((X - model.cluster_centers_[model.labels_]) ** 2).sum()
     assert model.history_[-1]["clustering"] == pytest.approx(distance)
-    # The labels' own means are at least as good as the centres that they were found with.
+    # The means of the labels cost at most as much as the centres for which the labels were found.
     assert energy(X, codes, model) <= energies[-1] * (1 + 1e-12)
 
 
@@ -243,7 +243,8 @@ def test_a_step_that_is_no_better_is_not_taken(grouped_blobs, monkeypatch, fault
 
     monkeypatch.setattr("fairclust.solvers.steps.minimize_penalty", solve)
     model = VariationalFairKMeans(4, lam=300, init=X[:4]).fit(X, sensitive_features=codes)
-    # Cold; then warm for two passes and for more, cold, and warm at a higher temperature, in vain.
+    # The solver starts cold. Then it tries a warm start with two passes, one with more passes, a cold start, and a warm
+    # start at a higher temperature. None of these is better.
     assert how == [
         (False, Effort.FULL),
         (True, Effort.BRIEF),

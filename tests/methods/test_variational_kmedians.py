@@ -12,7 +12,7 @@ def medoid_row(X, members):
 
 
 def vfc_kmedians(X, codes, centers, lam, *, target, lipschitz=2.0, max_iter=100, tol=1e-4):
-    """Algorithm 1 with Euclidean distances and medoids, on the full N x K matrix."""
+    """Run algorithm 1 with Euclidean distances and medoids, on the full N x K matrix."""
     onehot = np.eye(len(target))[codes]
     energies, inner, old = [], 0, np.inf
     for i in range(max_iter):
@@ -73,13 +73,13 @@ def test_lam_zero_alternates_medoids(grouped_blobs):
 
 
 def energy(X, codes, model):
-    """Energy of hard labels with their own medoids."""
+    """Compute the energy of labels at the medoids of their clusters."""
     table = np.stack([np.bincount(model.labels_[codes == j], minlength=4) for j in range(3)])
     cost = sum(own.cost for own in medoids(X, model.labels_, 4))
     return cost + model.lam * padded_fairness(table.astype(float), model.target_)
 
 
-def test_accelerated_never_rises_and_is_no_dearer(grouped_blobs):
+def test_accelerated_never_rises_and_costs_no_more(grouped_blobs):
     dearer = []
     for seed in range(6):
         X, codes = grouped_blobs(n_samples=2000, n_groups=3, seed=seed)
@@ -92,7 +92,7 @@ def test_accelerated_never_rises_and_is_no_dearer(grouped_blobs):
         assert (np.diff([step["objective"] for step in fast.history_]) <= 0).all()
         assert fast.n_inner_iter_ < plain.n_inner_iter_ / 2
         dearer.append(energy(X, codes, fast) / energy(X, codes, plain) - 1)
-    # Medoids jump from row to row: the two may end in different minima.
+    # Medoids jump from row to row, so the two solvers can end in different minima.
     assert np.median(dearer) <= 0
     assert max(dearer) < 1e-2
 
@@ -114,7 +114,7 @@ def test_bounded_search_states_its_error(grouped_blobs):
     assert cost <= sum(own.cost for own in medoids(X, rough.labels_, 3)) * (1 + rough.medoid_gap_)
 
 
-def test_given_centers_that_never_move_are_no_rows(grouped_blobs):
+def test_given_centers_that_never_move_need_not_be_rows(grouped_blobs):
     X, codes = grouped_blobs()
     model = VariationalFairKMedians(2, lam=5, init=[[0.0] * 3, [0.5] * 3], max_iter=1)
     with pytest.warns(UserWarning, match="stopped after 1 outer steps"):

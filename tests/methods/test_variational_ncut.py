@@ -16,13 +16,13 @@ def table(labels, codes, n_clusters):
 
 
 def energy_terms(W, labels, codes, target, n_clusters):
-    """Ncut and cross-entropy of equation 4 of hard labels, 0.01 points added to every cluster."""
+    """Compute Ncut and the cross-entropy of equation 4 of labels, with 0.01 points added to every cluster."""
     counts = table(labels, codes, n_clusters) + 0.01 * target[:, None]
     return ncut(W, labels), -(target[:, None] * np.log(counts / counts.sum(axis=0))).sum()
 
 
 def ncut_by_rows(W, codes, labels, lam, n_clusters, max_iter=100, tol=1e-4):
-    """Algorithm 1 with the Ncut potentials of Table 1 on N x K matrices: labels, energies, inner updates."""
+    """Run algorithm 1 with the Ncut potentials of Table 1. Return labels, energies and the number of inner updates."""
     W = W.toarray().astype(float)
     target = np.bincount(codes) / len(codes)
     d, energies, inner = W.sum(axis=1), [], 0
@@ -40,7 +40,7 @@ def ncut_by_rows(W, codes, labels, lam, n_clusters, max_iter=100, tol=1e-4):
 
 
 def weighted_graph(X, seed):
-    """The neighbour graph with random weights, so that there are no ties."""
+    """Return the neighbour graph with random weights, so that there are no ties."""
     W, _ = build_knn_graph(X, 12)
     noise = np.random.default_rng(seed).random(W.shape)
     return sp.csr_array(W.multiply(0.5 + (noise + noise.T) / 2))
@@ -84,7 +84,7 @@ def test_accelerated_energy_never_rises_and_is_what_the_metrics_say(grouped_blob
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_accelerated_ends_lower_than_the_plain_iteration(grouped_blobs):
-    # On average: from one start either may fall into the better minimum.
+    # The averages are compared, because from a given start either can end in the better minimum.
     final = {"paper": 0.0, "accelerated": 0.0, "best of starts": 0.0}
     for seed in range(4):
         X, codes = grouped_blobs(n_samples=400, seed=seed)
@@ -117,7 +117,7 @@ def test_every_start_separates_fair_blobs(affinity, match_reference, init):
 
 
 def test_fair_starts_find_the_fair_cut_of_four_blobs():
-    # Left blobs are one group, right blobs the other: only the split into upper and lower ones is fair.
+    # The left blobs are one group and the right blobs the other, so only the split into upper and lower blobs is fair.
     rng = np.random.default_rng(1)
     corner = np.repeat([0, 1, 2, 3], 50)
     X = rng.normal(size=(200, 2)) + np.array([[0, 0], [4, 0], [0, 20], [4, 20]])[corner]
@@ -137,7 +137,7 @@ def test_larger_lam_is_fairer(grouped_blobs):
     assert fair["clustering"] > unfair["clustering"]
 
 
-def test_target_other_than_the_datas(grouped_blobs):
+def test_a_target_other_than_the_shares_of_the_data(grouped_blobs):
     X, codes = grouped_blobs(n_samples=800, seed=2)
     fits = [
         VariationalFairNCut(3, lam=1, target=target, random_state=0).fit(X, sensitive_features=codes)
@@ -218,7 +218,7 @@ def test_empty_clusters_of_the_start_are_filled(grouped_blobs):
 
 
 def test_plain_iteration_that_empties_a_cluster_keeps_the_step_before():
-    # One tight blob in three: the plain iteration gives a cluster up.
+    # The plain iteration loses one of three clusters in this tight blob.
     W, _ = build_knn_graph(np.random.default_rng(0).normal(size=(24, 2)), 24)
     model = VariationalFairNCut(
         3, lam=0, affinity="precomputed", match_reference=True, init=np.r_[np.zeros(22, int), 1, 2]
@@ -232,7 +232,7 @@ def test_plain_iteration_that_empties_a_cluster_keeps_the_step_before():
 
 @st.composite
 def graphs(draw):
-    """Small affinities with several components and self-loops; groups; a number of clusters."""
+    """Draw a small affinity with several components and self-loops, groups, and a number of clusters."""
     n = draw(st.integers(1, 14))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     A = rng.integers(0, 3, (n, n)) * (rng.random((n, n)) < draw(st.sampled_from([0.1, 0.3, 1.0])))

@@ -1,4 +1,4 @@
-"""Who pays, individual fairness, proportionality, silhouettes, absence: by hand, and against slow implementations."""
+"""Metrics of the audit, computed by hand and compared with slow implementations."""
 
 from itertools import combinations
 from math import ceil, inf, isnan
@@ -24,7 +24,7 @@ from fairclust.metrics import (
     worst_group_cost,
 )
 
-# Cluster 0: 0, 2, 7 on the line, mean 3; cluster 1: 10, 13, mean 11.5.
+# On a line, cluster 0 has the points 0, 2, 7 with mean 3, and cluster 1 has the points 10, 13 with mean 11.5.
 X = [[0.0], [10.0], [2.0], [13.0], [7.0]]
 LABELS = [0, 1, 0, 1, 0]
 GROUPS = ["a", "a", "b", "b", "a"]
@@ -100,7 +100,7 @@ def test_proportionality_by_hand():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_proportionality_against_all_coalitions(seed):
-    """The largest rho by which all of a coalition gain, out of every coalition of the smallest size."""
+    """Find the largest factor by which all points of a coalition gain, over all coalitions of the smallest size."""
     points, labels, _ = drawn(seed, n=9, n_clusters=3)
     points = points + np.arange(9)[:, None] * 1e-3  # no copies
     means = np.stack([points[labels == k].mean(axis=0) for k in range(3)])

@@ -25,6 +25,6 @@ def test_each_column_and_the_worst():
     "metric, columns, message",
     [("sse", FRAME, "no fairness metric 'sse'"), ("balance", None, "has no column")],
 )
-def test_what_is_no_metric_or_no_column(metric, columns, message):
+def test_unknown_metrics_and_columns_are_refused(metric, columns, message):
     with pytest.raises(ValueError, match=message):
         by_column(metric, LABELS, sensitive_features=columns)

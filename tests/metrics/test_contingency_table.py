@@ -22,7 +22,7 @@ def test_given_numbers_add_empty_rows_and_columns():
 
 
 def test_narrow_codes_do_not_overflow():
-    """100 groups times 100 clusters do not fit the int8 in which both codes fit."""
+    """The codes of 100 groups and 100 clusters fit into int8, but their product does not."""
     codes = np.arange(100, dtype=np.int8)
     assert_array_equal(contingency(codes, codes), np.eye(100))
 

@@ -91,7 +91,7 @@ def test_fairness_error_of_a_given_target():
     expected = 0.5 * (log(0.5 / 0.4) + log(0.5 / 0.6) + log(0.5 / 0.8) + log(0.5 / 0.2))
     assert_allclose(fairness_error(TWO, [0.5, 0.5]), expected, rtol=1e-14)
     assert_allclose(fairness_error(TWO, [2 / 3, 1 / 3]), fairness_error(TWO), rtol=1e-13)
-    # A target of 0 wants nothing of the group: -log P_k1 for group 1 alone.
+    # With a target of 0 the second group does not count, and -log P_k1 of the first group is left.
     assert_allclose(fairness_error(TWO, [1, 0]), -log(0.4) - log(0.8), rtol=1e-14)
 
 
@@ -124,7 +124,7 @@ def test_a_group_without_points_is_left_out(metric):
     assert metric.function([[2, 8], [0, 0], [3, 2]]) == metric.function(TWO)
 
 
-def test_a_group_without_points_that_the_target_wants():
+def test_a_group_without_points_but_with_a_target():
     table = [[2, 8], [0, 0], [3, 2]]
     assert fairness_error(table, [0.6, 0.1, 0.3]) == inf
     assert_allclose(fairness_error(table, [2 / 3, 0, 1 / 3]), fairness_error(TWO), rtol=1e-13)
@@ -143,7 +143,7 @@ def test_malformed_table_raises(metric, table):
 
 
 def test_delta_counts_a_pair_once():
-    """For two groups eq. (14) must give eq. (6); over ordered pairs it would give twice that."""
+    """For two groups eq. (14) must give eq. (6). Over ordered pairs it would be twice as large."""
     groups, labels = [0, 0, 1, 1], [0, 1, 1, 1]
     # Group 1: (1/2, 1/2), group 2: (0, 1).
     assert delta(contingency(labels, groups)) == 0.5
@@ -156,9 +156,10 @@ def test_soft_delta_by_hand():
 
 
 def test_awd_does_not_see_which_group_a_share_belongs_to():
-    """The published definition: mu = (1/2, 1/4, 1/4), clusters with (1/4, 1/2, 1/4) and (5/8, 1/8, 1/4)."""
+    """The shares are sorted: mu is (1/2, 1/4, 1/4), and the clusters have (1/4, 1/2, 1/4) and (5/8, 1/8, 1/4)."""
     table = [[2, 10], [4, 2], [2, 4]]
-    # Cluster 1 (8 points): same set of shares, 0. Cluster 2 (16): |1/8-1/4| + 0 + |5/8-1/2| over 3 = 1/12.
+    # Cluster 1 (8 points) has the same set of shares, so its distance is 0. That of cluster 2 (16 points) is
+    # (|1/8 - 1/4| + 0 + |5/8 - 1/2|) / 3 = 1/12.
     assert_allclose(awd(table), 16 * (1 / 12) / 24, rtol=1e-14)
     assert share_deviation(table) > 0
 
@@ -193,7 +194,7 @@ PARTS = st.lists(st.integers(1, 90), min_size=1, max_size=5)
 @settings(deadline=None)
 @given(PARTS, PARTS)
 def test_a_proportional_table_is_exactly_fair(group_parts, cluster_parts):
-    """n_jk = a_j b_k: every cluster has the data's shares."""
+    """With n_jk = a_j b_k every cluster has the shares of the data."""
     table = np.outer(group_parts, cluster_parts)
     best = min(group_parts) / max(group_parts)
     assert balance(table) == data_balance(table) == best
@@ -214,7 +215,7 @@ def test_relations_between_the_metrics(table):
     if (table.sum(axis=1) > 0).sum() == 2:
         assert_allclose(delta(table), delta_max_pair(table), rtol=1e-14)
     if (table.sum(axis=0) > 0).all():
-        # Both say whether a cluster lacks a group.
+        # Both metrics show whether a cluster lacks a group.
         assert (fairness_error(table) == inf) == (fairness_ratio(table) == 0)
 
 
@@ -230,7 +231,7 @@ def test_awd_is_the_wasserstein_distance_of_the_share_sets(table):
 @settings(deadline=None)
 @given(TABLES)
 def test_gaps_against_loops(table):
-    """Twin: the formulas with explicit loops over clusters and pairs."""
+    """The formulas are computed with explicit loops over clusters and pairs."""
     table = table[table.sum(axis=1) > 0]
     J, K = table.shape
     spread = [[table[j, k] / table[j].sum() for k in range(K)] for j in range(J)]

@@ -81,7 +81,7 @@ def test_scores_are_what_the_functions_return():
 @settings(max_examples=50, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 4), st.integers(0, 10_000))
 def test_scores_lie_in_the_declared_ranges(n, n_clusters, n_groups, seed):
-    """Among them more clusters than points, one cluster, one group, empty clusters."""
+    """The data include more clusters than points, a single cluster, a single group, and empty clusters."""
     for name, value in score(sample(n, n_clusters, n_groups, seed)).items():
         low, high = METRICS[name].range
         assert low <= value <= high or (math.isnan(value) and name in UNDEFINED), (name, value)
@@ -103,7 +103,7 @@ def test_names_of_clusters_and_groups_do_not_matter(seed):
         assert other[name] == pytest.approx(value, rel=1e-12, abs=1e-14), name
 
 
-def test_missing_inputs_give_nan_and_nothing_else_does():
+def test_only_missing_inputs_give_nan():
     scores = score(sample(), X=None, W=None, truth=None, numbers=None)
     missing = {name for name, value in scores.items() if math.isnan(value)}
     assert missing == {name for name, metric in METRICS.items() if metric.needs != "table"}
@@ -129,7 +129,7 @@ def test_one_cluster_has_no_dunn_index():
 
 
 def test_the_number_of_clusters_asked_for_counts():
-    """A cluster that was lost is seen although no label says so."""
+    """A cluster without points is counted, although it has no label."""
     data = sample()
     lost = score(data, n_clusters=5)
     assert lost["balance"] == lost["fairness_ratio"] == lost["smallest_cluster"] == 0.0
@@ -140,7 +140,7 @@ def test_the_number_of_clusters_asked_for_counts():
         assert lost[name] == kept[name]
 
 
-def test_the_target_reaches_the_fairness_error_alone():
+def test_only_the_fairness_error_uses_the_target():
     data = sample()
     own, other = score(data), score(data, target=[0.2, 0.3, 0.5])
     assert {name for name in own if own[name] != other[name]} == {"fairness_error"}
@@ -182,7 +182,7 @@ def test_malformed_input_raises(change, message):
     ],
 )
 def test_published_scores_of_plain_k_means(mirror, name, n_clusters, published):
-    """Pan et al. (BFKM), Tables III and IV, column Lloyd: all four of its metrics, to the printed digits."""
+    """All four metrics agree with the column Lloyd of Tables III and IV of Pan et al. (BFKM) to the printed digits."""
     from sklearn.cluster import KMeans
 
     X = np.loadtxt(mirror / "bfkm" / f"{name}.txt", delimiter=",")

@@ -29,11 +29,11 @@ LABELS = [0, 1, 0, 1, 0]
 
 
 def test_by_hand():
-    # Means 3 and 11.5: 9 + 1 + 16 + 2.25 + 2.25.
+    # The means are 3 and 11.5, so the squared distances are 9, 1, 16, 2.25 and 2.25.
     assert sse(X, LABELS) == 30.5
     # Medoids 2 (2 + 5) and 10 (3).
     assert kmedians_cost(X, LABELS) == 10.0
-    # Closest across: 7 and 10. Farthest inside: 0 and 7.
+    # The closest points of different clusters are 7 and 10, and the farthest in a cluster are 0 and 7.
     assert dunn_index(X, LABELS) == 3 / 7
 
 
@@ -75,7 +75,7 @@ def test_against_plain_numpy(n, d, n_clusters, seed):
 
 
 def test_sse_over_several_blocks_in_float32_far_from_the_origin():
-    """40,000 rows are three blocks; at 3,000 float32 sums, or expanded squares, would be off by far more."""
+    """40,000 rows are three blocks. At an offset of 3,000, float32 sums or expanded squares would be far less exact."""
     rng = np.random.default_rng(0)
     points = (3_000 + rng.normal(size=(40_000, 3))).astype(np.float32)
     labels = rng.integers(0, 4, 40_000)
@@ -110,7 +110,7 @@ def test_ncut_by_hand():
     # {0, 3} (volume 4, inside 0) and {1, 2} (volume 6, inside 2): 2 - 0 - 2/6.
     assert_allclose(ncut(W, [0, 1, 1, 0]), 2 - 2 / 6, rtol=1e-15)
     assert ncut(W, [0, 0, 0, 0]) == 0.0
-    # K counts non-empty clusters: the label 5 alone changes nothing.
+    # K counts non-empty clusters, so renaming a label to 5 changes nothing.
     assert ncut(W, [5, 5, 2, 2]) == ncut(W, [0, 0, 1, 1])
     assert ncut(W.toarray(), [0, 0, 1, 1]) == ncut(W.tocoo(), [0, 0, 1, 1]) == ncut(W, [0, 0, 1, 1])
 
@@ -146,9 +146,9 @@ def test_sizes():
 
 
 def test_clustering_error_by_hand():
-    # Matching 0-1, 1-0 gets all but the last one.
+    # If 0 is matched with 1 and 1 with 0, all points but the last agree.
     assert clustering_error([0, 0, 1, 1, 1], [1, 1, 0, 0, 1]) == pytest.approx(1 / 5)
-    # One cluster for two classes of 3 and 2.
+    # There is one cluster for two classes of 3 and 2 points.
     assert clustering_error([0, 0, 0, 0, 0], [1, 1, 1, 0, 0]) == pytest.approx(2 / 5)
 
 

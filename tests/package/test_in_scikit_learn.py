@@ -52,7 +52,7 @@ def test_distances_and_score(name, people):
         assert cost == pytest.approx(model.cost_, rel=1e-5)
 
 
-def test_frames_come_out_where_they_are_asked_for(people):
+def test_output_frames_on_request(people):
     X, sex = people
     model = fairclust.PriceFairKMeans(2, random_state=0).set_output(transform="pandas")
     found = model.fit_transform(X, sensitive_features=sex)
@@ -124,7 +124,7 @@ def test_no_setting_that_is_fair_enough():
 
 
 @pytest.mark.parametrize("name", [*WITH_CENTERS])
-def test_steps_are_printed_where_they_are_asked_for(name, people, capsys):
+def test_verbose_prints_the_steps(name, people, capsys):
     X, sex = people
     getattr(fairclust, name)(2, random_state=0).fit(X, sensitive_features=sex)
     assert capsys.readouterr().out == ""

@@ -1,4 +1,4 @@
-"""What `import fairclust` offers, and what it costs."""
+"""The public names of the package, and the imports that it does not make."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 
 import fairclust
 
-# Neither the package nor the command on a CSV may import these.
+# Neither `import fairclust` nor the command on a CSV file may import these packages.
 EXTRAS = ("dask", "jinja2", "matplotlib", "ot", "pyarrow", "pydantic", "requests", "snakemake", "yaml")
 
 

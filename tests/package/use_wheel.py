@@ -1,4 +1,4 @@
-"""Use the package as it is installed, in an environment with nothing but its dependencies.
+"""Use the installed package in an environment that has only its dependencies.
 
 `make test-wheel` builds the wheel, installs it into an empty environment and runs this there, outside of the source
 tree.
@@ -19,7 +19,7 @@ import fairclust
 
 # These methods need packages of extras, which are not installed here.
 NEED_EXTRAS = {"FairletClustering": "ot", "FairletTreeClustering": "ot", "VariationalFairNCut": "pynndescent"}
-# These methods take another kind of input, or a whole minute.
+# These methods take another kind of input or more than a minute.
 OTHER_INPUT = {"FairSpectralClustering", "SpectralClustering", "FairAlignmentKMeans"}
 
 

@@ -16,7 +16,7 @@ def path_of(folder, block):
 
 
 def run(folder, data, block, **more):
-    """Run a block; the records of its output."""
+    """Run a block, and return the records of its output."""
     output = path_of(folder, block)
     given = {
         "class_path": "odd_methods.Odd",

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-# What the children of a fit need: imported here once, they are forked with it.
+# The processes of fits are forked from this one, so they need not import these modules again.
 import fairclust.base
 import fairclust.metrics.quality
 import fairclust.metrics.table  # noqa: F401
@@ -16,7 +16,7 @@ HERE = str(Path(__file__).parent)
 @pytest.fixture(autouse=True)
 def _methods_beside_the_tests(monkeypatch):
     monkeypatch.syspath_prepend(HERE)
-    # Threads that other tests have left here are none that the small methods of these tests wait for.
+    # Other tests may have left threads here. The small methods of these tests do not wait for any, so forking is safe.
     monkeypatch.setattr(fit_process, "_has_threads", lambda: False)
 
 

@@ -33,7 +33,7 @@ class Odd(FairClusterer):
         else:
             self.history_[0]["objective"] = np.float32(2.5)
         if len(X) < 1000:
-            return  # the warm-up on a few rows
+            return  # the call on a few rows that compiles the code
         if self.how == "slow":
             time.sleep(1)
         elif self.how == "sleep":

@@ -34,7 +34,7 @@ def die(job):
 
 
 def wait(job):
-    """With a process of its own, which leads a session."""
+    """Start a process in a session of its own, and wait."""
     child = subprocess.Popen(["sleep", "97.5"], start_new_session=True)
     Path("waiting").write_text(f"{os.getpid()} {child.pid}")
     time.sleep(97)

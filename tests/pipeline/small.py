@@ -4,7 +4,7 @@ GENERATED = {"title": "A", "generator": "fairclust.datasets.synthetic:make_synth
 
 
 def small_config(**sections):
-    """One data set and one method; `sections` replace whole parts."""
+    """Return a configuration with one data set and one method. `sections` replace whole parts of it."""
     return {
         "run": {"datasets": ["a"], "methods": ["m"]},
         "datasets": {"a": GENERATED},

@@ -72,7 +72,7 @@ def test_a_key_depends_on_all_that_the_result_depends_on(change):
     assert cell.key(**what) != cell.key(**{**what, change: 4 if change == "n_clusters" else "other"})
 
 
-def test_entries_of_a_data_set_win_over_general_ones_and_those_of_an_experiment_over_both():
+def test_settings_of_experiments_override_those_of_data_sets_and_methods():
     b = {**GENERATED, "n_clusters": 3, "settings": {"vfc": {"params": {"tol": 1e-3}, "grid": {"lam": [7]}}}}
     changed = config(datasets={"b": b})
     assert [c.params for c in one(changed, "b").cells()] == [{"tol": 1e-3, "lam": 7}] * 2
@@ -82,7 +82,7 @@ def test_entries_of_a_data_set_win_over_general_ones_and_those_of_an_experiment_
     assert [c.params for c in one(asked, "b").cells()] == [{"tol": 1e-3, "lam": 9}] * 5
 
 
-def test_settings_of_another_method_hold_for_this_one_too():
+def test_a_method_can_use_the_settings_of_another_method():
     b = {
         **GENERATED,
         "n_clusters": 3,
@@ -113,14 +113,14 @@ def test_seeds_and_n_clusters_of_the_run_win():
     assert [(b.n_clusters, count_cells(b)) for b in plan_blocks(config(**given))] == [(2, 2)]
 
 
-def test_only_narrows_papers_down_and_not_what_is_run_beside_them():
+def test_run_only_restricts_the_papers_and_nothing_else():
     experiment = {"datasets": ["a", "b"], "methods": ["vfc", "plain"]}
     given = paper(experiment)
     given["run"] |= {"only": {"datasets": ["a"], "methods": ["plain"]}, "datasets": ["b"], "methods": ["vfc"]}
     assert [b.stem for b in plan_blocks(config(**given))] == ["a/plain/k3", "b/vfc/k3"]
 
 
-def test_what_two_experiments_ask_for_is_fitted_once():
+def test_cells_that_two_experiments_ask_for_are_fitted_once():
     first = {"datasets": ["a"], "methods": ["vfc"], "seeds": 3}
     second = {
         "datasets": ["a"],
@@ -159,7 +159,7 @@ def test_random_state_depends_on_names_only():
 
 
 @pytest.mark.parametrize("left, right", [(10, 10.0), ({"b": 1, "a": [2]}, {"a": (2.0,), "b": 1})])
-def test_canonical_json_writes_equal_values_alike(left, right):
+def test_equal_values_have_the_same_canonical_json(left, right):
     assert canonical_json(left) == canonical_json(right)
 
 
@@ -167,7 +167,7 @@ def test_canonical_json_tells_true_from_one():
     assert canonical_json(True) != canonical_json(1)
 
 
-def test_a_block_is_told_only_of_itself_and_made_again_of_it():
+def test_the_parameters_of_a_block_describe_only_this_block_completely():
     before = one(config())
     after = one(
         config(methods={"other": {"class": CLASS}}, run={"datasets": ["a"], "methods": ["vfc", "other"]})
@@ -178,8 +178,8 @@ def test_a_block_is_told_only_of_itself_and_made_again_of_it():
     assert isinstance(again, Block)
 
 
-def test_a_plan_of_hundred_thousand_cells_makes_none_of_them(monkeypatch):
-    """Snakemake needs blocks and their counts; cells are made in the jobs."""
+def test_planning_a_hundred_thousand_cells_makes_no_cell_objects(monkeypatch):
+    """Snakemake needs only the blocks and their numbers of cells. The cells are made in the jobs."""
     lams = list(range(1000))
     many = config(methods={"vfc": {**VFC, "grid": {"lam": lams}}}, run={"seeds": 50})
 

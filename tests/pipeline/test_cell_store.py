@@ -1,4 +1,4 @@
-"""Files of cells: whatever happens to a file, what is read of it is what was written."""
+"""Files of cells: whatever happens to a file, reading gives the written content or an error."""
 
 import numpy as np
 import pytest
@@ -30,14 +30,14 @@ CELLS = [
 
 @pytest.fixture
 def pack(tmp_path):
-    """Two cells that are asked for, and one that is kept."""
+    """Write a file with two cells that are asked for and one that is only kept, and return its path."""
     path = tmp_path / "k3.cells"
     write_pack(path, CELLS, asked=2)
     return path
 
 
 def content(entries):
-    """Records and labels, or where the labels do not verify the error."""
+    """Return the record and the labels of each cell, or 'damaged' if the labels do not match their digest."""
     found = {}
     for entry in entries:
         try:
@@ -78,7 +78,7 @@ def test_labels_of_another_file_are_copied(tmp_path, pack):
     assert all(same(found, written[key]) for key, found in content(read_pack(other)).items())
 
 
-def test_no_flipped_byte_gives_other_content_in_silence(pack):
+def test_no_flipped_byte_changes_the_content_silently(pack):
     written = {record["key"]: (record, labels) for record, labels in CELLS}
     whole = pack.read_bytes()
     aside = pack.with_name(pack.name + ".damaged")
@@ -97,7 +97,7 @@ def test_no_flipped_byte_gives_other_content_in_silence(pack):
                 assert aside.read_bytes() == damaged
                 aside.unlink()
                 continue
-            # A byte of the labels: they say so when they are read.
+            # The flipped byte is in the labels, so the damage is reported when they are read.
             assert list(found) == ["a", "b"], place
             assert all(same(found[key], written[key]) for key in found), place
 
@@ -115,7 +115,7 @@ def test_no_truncated_file_is_an_output(pack):
     pack.write_bytes(whole + b"x")
     with pytest.raises(DamagedFile, match="is damaged and now lies in"):
         read_pack(pack)
-    # The next one who looks is told the same.
+    # A second read reports the same error.
     with pytest.raises(DamagedFile, match="is damaged and now lies in"):
         read_pack(pack)
     pack.write_bytes(whole + whole[len(b"fairclust cells 1\n") :])
@@ -124,19 +124,19 @@ def test_no_truncated_file_is_an_output(pack):
 
 
 def append(output, *cells):
-    """What one job writes; its working file."""
+    """Write cells as a job does, and return its working file."""
     before = set(files_beside(output))
     file = WorkingFile(output)
     for cell in cells:
         file.add(*cell)
-    # With the operating system already: the process may be killed now.
+    # The cells are with the operating system already, so they survive if the process is killed now.
     path = next(path for path in files_beside(output)[2:] if path not in before)
     assert list(salvage(path)) == list(dict.fromkeys(record["key"] for record, _ in cells))
     file.close()
     return path
 
 
-def test_a_working_file_with_a_torn_end_keeps_what_stands_before(tmp_path):
+def test_a_working_file_with_a_torn_end_keeps_the_cells_before_it(tmp_path):
     path = append(tmp_path / "k3.cells", CELLS[0], CELLS[2])
     whole = path.read_bytes()
     first = len(whole) - len(
@@ -169,7 +169,7 @@ def test_every_job_has_a_working_file_of_its_own_and_the_later_cell_wins(tmp_pat
         read_pack(paths[0])
 
 
-def test_nothing_is_there(tmp_path):
+def test_a_missing_file_has_no_cells(tmp_path):
     assert salvage(tmp_path / "none") == {}
     assert count_errors(tmp_path / "none") == 0
     with pytest.raises(FileNotFoundError):

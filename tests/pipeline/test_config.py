@@ -106,7 +106,7 @@ def test_errors_name_the_key_and_the_fix(path, value, message):
         load_config(changed(path, value))
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     raw = changed(("run", "datasets"), ["b"])
     raw["run"]["methods"] = ["n"]
     with pytest.raises(ConfigError) as caught:
@@ -142,7 +142,7 @@ SHIPPED = {"papers": ["vfc"], "only": {}, "seeds": 3}
         ),
     ],
 )
-def test_what_a_users_file_selects_stands_alone(mine, expected):
+def test_the_selection_of_a_users_file_replaces_the_shipped_one(mine, expected):
     assert with_user_layer({"run": {**SHIPPED, **mine}}, {"run": mine})["run"] == expected
 
 
@@ -153,7 +153,7 @@ def write(folder, name, content):
     return str(path.parent)
 
 
-def test_catalogues_are_merged_and_a_users_keys_are_laid_over_them(tmp_path):
+def test_catalogues_are_merged_and_a_users_keys_override_them(tmp_path):
     methods = write(
         tmp_path, "methods/one.yaml", {"x-shared": 1, "methods": {"m": small_config()["methods"]["m"]}}
     )
@@ -202,7 +202,7 @@ def test_a_broken_catalogue_is_named(tmp_path, text, message):
         load_config(small_config(catalogues=[str(tmp_path)]))
 
 
-def test_numbers_as_people_write_them(tmp_path):
+def test_numbers_in_several_notations(tmp_path):
     (tmp_path / "m.yaml").write_text(
         "methods: {m: {class: p.M, grid: {lam: [1e5, 2, 1.0e+6]}, params: {name: k2}}}"
     )
@@ -212,7 +212,7 @@ def test_numbers_as_people_write_them(tmp_path):
     assert method.params == {"name": "k2"}
 
 
-def test_papers_of_a_further_folder_are_run_with_the_values_beside_them(tmp_path):
+def test_papers_of_another_folder_are_run_with_the_reported_values_in_it(tmp_path):
     folder = write(
         tmp_path / "more",
         "doe.yaml",
@@ -223,12 +223,12 @@ def test_papers_of_a_further_folder_are_run_with_the_values_beside_them(tmp_path
     assert config.run.papers == ["old", "doe", "roe"]
     assert config.papers["doe"].reported == f"{folder}/doe.csv"
     assert config.papers["roe"].reported == f"{folder}/x.csv"
-    # Asked for by name, or again by a job that has the plan already: once.
+    # A paper that `run.papers` names as well is run once.
     again = load_config({**raw, "also": [folder], "run": {"papers": ["doe", "old"]}})
     assert again.run.papers == ["doe", "old", "roe"]
 
 
-def test_what_is_resolved_is_what_scripts_resolve_again(tmp_path):
+def test_resolving_a_resolved_configuration_changes_nothing(tmp_path):
     folder = write(tmp_path, "doe.yaml", {"papers": {"doe": small_paper()}})
     raw = small_config(also=folder)
     config = load_config(raw, user={"run": raw["run"]})
@@ -237,7 +237,7 @@ def test_what_is_resolved_is_what_scripts_resolve_again(tmp_path):
     assert set(resolve(raw)["papers"]) == {"doe"}
 
 
-def test_read_yaml_of_nothing(tmp_path):
+def test_empty_missing_and_undecodable_yaml(tmp_path):
     (tmp_path / "empty.yaml").write_text("# nothing\n")
     assert read_yaml(tmp_path / "empty.yaml") == {}
     with pytest.raises(ConfigError, match="cannot be read"):
@@ -284,7 +284,7 @@ KEYS = [
 
 @given(st.sampled_from(KEYS), json_values)
 @settings(deadline=None, max_examples=60)
-def test_no_value_anywhere_gives_anything_but_a_config_error(path, value):
+def test_every_wrong_value_gives_a_config_error(path, value):
     with suppress(ConfigError):
         load_config(changed(path, value))
 

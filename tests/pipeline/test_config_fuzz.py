@@ -1,4 +1,4 @@
-"""Any YAML gives a plan or an error that names keys; never anything else."""
+"""Any YAML gives either a plan or an error that names keys."""
 
 import copy
 from datetime import date, datetime
@@ -18,7 +18,7 @@ SETTINGS = settings(deadline=None, max_examples=60, suppress_health_check=[Healt
 
 @cache
 def shipped():
-    """The shipped configuration, cut down to what a plan needs a moment for."""
+    """Return a small part of the shipped configuration, whose plan is made quickly."""
     raw = read_yaml(ROOT / "config/config.yaml")
     del raw["catalogues"]
     sections, _ = read_catalogues(sorted((ROOT / "config").glob("*s/*.yaml")))
@@ -64,7 +64,7 @@ def shipped():
 
 
 def places(raw, at=()):
-    """Every place of the configuration, as a tuple of keys and positions."""
+    """Yield every place of the configuration, as a tuple of keys and positions."""
     pairs = raw.items() if isinstance(raw, dict) else enumerate(raw) if isinstance(raw, list) else ()
     for key, value in pairs:
         yield (*at, key)
@@ -104,7 +104,7 @@ def changed(place, how, value):
 
 
 def plan_or_error(raw):
-    """The message of the ConfigError, or '' if there is none."""
+    """Make the plan, and return the message of the ConfigError, or '' if there is none."""
     try:
         inputs = RuleInputs(load_config(raw))
         inputs.targets()
@@ -136,7 +136,7 @@ def test_one_change_anywhere(place, how, value):
 
 
 def is_checked(place):
-    """Whether a key is one of several; columns, groups and entries that are not in use have any name."""
+    """Whether only certain keys are valid here. Columns, groups and unused entries can have any name."""
     sections = {"sources", "datasets", "methods", "papers"}
     entry = len(place) == 2 and place[0] in sections
     named = len(place) == 4 and place[2] in {"tables", "figures", "claims"}

@@ -16,7 +16,7 @@ def forget():
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A package with two methods; returns a function that edits a file and gives both fingerprints."""
+    """Write a package with two methods, and return a function that edits a file and gives both fingerprints."""
     folder = tmp_path / "mypackage"
     folder.mkdir()
     files = {
@@ -69,7 +69,7 @@ def test_comments_docstrings_and_layout_do_not_count(package):
     assert package("kernel", text) == before
 
 
-def test_nothing_is_imported_for_it(package):
+def test_a_fingerprint_imports_nothing(package):
     package()
     package("kernel", "1 / 0\n")
     assert not [name for name in sys.modules if name.startswith("mypackage")]

@@ -1,4 +1,4 @@
-"""The fit job of a block, in this process: every ending is a row, and nothing that is known is fitted again."""
+"""The fit job of a block, in this process: every fit becomes a row, and finished cells are not fitted again."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from fairclust.pipeline.cell_store import WorkingFile, read_pack, salvage, write
 from fairclust.pipeline.fit_block import TryAgain, find_cells
 
 
-def test_every_ending_is_a_row_and_the_others_go_on(tmp_path, data):
+def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data):
     limits = {**LIMITS, "cell_seconds": 6.0}
     hows = ["ok", "sleep", "skip", "diverge", "raise", "die", "labels", "shape", "history", "global"]
     rows = run(tmp_path, data, block(*hows), limits=limits)
@@ -61,7 +61,7 @@ def test_widening_fits_only_new_cells(tmp_path, data):
     assert second[:2] == first
 
 
-def test_narrowing_keeps_what_nobody_asks_for_now_and_widening_takes_it_back(tmp_path, data):
+def test_narrowing_keeps_unused_cells_and_widening_uses_them_again(tmp_path, data):
     first = run(tmp_path, data, block("ok", "global"))
     assert run(tmp_path, data, block("global")) == first[1:]
     assert run(tmp_path, data, block("ok", "global")) == first
@@ -74,7 +74,7 @@ def test_cells_of_other_code_are_not_kept(tmp_path, data):
     assert len(salvage(path_of(tmp_path, block()))) == 1
 
 
-def test_a_block_that_is_cut_into_seeds_takes_the_cells_of_the_whole_and_back(tmp_path, data):
+def test_cells_are_kept_when_a_block_is_cut_into_seeds_or_joined_again(tmp_path, data):
     first = run(tmp_path, data, block("ok", seeds=[0, 1]))
     parts = [run(tmp_path, data, block("ok", seeds=[0, 1], seed=seed))[0] for seed in (0, 1)]
     assert parts == first
@@ -82,16 +82,16 @@ def test_a_block_that_is_cut_into_seeds_takes_the_cells_of_the_whole_and_back(tm
     assert run(tmp_path, data, block("ok", seeds=[0, 1])) == first
 
 
-def test_finished_fits_of_other_results_are_taken(tmp_path, data):
+def test_finished_fits_of_other_results_folders_are_used(tmp_path, data):
     mine = run(tmp_path / "a", data, block("ok"))
     theirs = run(tmp_path / "b", data, block("global"))
     others = [tmp_path / name / "fits/toy/odd" for name in ("a", "b", "nowhere")]
     assert run(tmp_path / "c", data, block("ok", "global"), elsewhere=others) == mine + theirs
-    # And they are here now.
+    # The cells have been copied, so the other results are not needed any more.
     assert run(tmp_path / "c", data, block("ok", "global")) == mine + theirs
 
 
-def test_a_record_of_others_says_nothing_about_whose_cell_it_is(tmp_path, data):
+def test_the_names_in_a_record_of_other_results_are_not_believed(tmp_path, data):
     asked = block("ok")
     honest = run(tmp_path / "a", data, asked)
     (entry,) = read_pack(path_of(tmp_path / "a", asked))
@@ -101,8 +101,8 @@ def test_a_record_of_others_says_nothing_about_whose_cell_it_is(tmp_path, data):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c", "data"]
 
 
-def test_two_jobs_of_one_block_at_once_disturb_nothing(tmp_path, data):
-    """As on a cluster, where the jobs of a run that was killed go on."""
+def test_two_jobs_of_one_block_at_once_do_not_disturb_each_other(tmp_path, data):
+    """This happens on a cluster, where the jobs of a killed run go on."""
     asked = block("ok", "global", "slow")
     first = os.fork()
     if first == 0:
@@ -119,13 +119,13 @@ def test_two_jobs_of_one_block_at_once_disturb_nothing(tmp_path, data):
     assert [path.name for path in path_of(tmp_path, asked).parent.iterdir()] == ["k3.cells"]
 
 
-def test_edited_metrics_and_further_ones_score_again_without_fitting(tmp_path, data, monkeypatch):
+def test_edited_or_additional_metrics_are_scored_without_fitting(tmp_path, data, monkeypatch):
     first = run(tmp_path, data, block("ever new"))
     more = run(tmp_path, data, block("ever new"), metrics=["balance", "sse", "delta"])
     assert finished(more) == finished(first)
     assert more[0]["metrics"]["sse"] == first[0]["metrics"]["sse"]
     assert more[0]["metrics"]["delta"] >= 0
-    # Fewer are no reason to do anything.
+    # If fewer metrics are asked for, nothing is computed and all values are kept.
     assert run(tmp_path, data, block("ever new"), metrics=["sse"]) == more
     monkeypatch.setattr("fairclust.metrics.table.score_labels", lambda *a, **k: {"sse": 1.0})
     assert run(tmp_path, data, block("ever new"), metrics=["sse"]) == more
@@ -147,7 +147,7 @@ def test_an_error_is_tried_again(tmp_path, data):
     assert finished(run(tmp_path, data, block("raise")))[0] > finished(first)[0]
 
 
-def test_over_memory_is_another_attempt_and_in_the_last_one_a_row(tmp_path, data):
+def test_a_fit_over_its_memory_is_tried_again_and_becomes_a_row_at_the_last_attempt(tmp_path, data):
     tight = {"cell_seconds": 60.0, "cell_memory_mb": 600.0}
     with pytest.raises(TryAgain, match=r"over the limit of 600 MB .* the next attempt asks for more memory"):
         run(tmp_path, data, block("ok", "memory"), limits=tight, last_attempt=False)
@@ -170,11 +170,11 @@ def test_a_damaged_output_costs_only_the_cells_that_are_damaged(tmp_path, data, 
     second = run(tmp_path, data, asked)
     assert [a == b for a, b in zip(finished(first), finished(second), strict=True)] == [True, False, True]
     assert "do not match their digest; it is fitted again" in capsys.readouterr().err
-    # Cut off, as after a crash of the machine: what is whole is kept.
+    # The file is truncated, as after a crash of the machine. Its complete cells are kept.
     path.write_bytes(path.read_bytes()[: read_pack(path)[2].offset + 3])
     third = run(tmp_path, data, asked)
     assert [a == b for a, b in zip(finished(second), finished(third), strict=True)] == [True, True, False]
-    # Set aside by a reader.
+    # A reader has renamed the damaged file.
     path.rename(path.with_name("k3.cells.damaged"))
     assert run(tmp_path, data, asked) == third
     assert [p.name for p in path.parent.iterdir()] == ["k3.cells"]
@@ -198,7 +198,7 @@ def test_a_job_killed_between_cells_goes_on(tmp_path, data):
     assert [path.name for path in output.parent.iterdir()] == ["k3.cells"]
 
 
-def test_a_working_file_of_old_code_is_no_hindrance(tmp_path, data):
+def test_a_working_file_of_old_code_is_ignored(tmp_path, data):
     path = path_of(tmp_path, block())
     file = WorkingFile(path)
     file.add({"key": "old", "status": "ok", "fingerprint": "f0"}, np.arange(3))
@@ -227,7 +227,7 @@ run_block(
 
 
 def test_a_script_with_threads_and_without_a_guard_can_fit(tmp_path, data):
-    """Snakemake's scripts have no guard, and a child forked beside OpenMP's threads would wait for ever."""
+    """Scripts of Snakemake have no `__main__` guard, and a child forked beside OpenMP's threads would hang."""
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = subprocess.run(
@@ -244,7 +244,7 @@ def test_a_script_with_threads_and_without_a_guard_can_fit(tmp_path, data):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there are fits forked")
 def test_the_process_of_a_job_has_no_threads():
-    """So that its fits are forked, which spares them the imports."""
+    """Only without threads are fits forked, and forked fits need no imports."""
     code = (
         "import fairclust.pipeline.fit_block, fairclust.base, fairclust.metrics.table, fairclust.pipeline.scores\n"
         "from fairclust.pipeline.fit_process import _has_threads\n"
@@ -255,7 +255,7 @@ def test_the_process_of_a_job_has_no_threads():
     assert done.stdout == "False\n"
 
 
-def test_a_skipped_dataset_gives_skipped_rows_and_later_has_a_result(tmp_path, data):
+def test_a_skipped_data_set_gives_skipped_rows_until_it_is_there(tmp_path, data):
     write_skipped(tmp_path / "none", "toy", "no network")
     rows = run(tmp_path, tmp_path / "none", block("ok", seeds=[0, 1]))
     assert [(row["status"], row["reason"], row["seed"]) for row in rows] == [

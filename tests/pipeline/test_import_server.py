@@ -62,7 +62,7 @@ def test_a_job_runs_in_a_child_with_one_thread_in_its_folder_and_log(tmp_path, s
     assert (tmp_path / "job.log").read_text() == "in the log\n"
 
 
-def test_an_error_is_told_with_the_log_and_the_server_goes_on(tmp_path, server):
+def test_an_error_is_reported_with_the_log_and_the_server_goes_on(tmp_path, server):
     message = ask(server.address, job_in(tmp_path), "server_jobs:fail")
     assert message.startswith("rule: ValueError: no idea")
     assert "Traceback" in (tmp_path / "job.log").read_text()
@@ -81,7 +81,7 @@ def test_noise_does_not_stop_the_server(tmp_path, server):
     assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
 
 
-def test_a_killed_script_takes_its_job_and_all_its_processes_along(tmp_path, server):
+def test_a_killed_script_ends_its_job_and_all_processes_of_the_job(tmp_path, server):
     asking = start_script(server, tmp_path, "wait")
     pids = [
         int(text)
@@ -122,7 +122,7 @@ time.sleep(90)
 """
 
 
-def test_when_snakemake_is_killed_server_and_jobs_die(tmp_path):
+def test_server_and_jobs_end_when_snakemake_is_killed(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(HERE)}
     parent = subprocess.Popen(
         [sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True, env=environment
@@ -139,7 +139,7 @@ def test_when_snakemake_is_killed_server_and_jobs_die(tmp_path):
     assert "died without an answer" in output
     for process in psutil.process_iter(["cmdline"]):
         if process.info["cmdline"] == ["sleep", "97.5"]:
-            process.kill()  # of the job alone: it asked for a session of its own
+            process.kill()  # the job's child survives, because it has a session of its own
 
 
 def snakemake_of(folder):
@@ -153,7 +153,7 @@ def snakemake_of(folder):
     )  # fmt: skip
 
 
-def test_without_a_server_a_script_does_its_work_itself(tmp_path, monkeypatch):
+def test_a_script_works_without_a_server(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(script, "die_with", lambda parent: None)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
@@ -183,7 +183,7 @@ def test_a_script_of_a_run_that_was_killed_does_nothing(tmp_path, monkeypatch):
     assert not (tmp_path / "written").exists()
 
 
-def test_a_full_disk_is_told_as_such(tmp_path, monkeypatch):
+def test_the_message_says_that_the_disk_is_full(tmp_path, monkeypatch):
     def full(job):
         raise OSError(28, "No space left on device")
 

@@ -68,25 +68,25 @@ def test_errors_name_the_key_and_the_fix(changes, message):
         load_config(with_paper(**changes))
 
 
-def test_a_data_set_of_a_table_may_be_one_that_nobody_has():
+def test_a_table_may_have_a_data_set_that_is_not_in_the_catalogue():
     load_config(with_paper(tables={"t": {"number": "1", "title": "T", "stand_ins": {"far": ["a"]}}}))
 
 
-def test_reasons_are_about_what_they_name():
+def test_a_reason_fits_only_what_it_names():
     reason = ReasonSpec(dataset="a", metric="sse", reason="so")
     assert reason.fits("a", "anything", "sse")
     assert not reason.fits("b", "anything", "sse")
     assert not reason.fits("a", "anything", "balance")
 
 
-def test_a_model_survives_being_plain_data():
+def test_a_model_can_be_rebuilt_from_its_plain_data():
     stated = {"number": "1", "title": "T", "match": {"fairness": "balance"}, "settings": {"m": {"lam": 1}}}
     spec = TableSpec.model_validate(stated)
     assert TableSpec.model_validate(as_plain(spec)) == spec
     assert "beside" not in as_plain(spec)
 
 
-def test_a_grid_laid_over_another_may_fix_what_was_an_axis():
+def test_a_fixed_parameter_replaces_a_grid_of_it():
     below = GridSpec(params={"tol": 1, "n": 2}, grid={"lam": [1, 2], "mu": [1]})
     assert GridSpec(params={"lam": 5}, grid={"n": [3, 4]}).over(below) == GridSpec(
         params={"tol": 1, "lam": 5}, grid={"mu": [1], "n": [3, 4]}
@@ -96,7 +96,7 @@ def test_a_grid_laid_over_another_may_fix_what_was_an_axis():
 # Reported values
 
 
-def test_types_and_what_may_be_left_out(tmp_path):
+def test_types_and_optional_columns(tmp_path):
     found = load(tmp_path, f"{HEAD},note\n1,a,3,m,sse,12.50,\n1,a,,m,balance,,not printed\n")
     assert found.value.tolist()[0] == 12.5 and pd.isna(found.value[1])
     assert found.decimals[0] == 2 and pd.isna(found.decimals[1])

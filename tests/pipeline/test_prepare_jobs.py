@@ -1,4 +1,4 @@
-"""What the jobs that fetch and prepare do with damage and failures."""
+"""Damaged files and failed downloads in the jobs that fetch and prepare data."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ SPEC = {"title": "Far", "source": "far", "sensitive": {"column": "sex"}, "n_clus
 
 @pytest.fixture
 def source(tmp_path):
-    """The folder of a source that was fetched; the catalogue does not know its hash."""
+    """Return the folder of a fetched source whose hash the catalogue does not know."""
     mirror = tmp_path / "mirror/deep/far.csv"
     mirror.parent.mkdir(parents=True)
     mirror.write_text(TABLE)
@@ -50,7 +50,7 @@ def test_a_fetched_file_that_has_changed_is_named(source):
         assert f"Fix: delete the folder '{source}' and run again" in str(caught.value)
 
 
-def test_a_record_leads_to_no_other_file(source, tmp_path):
+def test_a_record_cannot_point_to_another_file(source, tmp_path):
     other = tmp_path / "secret.csv"
     other.write_text(TABLE.replace("a,b", "c,d"))
     record = json.loads((source / "source.json").read_text())

@@ -15,8 +15,8 @@ SHOW = "from fairclust.pipeline.provenance import git_commit; print(git_commit()
 
 
 @pytest.mark.parametrize("others", [False, True])
-def test_outside_its_checkout_the_version_is_what_is_known(tmp_path, others):
-    """As in the container; or in a virtual environment inside somebody's repository."""
+def test_outside_its_checkout_the_version_is_that_of_the_package(tmp_path, others):
+    """This is so in the container, and in a virtual environment inside another repository."""
     package = Path(fairclust.__file__).parent
     shutil.copytree(package, tmp_path / "src/fairclust", ignore=shutil.ignore_patterns("__pycache__"))
     if others:
@@ -32,13 +32,13 @@ def test_outside_its_checkout_the_version_is_what_is_known(tmp_path, others):
     assert (done.stdout, done.stderr) == (f"version {fairclust.__version__}\n", "")
 
 
-def test_without_git_the_version_is_what_is_known(tmp_path):
+def test_without_git_the_version_is_that_of_the_package(tmp_path):
     environment = {**os.environ, "PATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", SHOW], env=environment, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == (f"version {fairclust.__version__}\n", "")
 
 
-def test_in_a_checkout_it_is_the_commit():
+def test_in_a_checkout_the_version_is_the_commit():
     if not (Path(fairclust.__file__).parents[2] / ".git").exists():
         pytest.skip("no checkout")
     done = subprocess.run([sys.executable, "-c", SHOW], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The folder of results at the start of a run: it is taken once, and what is damaged is named and made again."""
+"""The start of a run: it locks the folder of results, and names damaged files, which are then made again."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ from fairclust.temporary import is_alive, remove_leftovers, temporary_beside
 
 @pytest.fixture
 def results(tmp_path):
-    """What two jobs have made, with the digests of it."""
+    """Write the outputs of two jobs and their digests."""
     folder = tmp_path / "results"
     for names in (("scores/scores.csv", "scores/scores.parquet"), ("tables/a.md",)):
         for name in names:
@@ -35,7 +35,7 @@ def outputs(folder):
     }
 
 
-def test_nothing_happens_to_whole_results_wherever_they_lie(results, tmp_path):
+def test_intact_results_are_left_alone_in_any_folder(results, tmp_path):
     before = outputs(results)
     assert tidy(results) == []
     results.rename(tmp_path / "elsewhere")
@@ -58,14 +58,14 @@ def test_a_damaged_file_is_named_and_all_of_its_job_is_made_again(results, damag
     assert tidy(results) == []
 
 
-def test_a_missing_file_is_named_and_a_missing_job_is_none(results):
+def test_a_missing_file_is_named_unless_all_of_its_job_is_missing(results):
     (results / "scores/scores.csv").unlink()
     (results / "tables/a.md").unlink()
     assert tidy(results) == [f"{results}/scores/scores.csv is missing; it is made again."]
     assert outputs(results) == {}
 
 
-def test_damaged_digests_remove_nothing_but_what_is_made_again(results, tmp_path):
+def test_damaged_digests_remove_only_files_that_are_made_again(results, tmp_path):
     mine = tmp_path / "thesis.tex"
     mine.write_text("years of work")
     digests = results / "logs/scores/scores.csv.sha256"
@@ -82,7 +82,7 @@ def test_damaged_digests_remove_nothing_but_what_is_made_again(results, tmp_path
             (results / name).write_text(f"the content of {name}")
 
 
-def test_time_stamps_of_the_future_are_now(results):
+def test_time_stamps_of_the_future_are_set_to_now(results):
     ahead = results / "tables/a.md"
     os.utime(ahead, (time.time() + 7200,) * 2)
     (line,) = tidy(results)
@@ -107,7 +107,7 @@ HOLD = "import sys, time\nfrom pathlib import Path\nfrom fairclust.pipeline.resu
 HOLD += "held = lock(Path(sys.argv[1]))\nprint(held is not None, flush=True)\ntime.sleep(60)"
 
 
-def test_one_run_has_the_results_and_a_killed_one_leaves_no_lock(results):
+def test_a_second_run_is_refused_and_a_killed_run_leaves_no_lock(results):
     holder = subprocess.Popen([sys.executable, "-c", HOLD, results], stdout=subprocess.PIPE, text=True)
     assert holder.stdout.readline() == "True\n"
     assert lock(results) is None
@@ -151,12 +151,12 @@ def test_temporary_files_of_dead_processes_are_removed_and_no_others(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_process_that_has_ended_is_not_alive_though_nobody_has_asked(tmp_path):
+def test_a_zombie_process_counts_as_ended(tmp_path):
     child = subprocess.Popen(["true"])
     for _ in range(200):
         if not is_alive(child.pid):
             break
         time.sleep(0.02)
-    assert not is_alive(child.pid)  # a zombie: its parent, this process, has not waited
+    assert not is_alive(child.pid)  # It is a zombie, because this process, its parent, has not waited for it.
     child.wait()
     assert is_alive(os.getpid())

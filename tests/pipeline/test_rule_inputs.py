@@ -1,4 +1,4 @@
-"""The plan in this process: what single tables, figures and papers need, and what changes the parameters of whom."""
+"""The plan: what each table, figure and paper needs, and which changes alter the parameters of which jobs."""
 
 import json
 import os
@@ -94,7 +94,7 @@ def paper(**changes):
 
 
 def config(folder, *, reported="", more=None, **changes):
-    """Two data sets, three methods, a paper with a table, two figures and a claim."""
+    """Return two data sets, three methods, and a paper with a table, two figures and a claim."""
     (folder / "doe.csv").write_text("table,dataset,n_clusters,method,metric,value\n" + reported)
     products = {
         "reported": str(folder / "doe.csv"),
@@ -123,23 +123,23 @@ def config(folder, *, reported="", more=None, **changes):
 ONE_ROW = "1,a,2,vfc,kmedians_cost,5.0\n"
 
 
-def test_rows_of_a_table_decide_what_it_needs(tmp_path):
+def test_a_table_needs_the_blocks_of_its_rows(tmp_path):
     inputs = RuleInputs(config(tmp_path, reported=ONE_ROW))
     product = inputs.tables["doe", "t"]
-    # Its row, that of our method, and both on the data set that stands in; only with its K.
+    # It needs its row and that of our method, on its data set and on the stand-in, only with the K of the row.
     assert set(product.needs) == {(d, m, 2) for d in "ab" for m in ("vfc", "kmeans")}
     assert product.metrics >= {"kmedians_cost", "balance"}
     any_k = RuleInputs(config(tmp_path, reported="1,a,,vfc,sse,5.0\n"))
     assert {at[2] for at in any_k.tables["doe", "t"].needs} == {2, 5}
 
 
-def test_a_table_without_any_planned_row_is_none(tmp_path):
+def test_a_table_without_any_planned_row_is_not_made(tmp_path):
     inputs = RuleInputs(config(tmp_path, reported="1,far,2,vfc,sse,5.0\n"))
     assert inputs.tables == {}
     assert not [file for file in inputs.targets() if "/doe/t" in file]
 
 
-def test_what_is_said_of_the_data_itself_needs_one_block_of_it(tmp_path):
+def test_a_reported_value_of_the_data_itself_needs_one_block_of_this_data(tmp_path):
     inputs = RuleInputs(config(tmp_path, reported="1,a,,data,n_nodes,400\n"))
     found = inputs.tables["doe", "t"].needs
     assert ("a", "vfc", 2) in found
@@ -149,7 +149,7 @@ def metrics(inputs, dataset, method, k):
     return set(inputs.metrics_of(inputs.block(dataset, method, f"k{k}")))
 
 
-def test_dear_metrics_only_where_something_shows_them(tmp_path):
+def test_expensive_metrics_are_scored_only_where_something_shows_them(tmp_path):
     inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, score={"dear_max_rows": 0}))
     for dataset in "ab":
         for method in ("vfc", "kmeans"):
@@ -171,7 +171,7 @@ def test_dear_metrics_only_where_something_shows_them(tmp_path):
         ),
     ],
 )  # fmt: skip
-def test_dear_metrics_where_the_configuration_or_small_data_asks_for_them(tmp_path, changes, expected):
+def test_expensive_metrics_are_scored_for_small_data_or_on_request(tmp_path, changes, expected):
     inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, **changes))
     assert metrics(inputs, "b", "vfc", 2) & DEAR == expected
 
@@ -186,7 +186,7 @@ def test_audit_metrics_only_where_the_configuration_names_them(tmp_path):
     assert metrics(inputs, "b", "vfc", 2) & audit == set(asked)
 
 
-def test_claims_score_what_they_look_at(tmp_path):
+def test_metrics_of_a_claim_are_scored_for_its_methods(tmp_path):
     claim = {
         "text": "x",
         "check": "reaches",
@@ -201,7 +201,7 @@ def test_claims_score_what_they_look_at(tmp_path):
 
 
 def all_params(inputs):
-    """What every job of a run is told."""
+    """Return the parameters of every job of a run."""
     found = {}
     for block in inputs._blocks.values():
         found["fit", block.stem] = inputs.fit_params(block.dataset, block.method, block.name)
@@ -216,7 +216,7 @@ def all_params(inputs):
     return json.loads(json.dumps({str(key): value for key, value in found.items()}))
 
 
-def test_what_a_run_does_not_use_changes_the_parameters_of_no_job(tmp_path):
+def test_unused_entries_change_no_parameters_of_jobs(tmp_path):
     before = config(tmp_path, reported=ONE_ROW)
     methods = {"unused": {**VFC, "label": "Another"}, **{"vfc": VFC, "kmeans": KMEANS}}
     datasets = {"far": GENERATED, "a": GENERATED, "b": GENERATED}
@@ -224,7 +224,7 @@ def test_what_a_run_does_not_use_changes_the_parameters_of_no_job(tmp_path):
     assert all_params(RuleInputs(after)) == all_params(RuleInputs(before))
 
 
-def test_a_wider_grid_is_told_to_its_own_jobs(tmp_path):
+def test_a_wider_grid_changes_only_the_parameters_of_its_own_jobs(tmp_path):
     before = all_params(RuleInputs(config(tmp_path, reported=ONE_ROW)))
     wide = {"vfc": {**VFC, "grid": {"lam": [1, 10, 100]}}, "kmeans": KMEANS}
     after = all_params(RuleInputs(config(tmp_path, reported=ONE_ROW, methods=wide)))
@@ -270,7 +270,7 @@ def test_targets_without_a_page_or_overview(tmp_path):
         ),
     ],
 )
-def test_a_class_that_cannot_be_stops_the_plan(methods, message):
+def test_a_class_that_does_not_exist_stops_the_plan(methods, message):
     with pytest.raises(ConfigError, match=message):
         RuleInputs(load_config(small_config(methods=methods)))
 
@@ -293,7 +293,7 @@ def test_a_file_of_reported_values_that_is_not_there_is_named(tmp_path):
         _ = inputs.tables
 
 
-def test_a_plan_of_hundred_thousand_cells_makes_no_cell(monkeypatch, tmp_path):
+def test_rule_inputs_of_a_hundred_thousand_cells_make_no_cell_objects(monkeypatch, tmp_path):
     def no_cells(*_):
         raise AssertionError("the plan makes cells")
 
@@ -306,16 +306,16 @@ def test_a_plan_of_hundred_thousand_cells_makes_no_cell(monkeypatch, tmp_path):
         inputs.fit_params(block.dataset, block.method, block.name)
 
 
-# Files of the user's own count by their content
+# Jobs depend on the content of a user's own files
 
 
 def replaced(path, text):
-    """Another file under the name, which is older."""
+    """Replace a file by another one with an older time stamp."""
     path.write_text(text)
     os.utime(path, (1e9, 1e9))
 
 
-def test_other_reported_values_are_told_to_table_figure_and_claims(tmp_path):
+def test_other_reported_values_change_the_parameters_of_table_figure_and_claims(tmp_path):
     claim = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["sse"]}
     inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, more={"claims": {"c": claim}}))
 
@@ -330,7 +330,7 @@ def test_other_reported_values_are_told_to_table_figure_and_claims(tmp_path):
     assert all(now != was for now, was in zip(told(), before, strict=True))
 
 
-def test_another_archive_is_told_to_the_job_that_unpacks_it(tmp_path):
+def test_a_replaced_archive_changes_the_parameters_of_its_job(tmp_path):
     path = tmp_path / "own.zip"
     replaced(path, "one")
     own = {"path": str(path), "member": "a.csv"}
@@ -347,7 +347,7 @@ def test_another_archive_is_told_to_the_job_that_unpacks_it(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"asked": 1, "when": 2, "status": "ok"}', "\0"])
-def test_a_damaged_record_of_a_download_is_none(tmp_path, content):
+def test_a_damaged_record_of_a_download_is_ignored(tmp_path, content):
     inputs = RuleInputs(load_config(small_config(results=str(tmp_path))))
     (tmp_path / "data/raw/far").mkdir(parents=True)
     (tmp_path / "data/raw/far/source.json").write_text(content)
@@ -355,7 +355,7 @@ def test_a_damaged_record_of_a_download_is_none(tmp_path, content):
     assert inputs.asked("far") == {"mirrors": [], "again": ""}
 
 
-def test_what_could_not_be_downloaded_is_tried_again_after_an_hour_or_when_asked_for(tmp_path):
+def test_a_failed_download_is_tried_again_after_an_hour_or_on_request(tmp_path):
     raw = small_config(sources={"far": FAR}, results=str(tmp_path))
     inputs = RuleInputs(load_config(raw))
     asked = {"mirrors": [], "again": ""}
@@ -371,7 +371,7 @@ def test_what_could_not_be_downloaded_is_tried_again_after_an_hour_or_when_asked
 # The second pass, without the blocks whose job has failed
 
 
-def test_failed_blocks_are_left_out_and_their_cells_are_rows(tmp_path, monkeypatch):
+def test_failed_blocks_are_left_out_and_their_cells_become_rows(tmp_path, monkeypatch):
     inputs = RuleInputs(config(tmp_path, results=str(tmp_path / "results")))
     there, gone = inputs.packs()[1:3], [stem for i, stem in enumerate(inputs._blocks) if i not in (1, 2)]
     for pack in there:
@@ -386,7 +386,7 @@ def test_failed_blocks_are_left_out_and_their_cells_are_rows(tmp_path, monkeypat
     assert all(row["status"] == "error" and row["key"] is None and "see " in row["reason"] for row in rows)
 
 
-def test_a_lost_block_has_the_rows_of_the_cells_that_its_job_has_finished(tmp_path, data):
+def test_a_failed_block_keeps_the_rows_of_its_finished_cells(tmp_path, data):
     raw = small_config(
         results=str(tmp_path / "results"), run={"datasets": ["a"], "methods": ["m"], "seeds": 3}
     )
@@ -409,7 +409,7 @@ def test_a_lost_block_has_the_rows_of_the_cells_that_its_job_has_finished(tmp_pa
     assert [(row["status"], row["key"]) for row in rows] == [("error", None), ("ok", key), ("error", None)]
 
 
-def test_provenance_keeps_what_the_run_uses_and_no_places(tmp_path):
+def test_provenance_keeps_only_used_settings_and_no_paths(tmp_path):
     extra = config(
         tmp_path, reported=ONE_ROW, mirror="/secret/place", methods={"vfc": VFC, "kmeans": KMEANS, "x": VFC}
     )

@@ -1,4 +1,4 @@
-"""What a run does at its beginning and when jobs have failed; Snakemake's side by stand-ins."""
+"""The beginning of a run, and the second pass after failed jobs. Simple objects stand in for Snakemake's."""
 
 from types import SimpleNamespace
 
@@ -30,7 +30,7 @@ def test_the_second_pass_forces_nothing_and_fits_nothing(given, kept):
     assert not {"fit", "prepare_dataset", "check_strict", "download_source"} & set(allowed)
 
 
-def test_old_outputs_are_set_aside_and_those_of_forced_jobs_forgotten(tmp_path):
+def test_old_outputs_are_set_aside_and_those_of_forced_jobs_removed(tmp_path):
     fit, table = SimpleNamespace(name="fit"), SimpleNamespace(name="table")
 
     def job(rule, name, forced):
@@ -43,12 +43,12 @@ def test_old_outputs_are_set_aside_and_those_of_forced_jobs_forgotten(tmp_path):
         return {path.name for path in tmp_path.iterdir() if name in path.name}
 
     jobs = [job(fit, "a.cells", True), job(fit, "b.cells", False), job(table, "t.md", True)]
-    # The run was killed when the file was there and Snakemake did not know yet: it forces the job by itself.
+    # The run was killed before Snakemake had recorded this file, so Snakemake forces the job by itself.
     jobs.append(job(fit, "c.cells", True))
     dag = SimpleNamespace(
         needrun_jobs=lambda: jobs, reason=lambda job: SimpleNamespace(forced=job.forced), forcerules=[]
     )
-    for _ in range(2):  # the second time nothing is there
+    for _ in range(2):  # the second time there is no output to set aside
         set_outputs_aside(dag, lambda job: "c.cells" in job.output[0])
         assert left("a.cells") == set()
         for name in ("b.cells", "c.cells"):

@@ -1,4 +1,4 @@
-"""The tidy tables out of files of cells."""
+"""The tidy tables that are gathered from files of cells."""
 
 import json
 
@@ -60,7 +60,7 @@ def record(key="a", status="ok", *, params=None, **more):
 
 @pytest.fixture
 def packs(tmp_path):
-    """Two blocks: fitted cells, and those of a skipped data set."""
+    """Write two blocks: one of fitted cells, and one of a skipped data set."""
     fitted, skipped = tmp_path / "one.cells", tmp_path / "two.cells"
     labels = np.array([0, 1, 2, 0])
     cells = [record("a", params={"lam": 2}), record("b", "error", params={"lam": 3}), record("gone")]
@@ -71,7 +71,7 @@ def packs(tmp_path):
     return [fitted, skipped]
 
 
-def test_a_row_for_every_cell_that_is_asked_for(packs):
+def test_every_cell_that_is_asked_for_has_a_row(packs):
     cells = load_cells(packs)
     assert cells[["dataset", "status", "lam"]].values.tolist()[:2] == [
         ["toy", "ok", 2.0],
@@ -95,7 +95,7 @@ def test_labels_of_a_cell(packs):
     assert labels_of(packs[0], "nobody") is None
 
 
-def test_steps_have_whatever_a_history_holds(packs):
+def test_the_table_of_steps_has_every_key_of_a_history(packs):
     steps = load_steps(packs)
     assert steps[["key", "step", "objective"]].values.tolist() == [["a", 0, 9.0], ["a", 1, 8.0]]
     assert steps.extra.isna().tolist() == [True, False]
@@ -146,7 +146,7 @@ def test_types_do_not_depend_on_the_values(tmp_path, packs):
     assert all(schema.equals(schemas[0]) for schema in schemas)
 
 
-def test_gathering_in_parts_gives_the_same_content(tmp_path, packs, monkeypatch):
+def test_gathering_in_parts_gives_the_same_tables(tmp_path, packs, monkeypatch):
     many = packs * 5
     gather(tmp_path / "whole", many)
     largest = []
@@ -165,7 +165,7 @@ def test_gathering_in_parts_gives_the_same_content(tmp_path, packs, monkeypatch)
     pd.testing.assert_frame_equal(*(read_table(tmp_path / n / "scores.parquet") for n in ("parts", "whole")))
 
 
-def test_the_same_cells_are_the_same_bytes_whatever_they_cost(tmp_path, packs):
+def test_the_same_cells_give_the_same_bytes_whatever_time_they_took(tmp_path, packs):
     gather(tmp_path / "a", packs)
     cells = [
         record("a", params={"lam": 2}, wall_seconds=99.0, finished=1e9),
@@ -178,7 +178,7 @@ def test_the_same_cells_are_the_same_bytes_whatever_they_cost(tmp_path, packs):
     assert (tmp_path / "a/runs.csv").read_bytes() != (tmp_path / "b/runs.csv").read_bytes()
 
 
-def test_damage_is_no_content(tmp_path, packs):
+def test_damaged_files_are_not_gathered(tmp_path, packs):
     gather(tmp_path / "g", packs)
     path = tmp_path / "g/scores.parquet"
     whole = path.read_bytes()
@@ -192,7 +192,7 @@ def test_damage_is_no_content(tmp_path, packs):
         DamagedFile, match=r"one\.cells is damaged .*(?s:.*)two\.cells is damaged .*same command again"
     ):
         gather(tmp_path / "g", packs)
-    # What was there is still there, and nothing half is beside it.
+    # The earlier files are still there, and no incomplete file is beside them.
     assert (tmp_path / "g/runs.csv").read_bytes() == before
     assert not list(tmp_path.rglob("*.tmp"))
 

@@ -1,4 +1,4 @@
-"""A paper made by hand, for tests of verdicts, tables and claims."""
+"""A made-up paper for tests of verdicts, tables and claims."""
 
 from fairclust.pipeline.papers import TableSpec
 from fairclust.pipeline.reported import load_reported
@@ -15,12 +15,12 @@ HEAD = "table,dataset,n_clusters,lam,method,metric,value,note\n"
 
 
 def table(**more):
-    """Table 1 of the paper; its own method is called own."""
+    """Return Table 1 of the paper, whose own method is called `own`."""
     return TableSpec.model_validate({"number": "1", "title": "A table", "own": "own", **more})
 
 
 def reported(folder, *lines):
-    """Reported values from lines of a CSV: table, dataset, K, lam, method, metric, value, note."""
+    """Read reported values from lines of a CSV: table, dataset, K, lam, method, metric, value, note."""
     path = folder / f"paper{len(list(folder.iterdir()))}.csv"
     path.write_text(HEAD + "".join(f"{line}\n" for line in lines))
     return load_reported(path)

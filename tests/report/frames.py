@@ -12,7 +12,7 @@ NUMBERS = (*METRICS, *STATED, "accuracy", "objective", "n_iter", "seconds", "cpu
 
 
 def cell(dataset="adult", method="vfc_kmeans", n_clusters=10, lam=None, seed=0, *, params=None, **more):
-    """One row; `params` are the method's own beside lambda, `more` are columns."""
+    """Make one row. `params` are the method's parameters besides lambda, and `more` are columns."""
     own = dict(params or {}) | ({} if lam is None else {"lam": float(lam)})
     text = json.dumps({key: float(v) if isinstance(v, int) else v for key, v in own.items()}, sort_keys=True)
     row = {
@@ -36,7 +36,7 @@ def cell(dataset="adult", method="vfc_kmeans", n_clusters=10, lam=None, seed=0, 
 
 
 def frame(rows):
-    """Rows of `cell` as a frame with the types that `load_cells` gives."""
+    """Make a frame from rows of `cell`, with the types that `load_cells` gives."""
     found = pd.DataFrame(list(rows))
     for name in ("n_rows", "n_features", "n_groups"):
         found[name] = found[name].astype("Int64")
@@ -44,7 +44,7 @@ def frame(rows):
 
 
 def tradeoff(dataset, method, n_clusters=10, *, lams=(None,), seeds=3, cost=1000.0, pace=1.0, **more):
-    """Cells whose cost rises and whose error falls with lambda, and which differ a little by seed."""
+    """Make cells whose cost rises and whose error falls with lambda, with small differences between seeds."""
     rng = np.random.default_rng(len(dataset) + 7 * len(method) + n_clusters)
     for lam in lams:
         fair = min(1.0, pace * (lam or 0.0) / max(1.0, *(one or 0.0 for one in lams)))

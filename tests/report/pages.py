@@ -1,4 +1,4 @@
-"""A page for tests: made-up cells of a few methods, with a paper's scoreboard and claims."""
+"""A page for tests, with made-up cells of a few methods, a paper's scoreboard and claims."""
 
 import json
 
@@ -38,7 +38,7 @@ PAPERS = {
 
 
 def made_up_scores(n_lams=6, n_seeds=2, datasets=("adult", "bank_3"), methods=("vfc_kmeans", "bera")):
-    """Costs that rise with lambda and errors that fall; one timeout, one data set that is skipped."""
+    """Make costs that rise and errors that fall with lambda, one timeout, and one skipped data set."""
     rows = []
     for dataset in datasets:
         rows += tradeoff(dataset, "kmeans", cost=9500, seeds=n_seeds)
@@ -56,7 +56,7 @@ def made_up_scores(n_lams=6, n_seeds=2, datasets=("adult", "bank_3"), methods=("
 
 
 def made_up_board():
-    """Two rows of VFC's Table 3 that were run, one that was not, and one of a paper without data."""
+    """Make two rows of VFC's Table 3 that were run, one that was not run, and one of a paper without data."""
     base = dict.fromkeys(VERDICT_COLUMNS, "")
     base |= {"paper": "vfc", "table": "3", "n_clusters": 10, "decimals": 2, "seeds": 2, "sd": 2.0}
     values = [
@@ -108,7 +108,7 @@ CLAIMS = pd.DataFrame(
 
 
 def make_page_folder(folder, scores, *, papers=PAPERS, more=()):
-    """Write the files that the page reads, and the page; returns the page's path."""
+    """Write the files that the page reads and the page, and return the path of the page."""
     tables = folder / "tables"
     (tables / "vfc").mkdir(parents=True)
     made_up_board().to_csv(tables / "scoreboard.csv", index=False)

@@ -1,4 +1,4 @@
-"""The board of runs and submissions: its fronts and ranks against a slow implementation."""
+"""The board of runs and submissions. Its fronts and ranks are compared with a slow implementation."""
 
 import math
 
@@ -32,7 +32,7 @@ def board_of(*points):
 
 
 def slow_ranks(cost, fairness, higher):
-    """Take off one front after the other; each is found by comparing all pairs."""
+    """Remove one front after the other. Each front is found by comparing all pairs of points."""
     sign = 1 if higher else -1
     left = {i for i in range(len(cost)) if math.isfinite(cost[i]) and math.isfinite(fairness[i])}
     cheapest = min((cost[i] for i in range(len(cost)) if math.isfinite(cost[i])), default=0)
@@ -58,7 +58,7 @@ def slow_ranks(cost, fairness, higher):
 
 @pytest.mark.parametrize("notion", NOTIONS)
 @pytest.mark.parametrize("seed", range(5))
-def test_ranks_are_those_of_a_slow_twin(notion, seed):
+def test_ranks_agree_with_a_slow_implementation(notion, seed):
     rng = np.random.default_rng(seed)
     metric = NOTIONS[notion]
     cost = rng.integers(100, 260, 40).astype(float)
@@ -72,7 +72,7 @@ def test_ranks_are_those_of_a_slow_twin(notion, seed):
     assert board[f"{notion}_front"].tolist() == [rank == 1 for rank in found]
 
 
-def test_every_data_set_and_k_is_ranked_apart_and_costs_too_much_have_no_rank():
+def test_data_sets_and_k_are_ranked_separately_and_high_costs_have_no_rank():
     board = board_of(
         point(100, 0.2), point(150, 0.4), point(160, 0.3), point(201, 0.9),
         point(900, 0.1, k=5), point(1, 0.0, dataset="bank"),
@@ -134,7 +134,7 @@ def test_a_run_gives_the_best_start_of_every_setting():
     assert board.proportional_rank.isna().all()
 
 
-def test_names_of_strangers_do_no_harm_to_the_page(tmp_path):
+def test_names_of_strangers_are_escaped_on_the_page(tmp_path):
     evil = "<script>alert(1)</script> | x"
     board = board_of(
         point(1, 0.5, evil, status=FROM_LABELS, paper="https://example.org", submitted="2026-01-01")

@@ -25,7 +25,7 @@ def material(*cells, values=NOTHING, steps=(), tables=None):
 
 
 def verdict(check, data, *, options=None, metrics=("sse",), methods=("own", "rival"), **more):
-    """The verdict on a claim about Town, and its numbers."""
+    """Return the verdict on a claim about Town and the text with its numbers."""
     claim = ClaimSpec.model_validate(
         {
             **{"text": "So.", "check": check, "datasets": ["town"], "methods": list(methods)},
@@ -41,7 +41,7 @@ def test_compare():
     found, numbers = verdict("compare", data)
     assert found == "holds"
     assert "Own 100.0 ± 14.1, best 90.0" in numbers and "ratio 0.943, at most 1 asked" in numbers
-    assert verdict("compare", data, options={"factor": 0.9})[0] == "holds in part"  # by its best start only
+    assert verdict("compare", data, options={"factor": 0.9})[0] == "holds in part"  # only for its best start
     assert verdict("compare", data, options={"factor": 0.9, "agg": "best"})[0] == "holds"
     assert verdict("compare", data, options={"factor": 0.8})[0] == "does not hold"
     assert verdict("compare", data, methods=["rival", "own"])[0] == "does not hold"
@@ -49,18 +49,18 @@ def test_compare():
     assert verdict("compare", data, metrics=["ncut"])[0] == "not tested"
 
 
-def test_a_claim_is_about_the_values_of_k_with_most_of_its_methods():
+def test_a_claim_is_tested_at_the_k_with_most_of_its_methods():
     data = material(starts("own", [90.0]), starts("own", [50.0], k=2), starts("rival", [100.0]))
     found, numbers = verdict("compare", data)
     assert found == "holds" and "K = 2" not in numbers
 
 
-def test_compare_what_should_be_high_and_what_is_negative():
+def test_compare_metrics_that_should_be_high_and_negative_metrics():
     data = material(starts("own", [0.5, 0.5], "balance"), starts("rival", [0.4, 0.4], "balance"))
     assert verdict("compare", data, metrics=["balance"])[0] == "holds"
     assert verdict("compare", data, metrics=["balance"], options={"factor": 1.3})[0] == "does not hold"
     assert verdict("compare", data, metrics=["balance"], options={"direction": "lower"})[0] == "does not hold"
-    # Ten per cent below -10 is -11, not -9.
+    # For a negative value, ten per cent better means -11 and not -9.
     likely = material(starts("own", [-10.5] * 2, "nll"), starts("rival", [-10.0] * 2, "nll"))
     assert verdict("compare", likely, metrics=["nll"], options={"factor": 0.9})[0] == "does not hold"
     assert verdict("compare", likely, metrics=["nll"], options={"factor": 0.96})[0] == "holds"
@@ -90,7 +90,7 @@ def test_compare_at_equal_fairness(fronts):
     found, numbers = verdict("compare_at_equal", fronts, options={"level": 0.05})
     assert found == "holds" and numbers.startswith("at fairness error 0.05, SSE of Own 100.0")
     assert verdict("compare_at_equal", fronts, options={"level": 0.05, "factor": 0.9})[0] == "does not hold"
-    # The fairest setting of the rival, of a named method, and what the paper reports.
+    # The level is that of the rival's fairest setting, of a named method, or of the paper.
     assert verdict("compare_at_equal", fronts, options={"level_from": "method"})[1].startswith(
         "at fairness error 0.05"
     )
@@ -223,7 +223,7 @@ def test_falling_with_size(power, found):
     options = {"methods": list(sizes), "metrics": ["delta"]}
     result, numbers = verdict("falls_with_size", data, options={"sizes": sizes}, **options)
     assert result == found and f"slope {-power:.2f}" in numbers
-    # In the order of the methods, or over data sets.
+    # Sizes can also be a list in the order of the methods, or belong to data sets.
     assert verdict("falls_with_size", data, options={"sizes": [100, 400, 1600]}, **options)[0] == found
     across = material(
         *(starts("own", [size**-power] * 2, "delta", dataset=name) for name, size in sizes.items())
@@ -238,7 +238,7 @@ def test_a_claim_holds_only_if_it_holds_everywhere():
     datasets = {"datasets": ["town", "city"]}
     found, numbers = verdict("compare", material(some, other), **datasets)
     assert found == "holds in part" and "Town: SSE" in numbers and "City: SSE" in numbers
-    # A data set that was not run is not one on which it holds.
+    # The claim does not hold on a data set that was not run.
     assert verdict("compare", material(some), **datasets)[0] == "holds in part"
     assert verdict("compare", material(other), **datasets)[0] == "does not hold"
     assert verdict("compare", material(some, other), datasets=["moon"])[0] == "not tested"
@@ -248,8 +248,8 @@ def test_a_claim_holds_only_if_it_holds_everywhere():
     assert verdict("compare", material(by_k), n_clusters=[10])[0] == "holds"
 
 
-def test_the_setting_that_stands_for_a_method(fronts):
-    # The cheapest, unless a lambda or a fairness is named.
+def test_the_setting_that_represents_a_method(fronts):
+    # It is the cheapest setting unless the claim names a lambda or a fairness.
     assert "Own 80.0" in verdict("compare", fronts)[1]
     assert "Own 100.0" in verdict("compare", fronts, options={"lam": 2})[1]
     assert "Own 100.0" in verdict("compare", fronts, options={"fairness": "fairness_error", "level": 0.1})[1]
@@ -272,14 +272,14 @@ def test_the_setting_that_stands_for_a_method(fronts):
         ({"check": "falls_with_size", "options": {"sizes": [1, 2]}}, "three or more"),
     ],
 )
-def test_claims_that_no_check_takes(change, message):
+def test_claims_that_no_check_accepts(change, message):
     with pytest.raises(ClaimError, match=message):
         verdict(
             **{"check": "compare", "data": material(starts("own", [1.0]), starts("rival", [1.0])), **change}
         )
 
 
-def test_every_check_says_what_it_takes():
+def test_every_check_states_its_options():
     for check in CHECKS.values():
         text = check.function.__doc__ or ""
         for option in check.options:

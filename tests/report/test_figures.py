@@ -1,4 +1,4 @@
-"""Every plot: what is drawn, why a panel is empty, and that a rerun writes the same bytes."""
+"""Every plot: what it draws, why a panel is empty, and that drawing it again writes the same bytes."""
 
 import json
 
@@ -108,7 +108,7 @@ def test_other_data_sets_methods_and_k_are_left_out(cells, tmp_path, monkeypatch
     assert (set(kept.dataset), set(kept.method), set(kept.n_clusters)) == ({"adult"}, {"kmeans"}, {5})
 
 
-def test_what_a_figure_lacks_is_named(cells):
+def test_unknown_plots_and_missing_keys_are_named(cells):
     with pytest.raises(ValueError, match="no plot 'pie'; known are front"):
         sheet("pie", cells)
     with pytest.raises(ValueError, match="'front' of the figure 'Figure 1' needs `x`"):
@@ -116,7 +116,7 @@ def test_what_a_figure_lacks_is_named(cells):
 
 
 def settings(*rows):
-    """Cells of BFKM on DS-577: rho, lambda, fairness ratio, SSE, seed."""
+    """Make cells of BFKM on DS-577 from rho, lambda, fairness ratio, SSE and seed."""
     return frame(
         cell(
             "ds577", "bfkm", 3, lam, seed, params={"rho": rho}, fairness_ratio=ratio, sse=sse,
@@ -135,7 +135,7 @@ REPORTED = pd.DataFrame(
 ).assign(dataset="ds577", n_clusters=3, method="bfkm", lam=np.nan)
 
 
-def test_a_front_joins_what_is_not_beaten_and_marks_the_reported_point():
+def test_a_front_joins_undominated_points_and_marks_the_reported_point():
     axes = {"x": "sse", "y": ["fairness_ratio"], "datasets": ["ds577"]}
     found = sheet("front", settings(*GRID), reported=REPORTED, table="III", **axes)
     lines = [line for line in found.panels[0].lines if len(line.get_xdata())]
@@ -195,7 +195,7 @@ def test_steps_are_those_of_the_lambda_asked_for(cells, steps):
         np.testing.assert_allclose(found.panels[0].lines[0].get_ydata(), [9, 4.5, 3, 2.25])
 
 
-def test_terms_have_a_panel_for_each_name_and_say_what_is_not_recorded(cells, steps):
+def test_terms_have_a_panel_for_each_name_even_if_it_is_not_recorded(cells, steps):
     found = sheet(
         "terms", cells, steps=steps, methods=["vfc_kmeans"], y=["nll", "clustering", "balance", "objective"],
         options={"labels": {"clustering": "Inertia"}},

@@ -25,7 +25,7 @@ numbers = st.floats(0, 10, allow_nan=False).map(lambda value: round(value, 1))
 
 
 def points(*rows, dataset="d", k=3):
-    """Cells of method, cost, balance and (0 if left out) seed; a setting of its own for each cost."""
+    """Make cells from method, cost, balance and seed (default 0). Each cost is its own setting."""
     return frame(
         cell(
             dataset, method, k, seed=seed[0] if seed else 0, params={"n": cost if not seed else 1}, sse=cost,
@@ -53,13 +53,13 @@ def test_front_against_its_definition(found, higher):
     assert pareto(cost, fair, higher).tolist() == slow
 
 
-def test_what_is_not_finite_is_never_on_the_front():
+def test_values_that_are_not_finite_are_never_on_the_front():
     on = pareto(np.array([1, 2, np.nan, 3]), np.array([np.inf, 0.5, 0.1, np.nan]), higher=False)
     assert on.tolist() == [False, True, False, False]
 
 
 def area(x, y):
-    # Two other sets, below and above, must not matter.
+    # The arrays also have points of other sets, before and after, which must not change the area.
     x, y = np.array([0.0, *x, 0.1]), np.array([1.0, *y, 0.5])
     found = dominated_areas(x, y, np.array([0] + [1] * (len(x) - 2) + [2]), 4)
     assert found[[0, 2, 3]].tolist() == pytest.approx([1, 0.45, 0])
@@ -69,7 +69,7 @@ def area(x, y):
 def test_area_by_hand():
     assert area([0.0], [1.0]) == 1
     assert area([0.5, 0.0], [1.0, 0.5]) == pytest.approx(0.75)
-    # Beaten points, and points outside of the box, add nothing.
+    # Dominated points and points outside of the box add nothing.
     assert area([0.5, 0.0, 0.6, 1.5, 0.2], [1.0, 0.5, 0.7, 2.0, -1.0]) == pytest.approx(0.75)
 
 
@@ -85,7 +85,7 @@ def test_scores_of_an_instance_by_hand():
     at = points(
         ("plain", 100, 0.0), ("fair", 100, 0.0), ("fair", 120, 1.0), ("half", 110, 0.5), ("far", 900, 1.0)
     )
-    # The box: costs from 100 to 140, balance from 0 to 1.
+    # The box has costs from 100 to 140 and balances from 0 to 1.
     for fairness in ("balance", "fairness_error"):
         scores = board_of(at, fairness).instances.set_index("method").score
         assert scores.to_dict() == pytest.approx({"plain": 0, "fair": 0.5, "half": 0.375, "far": 0})
@@ -108,7 +108,7 @@ def test_a_method_is_compared_only_where_it_was_run():
     one = points(("plain", 100, 0.0), ("a", 115, 1.0), ("b", 110, 1.0))
     two = points(("plain", 10, 0.0), ("a", 12, 1.0), dataset="e")
     board = board_of(pd.concat([one, two], ignore_index=True))
-    # b was not run on e: it has no zero there, and beats both rivals where it met them.
+    # b was not run on e, which does not count as zero, and it beats both rivals on the other instance.
     assert list(board.methods.index) == ["b", "a", "plain"]
     assert board.methods.wins.to_dict() == pytest.approx({"b": 1.0, "a": 0.5, "plain": 0.0})
     assert board.methods.instances.to_dict() == {"b": 1, "a": 2, "plain": 2}
@@ -135,7 +135,7 @@ def test_every_method_with_starts_gets_the_same_number():
     cells = on_equal_terms(points(*rows))
     assert cells.groupby("method").seed.nunique().to_dict() == {"plain": 1, "a": 3, "b": 3}
     assert cells.groupby("method").starts.first().to_dict() == {"plain": 1, "a": 3, "b": 3}
-    # Starts within a fit count too: thirty against three are shown as what they are.
+    # Starts within a fit count, too, so b is shown with thirty starts and a with three.
     inner = points(*rows)
     inner.loc[inner.method == "b", "params"] = '{"n": 1.0, "n_init": 10.0}'
     assert on_equal_terms(inner).groupby("method").starts.first()["b"] == 30
@@ -146,7 +146,7 @@ def test_scores_are_means_over_starts_beside_the_best():
     rows += [("b", 130, 1.0, 0), ("b", 130, 1.0, 1)]
     board = board_of(points(*rows))
     found = board.instances.set_index("method")
-    # The box ends at 140: a start at 120 dominates half of it, one at 130 a quarter.
+    # The box ends at 140, so a start at 120 dominates half of it and a start at 130 a quarter.
     assert found.loc["a", ["score", "best"]].tolist() == pytest.approx([0.375, 0.5])
     assert found.loc["a", "sd"] == pytest.approx(np.std([0.5, 0.25], ddof=1))
     assert found.loc["b", ["score", "sd", "best"]].tolist() == pytest.approx([0.25, 0, 0.25])
@@ -154,7 +154,7 @@ def test_scores_are_means_over_starts_beside_the_best():
     assert found.seconds.to_dict() == {"plain": 0.5, "a": 1.0, "b": 1.0}
 
 
-def test_it_says_first_where_the_first_does_not_lead():
+def test_instances_that_the_first_does_not_lead_are_named():
     one = points(("plain", 100, 0.0), ("a", 120, 1.0), ("b", 130, 1.0))
     two = points(("plain", 100, 0.0), ("a", 130, 1.0), ("b", 120, 1.0), k=5)
     three = points(("plain", 100, 0.0), ("a", 120, 1.0), ("b", 140, 1.0), k=7)

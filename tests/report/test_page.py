@@ -1,4 +1,4 @@
-"""The page without a browser: what it holds, that it is whole, and that it needs nothing from elsewhere."""
+"""The page without a browser: its content, its links and tags, and that it loads nothing from elsewhere."""
 
 import json
 import re
@@ -19,7 +19,7 @@ VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 
 class Reader(HTMLParser):
-    """Elements, attributes and tables of a page; complains of what is not closed."""
+    """Collect elements, attributes and tables of a page, and check that every element is closed."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)
@@ -92,7 +92,7 @@ def test_the_page_needs_nothing_from_elsewhere(html, page):
     assert "default-src 'none'" in html
 
 
-def test_ids_are_unique_and_links_lead_somewhere(page):
+def test_ids_are_unique_and_links_have_targets(page):
     assert len(page.ids) == len(set(page.ids))
     assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
 
@@ -119,7 +119,7 @@ def test_tables_of_a_paper_hold_its_values_with_the_verdict_of_their_row(page):
         == rows[0]
     )
     assert rows[2]["Reason"] == "Because."
-    # The best start is shown of costs only.
+    # Only costs show the best start.
     assert rows[1]["Ours"] == "0.02 ± 2.00"
     assert page.tables["Reported values without one of ours"][1:] == [
         ["not run", "no data", "Synthetic", NAMES.methods["bera"], "1"]
@@ -128,7 +128,7 @@ def test_tables_of_a_paper_hold_its_values_with_the_verdict_of_their_row(page):
 
 def test_the_summary_counts_rows_and_keeps_the_two_comparisons_apart(html):
     summary = html.partition('<section id="papers">')[0]
-    # Two values of one row count once.
+    # A row with two values counts once.
     assert re.search(r"VFC</a></b> as printed: 1 row<.*?1 reproduced</span>", summary, re.DOTALL)
     assert re.search(r"VFC</a></b> matched fairness: 1 row<.*?1 dominates</span>", summary, re.DOTALL)
     assert "2 reproduced" not in summary
@@ -147,7 +147,7 @@ def test_claims_have_a_verdict_and_numbers(page):
     assert body[1][2:4] == ["Adult, K = 10", "holds"]
 
 
-def test_data_of_ones_own_have_no_papers_but_every_setting(tmp_path):
+def test_a_users_own_data_have_no_papers_but_every_setting(tmp_path):
     file = make_page_folder(tmp_path, made_up_scores(), papers={})
     reader = Reader()
     reader.feed(file.read_text())
@@ -195,7 +195,7 @@ def test_fronts_are_pictures_and_tables_without_javascript(frame, page, html):
     assert [float(row[4]) for row in body] == sorted(float(row[4]) for row in body)
 
 
-def test_an_audit_says_what_each_method_is_fair_in(tmp_path, frame, page, html):
+def test_an_audit_shows_the_metrics_of_each_method(tmp_path, frame, page, html):
     assert "audit" not in page.ids
     assert "Individual fairness" not in html
     audited = frame.copy()
@@ -211,7 +211,7 @@ def test_an_audit_says_what_each_method_is_fair_in(tmp_path, frame, page, html):
     assert head == ["Method", "Setting", "Balance", "Worst to best group's cost", "Individual fairness"]
     assert [row[0] for row in rows] == ["K-means", "VFC K-means", "Bera </script> et al."]
     assert [row[3:] for row in rows] == [["3.0000", "1.5000"], ["2.0000", "1.2500"], ["2.0000", "∞"]]
-    # At the fairest setting of the method.
+    # The value is that of the method's fairest setting.
     vfc = audited[here & (audited.method == "vfc_kmeans")]
     assert rows[1][2] == f"{best_of_starts(vfc).balance.max():.4f}"
     assert "Audit of Bank <J=3> & co, K = 10" not in reader.tables
@@ -221,7 +221,7 @@ def test_an_audit_says_what_each_method_is_fair_in(tmp_path, frame, page, html):
     assert "Individual fairness" in [row[0] for row in reader.tables["What the metrics mean"]]
 
 
-def test_missing_cells_are_listed_without_anybodys_folders(page, html):
+def test_missing_cells_are_listed_without_paths_of_the_machine(page, html):
     rows = page.tables["Cells without a result"]
     assert ["timeout", "Bank <J=3> & co", NAMES.methods["bera"], "1", "longer than 5 s"] in rows
     assert ["skipped", "Synthetic", NAMES.methods["bera"], "1", "no such file: data.csv"] in rows
@@ -234,7 +234,7 @@ def test_the_archive_holds_the_page_and_is_the_same_each_time(folder, frame, tmp
     assert again.read_bytes() == (folder / "report/index.html").read_bytes()
     assert (tmp_path / "again/report.zip").read_bytes() == (folder / "report.zip").read_bytes()
     with zipfile.ZipFile(folder / "report.zip") as archive:
-        # Of each figure one picture.
+        # The archive has one picture of each figure.
         assert archive.namelist() == [
             "report/index.html",
             "report/tables/vfc/claims.csv",
@@ -247,7 +247,7 @@ def test_the_archive_holds_the_page_and_is_the_same_each_time(folder, frame, tmp
         assert len(pd.read_csv(archive.open("report/tables/scoreboard.csv"))) == len(made_up_board())
 
 
-def test_the_archive_holds_nobodys_folders_either(frame, tmp_path):
+def test_the_archive_has_no_paths_of_the_machine(frame, tmp_path):
     table = tmp_path / "reproduction.md"
     table.write_text("| Remark |\n| --- |\n| no /home/somebody/f.csv|\n| +3.0 % / 2 |\n")
     scores = frame.copy()

@@ -69,7 +69,7 @@ def test_sorting_by_mouse_and_by_key(page):
     assert column(page, "Data set") == sorted(column(page, "Data set"))
 
 
-def test_what_has_no_value_is_sorted_last(page):
+def test_missing_values_are_sorted_last(page):
     for _ in range(2):
         page.js(f"{header('Reported')}.querySelector('button').click()")
         values = column(page, "Reported")
@@ -115,7 +115,7 @@ def test_the_browser_draws_what_the_page_holds(page, file, tmp_path):
     still = Page(tmp_path, javascript=False)
     try:
         still.open(file)
-        # Reading needs a script of ours, though the page's own did not run.
+        # The test reads the page by a script, though the page's own script did not run.
         still.call("Emulation.setScriptExecutionDisabled", value=False)
         assert not still.js("document.documentElement.classList.contains('has-js')")
         held = still.js(STATE), still.js(PICTURE)
@@ -165,7 +165,7 @@ def test_another_fairness_metric(page):
     choose(page, "fairness", page.js(option))
     label = page.js(f"{CHART}.querySelector('.yl').textContent")
     assert label == "Fairness error (lower is better)"
-    # Infinite errors have no place in the picture, and it says so.
+    # Infinite errors cannot be drawn, and a line below the picture says so.
     note = page.js(f"{CHART}.querySelector('p.note').textContent")
     assert note.startswith("Beyond the edges, or without a finite value: ")
     assert "K-means (1)" in note
@@ -283,7 +283,7 @@ def test_contrast_of_all_text(page, scheme):
         page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "light"}])
 
 
-def test_names_for_those_who_do_not_see_the_page(page):
+def test_names_for_screen_readers(page):
     nameless = page.js(
         "[...document.querySelectorAll('select, button, [role=region], svg.front, form')].filter(e =>"
         "!(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.[0]?.textContent.trim()))"

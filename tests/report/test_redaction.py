@@ -1,4 +1,4 @@
-"""Texts to be handed on hold no path of the machine, and everything that is no path stays."""
+"""Texts that are handed on contain no path of the machine, and everything that is not a path stays."""
 
 import csv
 import io
@@ -59,15 +59,15 @@ NO_PATHS = [
 
 
 @pytest.mark.parametrize(("text", "expected"), PATHS)
-def test_paths_go(text, expected):
+def test_paths_are_removed(text, expected):
     assert redact_text(text) == expected
-    # Among other text, and twice.
+    # The path is within other text and occurs twice.
     assert redact_text(f"x {text}\n{text}") == f"x {expected}\n{expected}"
     assert redact_text(expected) == expected
 
 
 @pytest.mark.parametrize("text", NO_PATHS)
-def test_what_is_no_path_stays(text):
+def test_texts_that_are_not_paths_stay(text):
     assert redact_text(text) == text
     assert redact_config(text) == text
 

@@ -33,7 +33,7 @@ def test_spreads_for_readers():
     assert spread_text(math.nan, math.nan, 1) == "–"
 
 
-def test_latex_prints_what_stands_there():
+def test_latex_prints_the_text_unchanged():
     assert escape_latex(r"a\b^c") == r"a\textbackslash{}b\textasciicircum{}c"
     assert escape_latex("x_1 & 50 % {#$~}") == r"x\_1 \& 50 \% \{\#\$\textasciitilde{}\}"
     assert escape_latex("1 ± 2 – ∞\n<|>") == r"1 $\pm$ 2 -- $\infty$ \textless{}\textbar{}\textgreater{}"
@@ -42,7 +42,7 @@ def test_latex_prints_what_stands_there():
 def test_markdown_holds_no_html_and_no_lines():
     assert escape_markdown("<script>x</script> & y") == "&lt;script&gt;x&lt;/script&gt; &amp; y"
     assert escape_markdown("one\ntwo\r\n| three") == r"one two \| three"
-    # A backslash before a bar would make it end the cell after all.
+    # The backslash must be escaped, too, because otherwise the bar would end the cell.
     assert escape_markdown("a\\|b") == r"a\\\|b"
 
 

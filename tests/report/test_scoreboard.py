@@ -12,7 +12,7 @@ from fairclust.report.verdicts import VERDICTS, load_verdicts
 
 @pytest.fixture
 def files(tmp_path):
-    """Verdicts of two tables, and claims, of a paper with five rows."""
+    """Write the verdicts of two tables and the claims of a paper with five rows."""
     (tmp_path / "csv").mkdir()
     values = reported(
         tmp_path / "csv",

@@ -33,7 +33,7 @@ def cells():
         [
             start(0, 0, np.inf, 90.0),
             start(0, 1, 0.5, 91.0),
-            # The mean of lambda 5 is .04, although one of its starts is far fairer.
+            # The mean error at lambda 5 is .04, although one of its starts is far fairer.
             start(5, 0, 0.079, 100.0),
             start(5, 1, 0.001, 102.0),
             start(8, 0, 0.02, 110.0),
@@ -66,7 +66,7 @@ def test_the_mean_over_the_starts_chooses(cells):
     assert choose(cells, None, BY_LAM).lam == choose(cells).lam == 0.0
 
 
-def test_lost_starts_are_told(cells):
+def test_missing_starts_are_reported(cells):
     choice = choose(cells, 0.012, BY_LAM)
     assert (choice.lam, choice.n_ok, choice.n_all) == (9.0, 1, 2)
     assert choice.note == "1 of 2 starts ended well, others: timeout"
@@ -86,7 +86,7 @@ def test_the_cheapest_that_is_fair_enough():
     )
     choice = choose(cells, 0.8, BY_COST)
     assert (choice.spread("sse").mean, choice.setting) == (515.0, "lam=9, rho=1,800")
-    # The smallest lambda has three settings: that with the lowest objective.
+    # The smallest lambda has three settings, of which the one with the lowest objective is chosen.
     assert choose(cells, 0.6, MatchSpec(fairness="fairness_ratio")).spread("sse").mean == 480.0
     assert choose_best(cells, "fairness_ratio").spread("sse").mean == 530.0
     assert choose_best(cells, "sse").setting == "lam=1, rho=500"
@@ -139,7 +139,7 @@ def test_levels_are_within_the_printed_digits(tmp_path):
 
 
 def test_a_level_at_its_edge_is_reached():
-    # .02 + .005 is a hair less than .025 in floating point.
+    # In floating point .02 + .005 is slightly less than .025.
     at_edge = frame([start(1, 0, 0.025, 1.0)])
     assert choose(at_edge, 0.02 + 0.005, BY_LAM).reached
     assert not choose(frame([start(1, 0, 0.0251, 1.0)]), 0.025, BY_LAM).reached

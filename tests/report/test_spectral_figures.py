@@ -68,7 +68,7 @@ def test_shares_are_those_of_the_best_start(cells):
     found = sheet("group_shares", cells, ["lastfm"])
     assert len(found.panels) == 2
     heights = [bar.get_height() for bar in found.panels[0].patches]
-    # The whole data and two clusters, of equal size: three bars for each of the three groups.
+    # Each of the three groups has three bars: one for the whole data and one for each of the two clusters.
     np.testing.assert_allclose(heights, [0.75] * 3 + [0.25] * 3 + [0] * 3)
     assert len({bar.get_x() for bar in found.panels[0].patches}) == 3
 

@@ -65,7 +65,7 @@ def test_a_row_for_each_method(values, cells, tmp_path):
     assert "| lam=4 | 2 | as printed | reproduced |" in text
     assert "| Town | Rival | 220.0 ± 14.1, best 210.0 (200.0; +10.0 %) |" in text
     assert "matched fairness | less fair |" in text
-    # Ours: marked, without reported values and verdict.
+    # Rows of our methods are marked, and have no reported values and no verdict.
     assert "| Town | Mine (ours) | 96.0 ± 1.4, best 95.0 | 0.1000 ± 0.0000 |" in text
     (stand_in,) = [line for line in text.splitlines() if line.startswith("| village")]
     assert "| village (stands in for Town) | Own | 10.0 | 0.1000 |" in stand_in and stand_in.endswith("| – |")

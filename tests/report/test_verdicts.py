@@ -22,7 +22,7 @@ MATCHED = {"match": {"fairness": "fairness_error", "order": "sse"}}
 
 
 def starts(method, values, dataset="town", lam=None, k=10, **more):
-    """A start for each SSE (and whatever else is given as a list)."""
+    """Make a start for each SSE. Other values are given as lists, too, or are the same for all starts."""
     for seed, sse in enumerate(values):
         own = {name: value[seed] if isinstance(value, list) else value for name, value in more.items()}
         yield cell(dataset, method, k, lam, seed, sse=sse, **{"objective": sse, "n_nonempty": k, **own})
@@ -40,14 +40,14 @@ def only(rows):
 @pytest.mark.parametrize(
     "metric, printed, decimals, mean, sd, verdict",
     [
-        # Two standard deviations, while they are below 2 %.
+        # The tolerance is two standard deviations if they are below 2 %.
         ("sse", 1000.0, 1, 1019.9, 10.0, "yes"),
         ("sse", 1000.0, 1, 1020.1, 10.0, "worse"),
         ("sse", 1000.0, 1, 979.9, 10.0, "better"),
-        # Never more than 2 %, however the starts differ.
+        # The tolerance is never more than 2 %, even if the starts differ more.
         ("sse", 1000.0, 1, 1020.0, 500.0, "yes"),
         ("sse", 1000.0, 1, 1021.0, 500.0, "worse"),
-        # A single start has no deviation: the printed digits decide.
+        # A single start has no deviation, so the printed digits decide.
         ("sse", 1000.0, 0, 1000.5, math.nan, "yes"),
         ("sse", 1000.0, 0, 1000.6, math.nan, "worse"),
         ("balance", 0.50, 2, 0.40, 0.0, "worse"),
@@ -59,9 +59,9 @@ def only(rows):
         ("fairness_error", 0.5, 2, math.inf, math.nan, "worse"),
         ("nll", -10.0, 1, -12.0, 0.0, "better"),
         ("min_distance", 1.0, 1, 2.0, 0.0, "no"),
-        # Printed as 11.167 in units of 1e5.
+        # The paper prints 11.167 in units of 1e5.
         ("sse", 1116700.0, -2, 1116749.0, 0.0, "yes"),
-        # At matched fairness, where no deviation counts: 2 %.
+        # At matched fairness the tolerance is 2 %.
         ("sse", 1000.0, 1, 1020.0, None, "yes"),
         ("sse", 1000.0, 1, 1020.1, None, "worse"),
         ("n_nodes", 5678, 0, 5678.0, None, "yes"),
@@ -108,7 +108,7 @@ def test_a_row_is_judged_by_all_its_values(kind, agrees, missing, reached, verdi
 
 def test_a_row_as_printed_takes_the_printed_lambda_and_all_its_starts(tmp_path):
     values = reported(tmp_path, "1,town,10,4,own,sse,100.0,", "1,town,10,4,own,balance,0.30,")
-    # Without the printed lambda the other one would be fair enough and cheaper.
+    # If the printed lambda did not decide, the other lambda would be chosen, which is fair enough and cheaper.
     cells = [
         *starts("own", [100.0, 102.0, 98.0], lam=4, balance=[0.3, 0.31, 0.29]),
         *starts("own", [80.0, 80.0, 80.0], lam=2, balance=0.3),
@@ -122,7 +122,7 @@ def test_a_row_as_printed_takes_the_printed_lambda_and_all_its_starts(tmp_path):
     assert set(lines.agrees) == {"yes"} and set(lines.reason) == {""}
 
 
-def test_two_deviations_at_the_boundary(tmp_path):
+def test_a_difference_of_exactly_two_deviations_agrees(tmp_path):
     values = reported(tmp_path, "1,town,10,,own,sse,1000.00,")
     spread = np.array([-1.0, 0.0, 1.0]) * 5  # standard deviation 5
     spec = table(**PRINTED)
@@ -160,7 +160,7 @@ def test_at_matched_fairness_the_axis_that_chose_does_not_count(tmp_path):
         *starts("own", [99.0, 99.0], lam=3, fairness_error=0.01, awd=0.2),
     ]
     row = only(judged(table(**MATCHED), values, grid))
-    # .1025 is within .105; the error itself is not judged, although it is .0025 off.
+    # An error of .1025 is within .105. The error itself is not judged, although it differs by .0025.
     assert (row.kind, row.choice.lam, row.verdict) == ("matched fairness", 2.0, "dominates")
     assert [value.agrees for value in row.values] == ["", "better", "yes"]
     assert "chose the setting" in row.values[0].note
@@ -177,7 +177,7 @@ def test_at_matched_fairness_the_axis_that_chose_does_not_count(tmp_path):
     assert verdict(90.0, 0.2, error=math.inf) == "less fair"
 
 
-def test_without_a_published_setting_or_a_rule_the_lowest_objective_stands(tmp_path):
+def test_without_a_published_setting_or_a_rule_the_lowest_objective_is_shown(tmp_path):
     values = reported(tmp_path, "1,town,10,,own,sse,100.0,")
     row = only(judged(table(), values, starts("own", [100.0] * 2, lam=1), starts("own", [90.0] * 2, lam=2)))
     assert (row.choice.lam, row.kind, row.verdict) == (2.0, "as printed", "better")
@@ -205,7 +205,7 @@ def test_collapsed_solutions_are_never_reproduced(tmp_path):
     assert cheaper.verdict == "collapsed" and "balance is 0 in 1 of 2 starts" in cheaper.note
     full = only(judged(spec, values, starts("own", [100.0] * 3, balance=0.3)))
     assert full.verdict == "reproduced"
-    # A balance of 0 that the paper reports is no collapse.
+    # A balance of 0 is no collapse if the paper reports it.
     zero = reported(tmp_path, "1,town,10,,own,sse,100.0,", "1,town,10,,own,balance,0.00,")
     assert only(judged(spec, zero, starts("own", [100.0] * 3, balance=0.0))).verdict == "reproduced"
 
@@ -223,7 +223,7 @@ def test_impossible_values(tmp_path):
     row = only(judged(spec, values, starts("own", [758.4] * 2, balance=0.3)))
     assert row.verdict == "impossible"
     assert row.reasons == ["400 rows (evidence: run me)"]
-    # Whether or not it was run.
+    # The verdict is the same whether or not the row was run.
     assert only(judged(spec, values, starts("own", [1.0], dataset="city"))).verdict == "impossible"
 
 
@@ -264,7 +264,7 @@ def test_reasons_are_evidence_or_conjectures(tmp_path):
     assert (better.verdict, worse.verdict) == ("better", "worse")
     assert better.reasons == ["an early stop (evidence: python benchmarks/x.py)"]
     assert worse.reasons == ["conjecture: other starts"]
-    # A better row needs a reason as much as a worse one; one that agrees needs none.
+    # Better and worse rows need a reason, and rows that agree do not.
     unknown = judged(table(**PRINTED), values, starts("own", [50.0]), starts("rival", [100.0]))
     assert [row.reasons for row in unknown] == [["reason not known"], []]
 
@@ -284,7 +284,7 @@ def test_times_count_as_ratios_only(tmp_path):
         starts("own", [1, 1], seconds=[3.0, 5.0]),
         starts("rival", [1, 1], seconds=[8.0, 8.0]),
     )
-    # A ratio of 1.000 to itself proves nothing.
+    # The ratio of a method's time to itself is always 1 and does not count.
     assert own.verdict == "not judged" and {value.agrees for value in own.values} == {""}
     assert [value.ours.mean for value in own.values] == [4.0, pytest.approx(math.sqrt(2)), 1.0]
     assert [value.agrees for value in rival.values] == ["", "yes"]
@@ -320,10 +320,10 @@ def test_ours_and_stand_ins_have_no_verdict(tmp_path):
     rows = {(row.dataset, row.method): row for row in judged(spec, values, cells)}
     assert [row.role for row in rows.values()] == ["paper", "paper", "ours", "stand-in"]
     mine, stand_in = rows["town", "mine"], rows["village", "own"]
-    # Ours has to be as fair as the paper's own method.
+    # Our method has to be as fair as the paper's own method.
     assert (mine.choice.lam, mine.verdict) == (2.0, "")
     assert mine.values[2].metric == "delta" and mine.values[2].ours.mean == 0.3
-    # The lambda printed for the original means nothing for other data.
+    # The lambda that is printed for the original data set does not apply to other data.
     assert (stand_in.choice.lam, stand_in.original, stand_in.n_clusters, stand_in.verdict) == (
         3.0,
         "town",

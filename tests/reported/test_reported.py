@@ -1,4 +1,4 @@
-"""The transcribed tables: complete, well formed, and right where cells were typed a second time."""
+"""The transcribed tables are complete and well formed, and agree with values that were typed a second time."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from fairclust.pipeline.reported import KEY, OF_DATA, ReportedError, load_report
 FOLDER = Path(__file__).parents[2] / "config" / "papers"
 PAPERS = ("vfc", "fmc", "bfkm", "sfairsc")
 
-# Counted in the papers: lines of the table x methods x numbers per method.
+# These were counted in the papers: lines of the table x methods x numbers for each method.
 ROWS = {
     ("vfc", "2"): 5 * 2 * 3,
     ("vfc", "3"): 5 * 2 * 3,
@@ -127,7 +127,7 @@ def test_columns_and_types(table):
 def test_values_are_named_once(table):
     key = ["paper", *KEY]
     assert not table.duplicated(key).any()
-    # Values that differ in lambda alone are FMC's two settings, and nothing else.
+    # Only FMC's two settings have values that differ in lambda alone.
     same = table[table.duplicated([name for name in key if name != "lam"], keep=False)]
     assert set(zip(same["paper"], same["table"], same["method"], strict=True)) == {
         ("fmc", "7", "fmc_em"),
@@ -137,7 +137,7 @@ def test_values_are_named_once(table):
 
 
 def test_each_table_is_a_full_grid(table):
-    # Within a table every method has every metric on every dataset.
+    # Within a table every method has every metric on every data set.
     for (paper, name), part in table[table["paper"] != "sfairsc"].groupby(["paper", "table"]):
         settings = part[["method", "dataset", "lam"]].drop_duplicates()
         assert len(part) == len(settings) * part["metric"].nunique(), (paper, name)
@@ -174,7 +174,7 @@ def test_spot_checks(table, cell):
     assert hit["decimals"].item() == decimals
 
 
-def test_decimals_say_how_far_a_value_was_printed(table):
+def test_decimals_are_those_of_the_printed_value(table):
     known = table.dropna(subset=["value"])
     for value, decimals in zip(known["value"], known["decimals"], strict=True):
         assert round(value, int(decimals)) == pytest.approx(value, rel=1e-12, abs=0)
@@ -193,12 +193,12 @@ def test_sizes(table):
     assert found == {dataset: {size} for dataset, size in SIZES.items()}
 
 
-def test_values_lie_where_their_metric_can(table):
+def test_values_are_in_the_range_of_their_metric(table):
     known = table.dropna(subset=["value"])
     shares = ("balance", "fairness_ratio", "delta", "awd", "accuracy")
     assert known.loc[known["metric"].isin(shares), "value"].between(0, 1).all()
     assert (known["value"] >= 0).all()
-    # No clustering is fairer than the data: the smallest group over the largest, one printed unit spared.
+    # A balance cannot be above that of the data, the smallest group over the largest. One printed unit is allowed.
     most = {
         "synthetic_unequal": 0.3333,
         "adult": 0.4943,
@@ -217,7 +217,7 @@ def test_values_lie_where_their_metric_can(table):
         assert row.value <= most[row.dataset] + 10.0**-row.decimals, row
 
 
-def test_lambda_stands_with_the_methods_that_have_one(table):
+def test_only_methods_with_a_lambda_have_one(table):
     plain = table["method"].isin(["kmeans", "mm_em", "mm_gd", "backurs", "bera", "fair_sc", "fca"])
     assert table.loc[plain, "lam"].isna().all()
     vfc = (table["paper"] == "vfc") & table["method"].str.startswith("vfc_")
@@ -240,7 +240,7 @@ def test_papers_are_described(table):
         spec = yaml.safe_load((FOLDER / f"{paper}.yaml").read_text())["papers"][paper]
         assert spec["citation"] and 1900 < spec["year"] < 2100
         names.add(spec["short_name"])
-        # A table that the CSV does not have would be empty.
+        # A table without values in the CSV would be empty.
         numbers = {str(one["number"]) for one in spec["tables"].values()}
         assert numbers <= set(table.table[table.paper == paper])
     assert len(names) == len(PAPERS)

@@ -19,7 +19,7 @@ class Problem(NamedTuple):
 
 
 def from_blobs(n_samples=600, n_groups=2, n_clusters=4, seed=0, dtype=np.float64):
-    """Squared distances of grouped blobs to some of their points."""
+    """Return the squared distances of grouped blobs to some of their points."""
     X, codes = make_grouped_blobs(n_samples=n_samples, n_groups=n_groups, seed=seed)
     centers = X[np.random.default_rng(seed).choice(n_samples, n_clusters, replace=False)]
     potentials = Potentials.empty(make_layout(codes, n_groups), n_groups, n_clusters, dtype)
@@ -30,7 +30,7 @@ def from_blobs(n_samples=600, n_groups=2, n_clusters=4, seed=0, dtype=np.float64
 
 
 def from_matrix(a, codes):
-    """Potentials of any kind, as those of a graph."""
+    """Return the problem of any matrix of potentials, such as those of a graph."""
     n_groups = codes.max() + 1
     layout = make_layout(codes, n_groups)
     potentials = Potentials.empty(layout, n_groups, a.shape[1], np.float64)
@@ -45,7 +45,7 @@ def from_matrix(a, codes):
 
 
 def optimum(a, codes, criterion, weights=None):
-    """Least cost of the linear program over all N x K shares of rows, found by HiGHS. Rows may have weights."""
+    """Find the least cost of the linear program over all N x K shares of rows by HiGHS. Rows can have weights."""
     weights = np.ones(len(a)) if weights is None else weights
     n_samples, n_clusters = a.shape
     members = (codes == np.arange(codes.max() + 1)[:, None]) * weights

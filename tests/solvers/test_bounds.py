@@ -75,7 +75,7 @@ def test_several_columns_and_sizes_against_highs(asked):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_tiny_problems_against_brute_force(seed):
-    """All labels of eight rows in two or three clusters."""
+    """Try all labels of eight rows in two or three clusters."""
     rng = np.random.default_rng(seed)
     n_clusters = 2 + seed % 2
     a = rng.random((8, n_clusters))
@@ -104,7 +104,7 @@ def test_sizes_alone():
     assert equal.cost >= found.cost
 
 
-def test_each_column_alone_is_what_one_column_is():
+def test_bounding_one_of_several_columns_equals_one_column():
     a, columns = people()
     one = fair_assignment(a, columns["race"], tolerance=0.1)
     other = fair_assignment(a, columns, tolerance={"race": 0.1})
@@ -207,7 +207,7 @@ def test_budget():
         ({"sample_weight": np.zeros(600)}, "sample_weight must be positive"),
     ],
 )
-def test_what_cannot_be_met_is_refused(asked, message):
+def test_impossible_bounds_are_refused(asked, message):
     a, columns = people()
     with pytest.raises(ValueError, match=message):
         fair_assignment(a, columns, **asked)
@@ -225,7 +225,7 @@ def test_shares_of_sizes_become_whole_rows_inwards_where_they_can():
 
 
 def test_many_groups_are_fast_enough_to_test():
-    """Fifty groups take minutes if the solver does not use the structure of the bounds."""
+    """Fifty groups would take minutes if the solver did not use the structure of the bounds."""
     problem = from_blobs(1000, 2, 6)
     groups = np.random.default_rng(0).permutation(1000) % 50
     found = fair_assignment(problem.a, groups, tolerance=0.4)

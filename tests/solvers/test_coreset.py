@@ -49,7 +49,7 @@ def test_every_groups_cost_for_any_centres(seed):
 
 
 def test_a_few_rows_far_away_are_not_missed():
-    """A uniform sample misses them in one of three draws, and then has none of their cost."""
+    """A uniform sample misses these rows in one of three draws, and then their cost is not in its cost."""
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(10_000, 1)), rng.normal(size=(10, 1)) + 1000])
     for seed in range(10):

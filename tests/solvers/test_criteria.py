@@ -9,7 +9,7 @@ from fairclust.solvers.criteria import exact_shares, gap_bound, make_criterion, 
 
 
 def met(criterion, table):
-    """Whether the rows can be met by some helpers, cluster by cluster, as their definition says."""
+    """Tell whether there are helper variables with which every cluster satisfies the rows of the criterion."""
     for column in table.T:
         left = criterion.rows @ column
         if criterion.equal:
@@ -30,7 +30,7 @@ def met(criterion, table):
 
 @given(st.integers(2, 5), st.integers(0, 2**20), st.floats(0.05, 0.95))
 @settings(max_examples=60, deadline=None)
-def test_rows_say_what_the_metrics_say(n_groups, seed, level):
+def test_rows_agree_with_the_metrics(n_groups, seed, level):
     rng = np.random.default_rng(seed)
     table = rng.integers(1, 40, size=(n_groups, 3)).astype(float)
     sizes = table.sum(axis=1)
@@ -51,12 +51,13 @@ def test_exact_shares():
     assert met(criterion, table)
     table[0, 0] += 1
     assert not met(criterion, table)
-    # One point more in a cluster of ten: 0.8 too many of its group, 0.5 and 0.3 too few of the others.
+    # A cluster of ten gets one more point. Its group then has 0.8 points too many, and the others 0.5 and 0.3 too few.
     np.testing.assert_allclose(criterion.excess(table)[:, 0], [0.8, 0.5, 0.3])
 
 
 def test_gap_excess_is_in_points():
-    # 30 of 100 against 10 of 50: 0.1 of the smaller group, of which 0.04 is allowed.
+    # The cluster has 30 of 100 and 10 of 50 points, a gap of 0.1, of which 0.04 is allowed. In points of the smaller
+    # group the excess is 0.06 * 50 = 3.
     table = np.array([[30.0, 70.0], [10.0, 40.0]])
     np.testing.assert_allclose(gap_bound(0.04, np.array([100.0, 50.0])).excess(table), [[0, 0], [3, 3]])
 

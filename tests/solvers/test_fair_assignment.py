@@ -18,7 +18,7 @@ def criterion_of(codes, **asked):
 
 
 def check(a, codes, **asked):
-    """What must hold of every answer; returns it."""
+    """Check everything that must hold for each result, and return the result."""
     found = fair_assignment(a, codes, **asked)
     rows = np.arange(len(a))
     table = contingency(found.labels, codes, a.shape[1])
@@ -113,7 +113,7 @@ def test_odd_inputs(seed, n_samples, n_clusters, n_groups, kind, asked):
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("seed", range(6))
 def test_small_groups_far_away(seed, asked):
-    """Prices a thousand times what the other points' distances differ by."""
+    """The prices are a thousand times the differences between the distances of the other points."""
     rng = np.random.default_rng(seed)
     n_samples, n_clusters, n_far = 370, 4 + seed % 3, 1 + seed % 2
     codes = np.arange(n_samples) % (1 + seed % 3)

@@ -14,7 +14,7 @@ from fairclust.solvers.fair_lp import bound_violation, fair_assignment_lp, round
 
 
 def plain_lp(cost, inside, lower, upper):
-    """The program as printed: all variables, dense rows, interior points."""
+    """Solve the program as the paper prints it, with all variables and dense rows, by an interior point method."""
     n, k = cost.shape
     unit = np.abs(cost).max() or 1.0
     blocks = np.vstack([inside.T - np.outer(upper, np.ones(n)), np.outer(lower, np.ones(n)) - inside.T])
@@ -76,7 +76,7 @@ def check_against_plain(cost, inside, bounds):
 def check_rounding(cost, inside, bounds, found):
     rounded = round_assignment(found.shares, cost, inside, **bounds)
     assert rounded.cost <= found.cost + 1e-6 * cost.sum()
-    # Nothing but the fractional points can have become cheaper, and by no more than their spread.
+    # Only points that were fractional can have become cheaper, by at most the spread of their costs.
     open_points = found.shares.max(axis=1).toarray().ravel() < 1 - 1e-6
     assert rounded.cost >= found.cost - np.ptp(cost[open_points], axis=1).sum() - 1e-6 * cost.sum()
     assert rounded.cost == pytest.approx(cost[np.arange(len(cost)), rounded.labels].sum())
@@ -134,7 +134,7 @@ def test_enumeration(seed):
             fair.append(cost[np.arange(n), labels].sum())
     found = fair_assignment_lp(cost, codes, **bounds)
     assert found.cost <= min(fair) + 1e-9
-    # Many copies of every point make the best labels as cheap as the program, rounding aside.
+    # With many copies of every point the best labels cost as much as the program, apart from rounding.
     copies = 500
     many = [np.repeat(a, copies, axis=0) for a in (cost, codes)]
     repeated = fair_assignment_lp(*many, **bounds)
@@ -145,8 +145,9 @@ def test_enumeration(seed):
 
 
 def test_overlapping_groups_by_hand():
-    # Four points, in {}, {0}, {1} and {0, 1}; all would like cluster 0 but the first, who likes cluster 1.
-    # Half of every cluster must be in group 0 and half in group 1: {} goes with {0, 1}, {0} with {1}.
+    # Four points are in the groups {}, {0}, {1} and {0, 1}. Cluster 1 is the cheapest for the first point and cluster 0
+    # for the others. Half of every cluster must be in group 0 and half in group 1, so {} goes with {0, 1}, and {0}
+    # with {1}.
     inside = np.array([[0, 0], [1, 0], [0, 1], [1, 1]], dtype=bool)
     cost = np.array([[5.0, 0], [0, 9], [0, 9], [0, 3]])
     bounds = {"lower": [0.5, 0.5], "upper": [0.5, 0.5]}
@@ -157,9 +158,9 @@ def test_overlapping_groups_by_hand():
     assert rounded.violation.max() == 0
 
 
-def test_rows_are_dropped_where_no_rounding_keeps_them():
-    # An odd cycle: three points, every two of them in a common group of two. Cluster counts of 1 in every
-    # group mean half of each point, and no labels do that.
+def test_rows_of_bounds_that_no_rounding_keeps_are_dropped():
+    # Every two of the three points are a group. A count of 1 for every group in every cluster needs half of each point,
+    # which no labels give.
     inside = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]], dtype=bool)
     shares = sparse.csr_array(np.full((3, 2), 0.5))
     cost = np.array([[0.0, 1], [0, 3], [0, 1]])
@@ -168,7 +169,7 @@ def test_rows_are_dropped_where_no_rounding_keeps_them():
 
 
 def test_counts_stay_beside_the_fractional_ones_in_the_next_round():
-    # The odd cycle again, and two points that the first round fixes.
+    # These are the three points of the test above and two points that the first round fixes.
     inside = np.zeros((5, 4), dtype=bool)
     inside[:3, :3] = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
     inside[3:, 3] = True
@@ -180,8 +181,8 @@ def test_counts_stay_beside_the_fractional_ones_in_the_next_round():
 
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
 def test_rounding_by_hand(unit):
-    # Half of every point: 2.5 + 2.5 points of the one group, 1.5 + 1.5 of the other, clusters of 4. Cluster 0
-    # is cheaper for all, most of all for 3, 1, 4 of the first group and 7 of the second.
+    # Half of every point is in each cluster: 2.5 points of the first group and 1.5 of the second. Cluster 0 is cheaper
+    # for all points, most of all for points 3, 1, 4 of the first group and 7 of the second.
     gain = np.array([1.0, 5, 2, 9, 4, 1, 2, 3])
     codes = np.array([0, 0, 0, 0, 0, 1, 1, 1])
     cost = unit * np.column_stack([np.zeros(8), gain])
@@ -193,7 +194,7 @@ def test_rounding_by_hand(unit):
 
 
 def test_large_costs_among_clusters_far_apart():
-    # The prices that fair shares take are far from zero here: several programs, each around the last prices.
+    # The prices of fair shares are far from zero here, so several programs are solved, each around the last prices.
     rng = np.random.default_rng(3)
     codes = (rng.random(3000) < 0.02).astype(int)
     codes[:2] = 0, 1

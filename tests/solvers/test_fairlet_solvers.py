@@ -35,7 +35,7 @@ def test_balances_are_reduced_and_checked():
     assert resolve_balance((4.0, 10.0), sizes) == (2, 5)
     with pytest.raises(NotSupported, match=r"balance 1/2 is above .* = 0.4943: .*pair is \(4, 9\)"):
         resolve_balance((1, 2), sizes)
-    # Of large numbers it is the nearest with numbers as large.
+    # For large numbers it is the nearest pair whose numbers are no larger.
     with pytest.raises(NotSupported, match=r"nearest feasible pair is \(43, 87\)"):
         resolve_balance((50, 101), sizes)
     with pytest.raises(NotSupported, match=r"pair is \(1, 3\)"):
@@ -45,7 +45,7 @@ def test_balances_are_reduced_and_checked():
 
 
 @pytest.mark.parametrize("wanted", [(5, 2), (0, 1), (1, 2, 3), (0.5, 1), [[1, 2]], ("a", "b"), 0.4])
-def test_nonsense_balances(wanted):
+def test_balances_that_are_refused(wanted):
     with pytest.raises(ValueError, match=r"whole numbers \(p, q\) with 1 <= p <= q"):
         resolve_balance(wanted, np.array([10, 20]))
 
@@ -57,7 +57,7 @@ def medoid_cost(X, fairlet):
 
 
 def cheapest_stars(lengths, q):
-    """Least total length of edges that give every point 1 to q of them, by trying all sets."""
+    """Find the least total length of edges that give every point 1 to q edges, by trying all sets."""
     n, m = lengths.shape
     edges = list(itertools.product(range(n), range(m)))
     best = np.inf
@@ -118,10 +118,10 @@ def test_fairlets_stay_near(grouped_blobs):
     assert flow < tree < 0.6 * chance
 
 
-def test_where_the_data_lie_and_how_large_they_are_does_not_matter(grouped_blobs):
+def test_fairlets_do_not_depend_on_the_scale(grouped_blobs):
     X, codes = grouped_blobs(n_samples=300)
     p, q = resolve_balance("auto", np.bincount(codes))
-    # Powers of two, so that no rounding moves a point over an edge.
+    # The factor is a power of two, so rounding moves no point into another cell.
     plain = quadtree_fairlets(X, codes, p, q, np.random.RandomState(0))
     np.testing.assert_array_equal(quadtree_fairlets(X * 1024, codes, p, q, np.random.RandomState(0)), plain)
 
@@ -135,7 +135,7 @@ def test_medoids_of_samples_are_nearly_those_of_all(grouped_blobs):
         costs[max_exact] = nearest(X, X[rows], squared=False)[1].sum()
     assert costs[5000] <= costs[300] <= 1.03 * costs[5000]
     labels = nearest(X, X[rows], squared=False)[0]
-    # No medoid of a cluster can be bettered by much: FasterPAM has ended.
+    # FasterPAM has converged, so no medoid can be improved by much.
     assert costs[5000] <= 1.001 * kmedians_cost(X, labels)
 
 

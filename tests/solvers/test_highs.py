@@ -9,7 +9,7 @@ from scipy import optimize
 from fairclust.solvers.highs import _silent, linprog
 
 
-def test_nothing_is_written_and_the_output_comes_back(capfd):
+def test_highs_prints_nothing_and_later_output_is_printed(capfd):
     def noisy(c, **options):
         os.write(1, b"from below\n")
         return optimize.linprog(c, **options)
@@ -21,7 +21,7 @@ def test_nothing_is_written_and_the_output_comes_back(capfd):
     assert capfd.readouterr().out == "before\nafter\n"
 
 
-def test_lines_of_the_c_library_do_not_come_later():
+def test_lines_of_the_c_library_are_not_printed_later():
     code = (
         "import ctypes; from fairclust.solvers.highs import _silent\n"
         "_silent(lambda: ctypes.CDLL(None).printf(b'late\\n'))()\n"
@@ -31,7 +31,7 @@ def test_lines_of_the_c_library_do_not_come_later():
     assert done.stdout == "end\n"
 
 
-def test_errors_pass_and_the_output_comes_back(capfd):
+def test_errors_are_raised_and_later_output_is_printed(capfd):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         done = linprog([1.0], A_ub=[[1.0]], b_ub=[-1.0])

@@ -1,4 +1,4 @@
-"""Labels that may be off the bounds by a point, against the cheapest of all labels."""
+"""Labels that can be off the bounds by a point, compared with the cheapest of all such labels."""
 
 from itertools import product
 

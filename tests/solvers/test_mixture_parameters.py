@@ -156,7 +156,7 @@ def test_penalties_by_hand():
     assert group_gap.delta(three)[0] == pytest.approx((0.3 + 0.2 + 0.1) / 3)
     sizes = np.array([60.0, 20.0])
     value, gradient = group_gap.program_penalty(10.0, sizes)(M)
-    # K P(0) P(1) lam Delta, and the smallest cell, n_11 = 2 of the group of share 1/4.
+    # The value is K P(0) P(1) lam Delta plus the term of the smallest cell, n_11 = 2 of the group with share 1/4.
     assert value == pytest.approx(3 * (10 * 0.75 * 0.25 * 0.3 + 10 * 0.25 / 2), rel=1e-5)
     # The worst cluster is the third: m = 0.275, and P(1 | k) = 5/11 is 9/44 above the share.
     expected = 30 * np.array([-5 / 11 * 0.75, 0.25 - 5 / 11 * 0.25])

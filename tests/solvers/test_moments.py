@@ -18,7 +18,7 @@ def test_soft_moments_match_numpy(dtype, rtol, n_clusters):
         np.testing.assert_allclose(moments[j], s[codes == j].T @ s[codes == j], rtol=rtol, atol=1e-6)
     assert potential == pytest.approx((s * a).sum(), rel=rtol)
     assert logsum == pytest.approx(np.log(np.exp(-(2.0 * a + prices[codes])).sum(axis=1)).sum(), rel=rtol)
-    # The one kernel behind both methods.
+    # Both methods use this kernel.
     for one, other in zip(potentials.soft(2.0, prices), (mass, potential, logsum), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -55,7 +55,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
 
 
 def test_far_points_leave_normal_numbers():
-    # exp(-big) divided by a row sum must not become denormal: arithmetic on such numbers is slow.
+    # exp(-big) divided by a row sum must not become denormal, because arithmetic on denormal numbers is slow.
     _, _, potentials, _ = from_blobs(n_clusters=8, dtype=np.float32)
     moments = potentials.soft_moments(1e6, np.zeros((2, 8)))[3]
     assert np.isfinite(moments).all()

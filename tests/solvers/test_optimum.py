@@ -16,7 +16,7 @@ def drawn(seed, n=8, n_groups=2):
 
 
 def slow_optimum(X, n_clusters, codes, allowed):
-    """The least cost of every set of points in at most so many clusters, each of them allowed."""
+    """Find the least cost of every set of points in at most `n_clusters` clusters that are all within the bounds."""
     n = len(X)
     cost = np.full(2**n, np.inf)
     for mask in range(1, 2**n):

@@ -16,7 +16,7 @@ TEMPERATURE = 0.3
 
 
 def energy(problem, prices, lam, target):
-    """E_T as its definition says, on N x K rows."""
+    """Compute E_T from its definition on N x K rows."""
     s = softmax(-(problem.a + prices[problem.codes]) / TEMPERATURE)
     mass = np.eye(len(target))[problem.codes].T @ s
     value = (s * problem.a).sum() + TEMPERATURE * (s * np.log(s)).sum() + lam * padded_fairness(mass, target)
@@ -51,7 +51,7 @@ def test_derivatives_by_finite_differences(n_groups):
 
 
 def test_penalty_hessian_by_finite_differences_where_it_is_convex():
-    # Equal shares of the target in every cluster: nothing of the concave part is taken off.
+    # Every cluster has the shares of the target. The penalty is convex there, so nothing is removed from its Hessian.
     target = np.array([0.3, 0.7])
     mass = target[:, None] * np.array([20.0, 50.0, 30.0])
     exact = central(lambda n: central(lambda m: padded_fairness(m, target), n, 1e-3), mass, 1e-3)
@@ -85,16 +85,16 @@ def test_no_worse_than_the_plain_iteration(n_groups):
         )
         _, counts, clustering = problem.potentials.hard(scale, offset)
         plain = clustering + lam * padded_fairness(counts, problem.shares)
-        # The plain iteration may collapse, and an empty cluster costs nothing.
+        # The plain iteration can lose clusters. Empty clusters cost nothing, so such results are not compared.
         if (counts.sum(axis=0) > 0).all():
             worse.append((found.energy - plain) / plain)
     worse = np.array(worse)
     assert (worse <= 1e-6).mean() >= 0.7
-    # The rest is a few labels apart, but for a rare other minimum.
+    # The others differ in a few labels, or rarely end in another minimum.
     assert (worse <= 1e-5).mean() >= 0.9
 
 
-def test_prices_are_those_of_the_table():
+def test_prices_follow_from_the_table():
     problem = from_blobs(n_samples=5000, n_groups=3, seed=1)
     found = minimize_penalty(problem.potentials, lam=1000.0, target=problem.shares)
     assert found.converged
@@ -145,7 +145,7 @@ def test_without_penalty_groups_or_choice_labels_are_the_nearest():
     assert found.n_passes == 1
 
 
-def test_points_that_are_no_numbers_are_told():
+def test_points_that_are_not_finite_are_reported():
     problem = from_matrix(np.zeros((4, 2)), np.array([0, 1, 0, 1]))
     problem.potentials.row_min_sum = np.inf
     with pytest.raises(Diverged, match="sum to"):

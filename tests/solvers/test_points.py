@@ -1,4 +1,4 @@
-"""Solvers see only sums over points: points stored in two parts give the same results as in one part."""
+"""Solvers see only sums over points, so points in two parts give the same results as in one part."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from toys import make_grouped_blobs
 
 
 class InTwoPlaces:
-    """The interface of `Points` for points in two parts: every answer is the sum or the union of those of the parts."""
+    """The interface of `Points` for points in two parts. Each result is the sum or the union of those of the parts."""
 
     rounding = 1e-14
 

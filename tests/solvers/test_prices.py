@@ -23,7 +23,7 @@ def make(kind, problem):
 
 
 def lower_bound(problem, criterion, found):
-    """D(y), from its definition."""
+    """Compute D(y) from its definition."""
     reduced = (problem.a + found.prices[problem.codes]).min(axis=1).sum()
     return reduced - (criterion.limits * found.multipliers).sum()
 
@@ -40,7 +40,7 @@ def test_bound_meets_the_linear_program(n_groups, kind):
     assert found.cost == pytest.approx(best, rel=3e-3)
     if not criterion.equal:
         assert found.multipliers.min() >= 0
-        # Helper numbers are free: their cost must vanish for the bound to be one.
+        # The helper variables are free, so D(y) is a lower bound only if their cost is zero.
         np.testing.assert_allclose(criterion.helpers.T @ found.multipliers, 0, atol=1e-9)
 
 
@@ -69,8 +69,8 @@ def test_one_group_needs_no_prices():
     assert found.cost == pytest.approx(problem.a.min(axis=1).sum())
 
 
-def test_saturated_softmax_rows_do_not_throw_the_prices_away():
-    # All points far from level: no curvature at the temperatures tried.
+def test_prices_survive_saturated_softmax_rows():
+    # No point is near a boundary, so there is no curvature at the temperatures that are tried.
     a = np.array([[0.0, 1e4], [0.0, 1e4], [1e4, 0.0], [0.0, 1.0]])
     problem = from_matrix(a, np.array([0, 1, 0, 1]))
     found = dual_prices(problem.potentials, exact_shares(problem.shares), levels=LEVELS, max_steps=30)

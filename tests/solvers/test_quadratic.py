@@ -15,7 +15,7 @@ from fairclust.solvers.quadratic import (
 
 
 def curved(n_groups, n_clusters, seed):
-    """Random input: the blocks of the curvature of a softmax, the counts of groups in clusters, and group shares."""
+    """Draw the blocks of the curvature of a softmax, the counts of groups in clusters, and group shares."""
     rng = np.random.default_rng(seed)
     s = rng.dirichlet(np.ones(n_clusters), (n_groups, 30))
     mass = s.sum(axis=1)
@@ -28,7 +28,7 @@ def test_step_of_equal_shares_solves_the_model():
     blocks += 0.1 * np.eye(3)
     step = step_of_equal_shares(blocks, mass, shares)
     np.testing.assert_allclose(shares @ step, 0, atol=1e-9)
-    # What is left of the gradient is the same multiple of the shares in every group.
+    # The gradient that is left is the same multiple of the shares in every group.
     left = (mass - np.einsum("jkl,jl->jk", blocks, step)) / shares[:, None]
     np.testing.assert_allclose(left, np.broadcast_to(left[0], left.shape), atol=1e-7)
 
@@ -69,7 +69,7 @@ def test_pivoting_gives_up_where_there_is_no_curvature():
 
 
 def test_interior_point_method_with_free_helpers():
-    # min |y - (1, 2, -3)|^2 / 2 with y1 + y2 = y3: the projection onto that cone.
+    # The problem is min |y - (1, 2, -3)|^2 / 2 with y1 + y2 = y3, a projection.
     y = complementary(np.eye(3), -np.array([1.0, 2.0, -3.0]), np.array([[1.0], [1.0], [-1.0]]), np.ones(3))
     np.testing.assert_allclose(y, 0, atol=1e-6)
     y = complementary(np.eye(3), -np.array([1.0, 2.0, 3.0]), np.array([[1.0], [1.0], [-1.0]]), np.ones(3))

@@ -60,7 +60,7 @@ def balance_of(column, weights):
 
 
 def promises(columns, asked, tolerance):
-    """For each column that is bounded: the group of each row, the tolerance or None, and the least balance or None."""
+    """Yield for each bounded column the group of each row, the tolerance or None, and the least balance or None."""
     if asked.get("crossed"):
         joined = ["|".join(row) for row in zip(*columns.values(), strict=True)]
         yield np.array(joined), tolerance, None
@@ -72,7 +72,7 @@ def promises(columns, asked, tolerance):
 
 
 def most_broken(labels, columns, asked, tolerance, weights, n_clusters):
-    """The largest number of points, or weight, by which the labels miss a bound, computed from the labels alone."""
+    """Compute from the labels the largest number of points, or weight, by which they miss a bound."""
     sizes = np.bincount(labels, weights, n_clusters)
     total, off = weights.sum(), [0.0]
     for cells, own, balance in promises(columns, asked, tolerance):

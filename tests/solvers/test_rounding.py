@@ -13,7 +13,7 @@ from fairclust.solvers.rounding import integer_table, move_to_table, tables_of_e
 
 
 def cheapest_with_table(a, codes, table):
-    """Brute force by places: n_jk of each cluster for each group, filled by an optimal matching."""
+    """Find the cheapest labels with this table: each group is matched optimally to n_jk places in each cluster."""
     total = 0.0
     for j, counts in enumerate(table):
         cost = np.repeat(a[codes == j], counts, axis=1)
@@ -55,7 +55,7 @@ def test_moves_over_several_tiles():
 
 
 def test_table_against_brute_force():
-    # Ten and five points in two clusters: all tables with these row sums.
+    # All tables with row sums of ten and five points in two clusters are tried.
     shares = np.array([2 / 3, 1 / 3])
     for kind in (exact_shares(shares), share_bounds(0.95 * shares, shares / 0.95), ratio_bound(0.45, 2)):
         soft = np.array([[4.6, 5.4], [2.3, 2.7]])
@@ -93,14 +93,14 @@ def test_a_table_of_millions_is_brought_within_its_bounds():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_table_is_nearer_to_the_shares_of_two_groups(seed):
+def test_no_nearby_table_is_closer_to_the_shares_of_two_groups(seed):
     rng = np.random.default_rng(seed)
     sizes = rng.integers(30, 90, size=2)
     criterion = exact_shares(sizes / sizes.sum())
     soft = np.outer(sizes, rng.dirichlet(np.full(3, 5.0)))
     table = tables_of_equal_shares(soft, np.zeros(soft.shape), criterion)[-1]
     np.testing.assert_array_equal(table.sum(axis=1), sizes)
-    # All tables with the same row sums whose cells are rounded by at most three points more than to the next integer.
+    # All tables with these row sums are tried whose cells are at most about four points from the fractional ones.
     windows = [np.arange(max(value - 3, 0), value + 5) for value in np.floor(soft[:, :2]).astype(int).ravel()]
     first = np.array(list(product(*windows))).reshape(-1, 2, 2)
     tables = np.concatenate([first, sizes[None, :, None] - first.sum(axis=2, keepdims=True)], axis=2)

@@ -11,7 +11,7 @@ OF_B = (np.arange(N_GROUPS) % B == np.arange(B)[:, None]).astype(float)
 
 
 def curved(n_groups=N_GROUPS, seed=0):
-    """Random blocks like those of the curvature of a softmax, and the table of counts."""
+    """Draw blocks like those of the curvature of a softmax, and the table of counts."""
     rng = np.random.default_rng(seed)
     s = rng.dirichlet(np.ones(K), (n_groups, 30))
     mass = s.sum(axis=1)

@@ -22,7 +22,7 @@ def no_dense(monkeypatch):
 
 
 def blob_graph(n=450, n_groups=3, seed=2):
-    """Overlapping blobs, whose graph is in one piece, with groups of different shares."""
+    """Draw overlapping blobs, whose graph is connected, with groups of different shares."""
     rng = np.random.default_rng(seed)
     X = np.concatenate([rng.normal(m, 1, (n // 3, 2)) for m in (0, 3, 6)])
     groups = rng.choice(n_groups, p=rng.dirichlet(np.full(n_groups, 5.0)), size=len(X))
@@ -31,7 +31,7 @@ def blob_graph(n=450, n_groups=3, seed=2):
 
 
 def by_the_paper(graph, groups, k, laplacian):
-    """Algorithm 2 of the poster (Algorithms 2 and 3 of Kleindessner et al.), as written."""
+    """Run algorithm 2 of the poster (algorithms 2 and 3 of Kleindessner et al.) as written."""
     W, d = graph.W.toarray().astype(float), graph.degrees
     F = (np.eye(groups.max() + 1)[groups] - np.bincount(groups) / len(groups))[:, :-1]
     Z = np.linalg.svd(F.T)[2][F.shape[1] :].T
@@ -49,7 +49,7 @@ def angle(A, B):
 @pytest.mark.parametrize("laplacian", LAPLACIANS)
 @pytest.mark.parametrize("n_groups", [2, 3, 6])
 @pytest.mark.parametrize("kind", ["blobs", "msbm"])
-def test_both_solvers_span_what_the_paper_says(no_dense, laplacian, n_groups, kind):
+def test_both_solvers_span_the_space_of_the_papers_algorithm(no_dense, laplacian, n_groups, kind):
     if kind == "blobs":
         graph, groups = blob_graph(n_groups=n_groups)
     else:
@@ -83,7 +83,7 @@ def test_lanczos_and_lapack_agree_and_repeat(monkeypatch, laplacian, fair):
     np.testing.assert_array_equal(spectral_embedding(graph, 3, **options).coordinates, lanczos.coordinates)
 
 
-def test_plain_embedding_is_scikit_learns():
+def test_the_plain_embedding_agrees_with_scikit_learn():
     graph, _ = blob_graph()
     theirs = sklearn_embedding(
         graph.W.toarray().astype(float), n_components=4, drop_first=False, random_state=0
@@ -109,13 +109,13 @@ def test_eigenvalues_of_a_ring():
     np.testing.assert_allclose(
         spectral_embedding(graph, 5, laplacian="unnormalized").eigenvalues, 2 * wanted, atol=1e-12
     )
-    # Every other node in a group: the coordinates of even and odd nodes have the same mean anyway, but for
-    # the largest eigenvalue's, which is not wanted.
+    # The groups alternate. The coordinates have the same mean in both groups anyway, except those of the largest
+    # eigenvalue, which are not among the five.
     fair = spectral_embedding(graph, 5, groups=np.arange(n) % 2)
     np.testing.assert_allclose(fair.eigenvalues, wanted, atol=1e-12)
 
 
-def test_what_has_not_converged_is_said(no_dense):
+def test_an_unconverged_embedding_raises_an_error(no_dense):
     graph, groups = blob_graph()
     with pytest.raises(
         NotConverged, match=r"found \d of 6 eigenvectors in 1 restarts \(tol=1e-12\)"
@@ -125,7 +125,7 @@ def test_what_has_not_converged_is_said(no_dense):
     assert np.isfinite(caught.value.found.coordinates).all()
 
 
-def test_what_has_not_converged_is_a_status(no_dense):
+def test_an_unconverged_embedding_has_the_status_diverged(no_dense):
     graph, groups = blob_graph()
     cell = {"params": {"affinity": "precomputed", "max_iter": 1, "tol": 1e-12}, "random_state": 0}
     record, labels = fit_cell(
@@ -135,7 +135,7 @@ def test_what_has_not_converged_is_a_status(no_dense):
     assert "eigenvectors" in record["reason"]
 
 
-def test_memory_is_asked_for_before_it_is_taken():
+def test_memory_is_checked_before_it_is_allocated():
     graph, groups = blob_graph()
     with pytest.raises(NotSupported, match=r"about 6 MB for 450 rows.*use solver='projected'"):
         nullspace_embedding(graph, 3, groups=groups, max_memory_mb=5)
@@ -146,7 +146,7 @@ def pieces(sizes):
 
 
 @pytest.mark.parametrize("laplacian", LAPLACIANS)
-def test_pieces_are_told_apart(no_dense, laplacian):
+def test_components_are_separated(no_dense, laplacian):
     graph = pieces([10, 14, 12])
     rows = spectral_embedding(graph, 3, laplacian=laplacian).coordinates
     piece = np.repeat([0, 1, 2], [10, 14, 12])
@@ -168,7 +168,7 @@ def test_a_neighbour_graph_in_pieces(n_samples):
         assert found.residual < 1e-8
 
 
-def test_more_pieces_than_wanted_tell_the_largest_apart():
+def test_the_largest_of_many_components_are_separated():
     found = spectral_embedding(pieces([5, 9, 4, 8, 7]), 3)
     assert found.coordinates.shape == (33, 3)
     used = np.abs(found.coordinates).sum(axis=1) > 1e-12
@@ -178,8 +178,8 @@ def test_more_pieces_than_wanted_tell_the_largest_apart():
 @pytest.mark.parametrize("laplacian", LAPLACIANS)
 @pytest.mark.parametrize("n_components", [2, 3, 4])
 def test_fair_combinations_of_as_many_pieces_as_wanted(laplacian, n_components):
-    # Four pieces of two groups, one group each: all three fair combinations are kept, whether two or three
-    # are wanted, and a fourth coordinate cuts a piece.
+    # Each of the four components has one group, and two components have each group. All three fair combinations are
+    # kept if two or three coordinates are asked for. A fourth coordinate cuts a component.
     graph, groups = pieces([8, 8, 8, 8]), np.repeat([0, 1, 0, 1], 8)
     found = spectral_embedding(graph, n_components, groups=groups, laplacian=laplacian)
     assert found.coordinates.shape == (32, max(3, n_components))
@@ -189,7 +189,7 @@ def test_fair_combinations_of_as_many_pieces_as_wanted(laplacian, n_components):
     dense = nullspace_embedding(graph, n_components, groups=groups, laplacian=laplacian)
     if n_components <= 3:
         assert angle(found.coordinates, dense.coordinates) < 1e-6
-    # A piece is as far from either piece of the other group, and farther from the other of its own.
+    # A component is equally far from both components of the other group, and farther from the other of its own group.
     corners = found.coordinates[::8, :3]
     if n_components <= 3:
         gaps = np.linalg.norm(corners[:, None] - corners, axis=2)
@@ -198,7 +198,7 @@ def test_fair_combinations_of_as_many_pieces_as_wanted(laplacian, n_components):
 
 
 def test_mixed_pieces_with_groups_match_the_dense_solver(no_dense):
-    # Fewer fair combinations of the pieces than wanted: the others come from Lanczos, beside them.
+    # There are fewer fair combinations of the components than asked for. Lanczos finds the other coordinates.
     rng = np.random.default_rng(3)
     blocks = [build_knn_graph(rng.normal(size=(n, 2)), 8)[0] for n in (60, 80, 70)]
     graph, groups = AffinityGraph.from_matrix(sp.block_diag(blocks)), rng.integers(3, size=210)

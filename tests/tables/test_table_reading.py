@@ -1,4 +1,4 @@
-"""Raw tables: what is read, what each column is, and the matrix that comes of it."""
+"""Raw tables: which files are read, the kind of each column, and the matrix of features."""
 
 import io
 import sys
@@ -85,7 +85,7 @@ def test_preparation(people):
     np.testing.assert_array_equal(X[:4, 0], people.age.median())
     np.testing.assert_array_equal(X[:, 1], people.income.str.replace(",", "").astype(float))
     assert set(np.unique(X[:, 3:])) == {0.0, 1.0}
-    # Two rows in other categories are as far apart as two rows usually are in a standardised number.
+    # Two rows in different categories are as far apart as two rows usually are in a standardised number.
     scaled = make_preparation(columns).fit_transform(people)
     np.testing.assert_allclose(scaled[:, :3].std(axis=0), 1)
     group = make_preparation(columns, missing="group").fit_transform(people)
@@ -101,7 +101,7 @@ def test_new_rows_are_prepared_as_the_old_ones(people):
     old = preparation.transform(people.head(5))
     one = preparation.transform(new)
     np.testing.assert_array_equal(old[:, :3], one[:, :3])
-    assert (one[:, 3:6] == 0).all()  # a category that was not there is none of those that were
+    assert (one[:, 3:6] == 0).all()  # a new category is none of the known ones
     with pytest.raises(TableError, match="'income' has 5 cells that are not numbers"):
         preparation.transform(new.assign(income="many"))
 

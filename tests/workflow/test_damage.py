@@ -1,4 +1,4 @@
-"""Files of a finished run are damaged: the next run gives the same results, or names the file and the fix."""
+"""After files of a finished run are damaged, the next run gives the same results, or names the file and the fix."""
 
 import importlib
 import os
@@ -37,7 +37,7 @@ FIT_A_GRAPH = """
 
 
 def finished_project(folder):
-    """A run with every kind of file: generated, own, downloaded and unpacked data, a graph, a paper, the page."""
+    """Return a finished run with generated, own, downloaded and unpacked data, a graph, a paper and the page."""
     project = Project(folder)
     project.config["sources"] = {"far": FAR}
     column = {"sensitive": {"column": "sex"}, "n_clusters": 2}
@@ -83,10 +83,10 @@ def copy_of(project, folder):
 
 
 def content(results):
-    """What must not change: scores, tables and leaderboard (and no times, which differ from fit to fit)."""
+    """Return the files that must not change, by name: scores and tables, without those that depend on times."""
     files = [*results.glob("tables/**/*.*"), *results.glob("scores/scores.*"), *results.glob("scores/l*.csv")]
     texts = {str(path.relative_to(results)): path.read_bytes() for path in files if path.suffix != ".damaged"}
-    # What depends on the seconds of the fits.
+    # The overview and the leaderboard depend on the seconds of the fits.
     return {
         name: text for name, text in texts.items() if not name.startswith(("tables/overview", "scores/l"))
     }
@@ -105,7 +105,7 @@ def flip(path):
 
 
 def test_damaged_outputs_are_named_and_made_again(project, whole):
-    """In silence as a disk does it: the time stamps stay. Beside it, what a killed page job left, and a lost file."""
+    """The time stamps stay, as when a disk fails. A file is lost, too, and a killed page job left a temporary file."""
     damaged = ["scores/scores.csv", "tables/doe/table1.md", "figures/doe/fig1.png", "report/index.html"]
     for name in damaged:
         keep_time(project.results / name, flip)
@@ -131,7 +131,7 @@ def test_time_stamps_of_the_future(project, whole):
     output = project.run()
     assert "ahead of this machine's clock; they count as made now" in output
     assert content(project.results) == whole.results
-    # A file of the user's own is not ours to touch.
+    # The time stamp of a user's own file is reported and not changed.
     os.utime(project.write("people.csv", TABLE.replace(",16", ",14")), (time.time() + 7200,) * 2)
     output = project.run(code=1)
     assert "people.csv has a time stamp ahead of this machine's clock" in output
@@ -146,7 +146,7 @@ def fairclust(project, *arguments):
     return done.returncode, done.stdout + done.stderr
 
 
-def test_verify_finds_whole_results_whole_and_every_lie(project):
+def test_verify_accepts_intact_results_and_finds_every_false_record(project):
     assert project.results.rename(project.folder / "theirs")
     code, output = fairclust(project, "verify", "theirs")
     assert code == 0, output
@@ -154,7 +154,7 @@ def test_verify_finds_whole_results_whole_and_every_lie(project):
         "every digest verifies" in output and re.search(r"(\d+) of \d+ cells scored again", output)[1] == "20"
     )
     theirs = project.folder / "theirs"
-    # Records that verify and lie, in file and scores; their digests are right.
+    # These records have false metrics, but their digests match them.
     path = theirs / "fits/blobs/stripes/k3.cells"
     entries = read_pack(path)
     records = [{**e.record, "metrics": {**e.record["metrics"], "sse": 1.0}} for e in entries]
@@ -193,7 +193,7 @@ def test_status_never_ends_in_a_traceback(project):
 
 
 def damage(path, chance):
-    """One fault in one file; half of them leave the time stamp as it was."""
+    """Put one random fault into a file, and return its kind. In half of the cases the time stamp is kept."""
     stat, whole = path.stat(), bytearray(path.read_bytes())
     kind = chance.choice(["flip", "flip", "flip", "truncate", "zero", "delete"])
     if kind == "delete" or not whole:
@@ -210,7 +210,7 @@ def damage(path, chance):
 
 
 def forked(project):
-    """Snakemake in a child that need not import it; exit status and what it prints."""
+    """Run Snakemake in a forked child, which saves its import, and return its exit status and its output."""
     out = project.folder / "out.txt"
     pid = os.fork()
     if pid == 0:
@@ -240,7 +240,7 @@ def forked(project):
 
 
 def reads(results):
-    """Everything that jobs read of a finished run: a name, a function, and where the message may say the fault is."""
+    """Yield every file and folder of a finished run that jobs read, each with a function that reads it."""
     for path in results.glob("fits/*/*/*.cells"):
         yield path, lambda path=path: [(e.record, labels_of(path, e.record["key"])) for e in read_pack(path)]
     for folder in [*results.glob("data/prepared/*"), *results.glob("data/plane/*")]:
@@ -265,7 +265,7 @@ def same(found, expected):
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("part", range(100))
-def test_what_is_read_after_a_fault_is_what_was_written(tmp_path, whole, part):
+def test_reading_after_a_fault_gives_the_written_content_or_an_error(tmp_path, whole, part):
     chance = random.Random(1000 + part)
     origin = whole.project.results
     expected = {place.relative_to(origin): read() for place, read in reads(origin)}
@@ -287,7 +287,7 @@ def test_what_is_read_after_a_fault_is_what_was_written(tmp_path, whole, part):
                 assert "Fix: " in said, case
         left = content(results)
         assert all(left[other] == whole.results[other] for other in left), case
-        # What is gone is made again; and if it was not deleted, something was said.
+        # `tidy` removes what the next run has to make again. Unless the fault was a deletion, it prints the reason.
         if set(left) != set(whole.results):
             assert str(results) in said or name.suffix == ".sha256" or not (results / name).exists(), case
         for path in [path for path in results.rglob("*") if path.is_file()]:
@@ -306,7 +306,7 @@ def test_what_is_read_after_a_fault_is_what_was_written(tmp_path, whole, part):
 @pytest.mark.slow
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("part", range(30))
-def test_no_single_fault_gives_other_results_in_silence(tmp_path, whole, part):
+def test_no_single_fault_changes_results_silently(tmp_path, whole, part):
     importlib.import_module("snakemake.cli")  # once, for all children
 
     chance = random.Random(part)
@@ -324,7 +324,7 @@ def test_no_single_fault_gives_other_results_in_silence(tmp_path, whole, part):
         for _ in range(3):
             if code == 0:
                 break
-            # The file, or the folder that it is part of, and what to do.
+            # The message names the file, or its folder, and what to do.
             fix = re.search(
                 r"Fix: (delete the folder '([^']+)' and run again|run the same command again)", output
             )

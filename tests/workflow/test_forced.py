@@ -1,4 +1,4 @@
-"""What Snakemake's own options do to the fits, pruning, and results out of other results."""
+"""Snakemake's own options that force fits, pruning, and fits that are taken from other results folders."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ def forced(tmp_path_factory):
     seen.rule = project.cells()
     seen.scores.append(project.scores())
 
-    # Narrower: what is not asked for lies there until it is pruned.
+    # A narrower configuration: the fits that it does not ask for stay until they are pruned.
     project.config["methods"]["stripes"]["grid"]["lam"] = [0]
     project.config["run"]["methods"] = ["stripes"]
     project.run()
@@ -59,18 +59,18 @@ def changed(now, before):
     return now[~now.finished.isin(before.finished)]
 
 
-def test_a_forced_block_is_fitted_again_and_no_other(forced):
+def test_forcing_a_block_fits_only_this_block_again(forced):
     new = changed(forced.one, forced.first)
     assert set(new.method) == {"stripes"}
     assert len(new) == 4
 
 
-def test_a_forced_rule_fits_all_again_with_the_same_scores(forced):
+def test_forcing_the_rule_fits_all_again_with_the_same_scores(forced):
     assert len(changed(forced.rule, forced.one)) == 6
     assert forced.scores[0] == forced.scores[1]
 
 
-def test_prune_removes_what_nobody_asks_for_and_nothing_is_to_do_after_it(forced):
+def test_prune_removes_unused_fits_and_leaves_nothing_to_run(forced):
     assert forced.fits == forced.untouched == {"blobs/random/k3.cells", "blobs/stripes/k3.cells"}
     assert forced.left == {"blobs/stripes/k3.cells"}
     assert (
@@ -85,7 +85,7 @@ def test_prune_removes_what_nobody_asks_for_and_nothing_is_to_do_after_it(forced
     assert "Nothing to be done" in forced.dry
 
 
-def test_after_it_they_are_fitted_again(forced):
+def test_pruned_fits_are_made_again(forced):
     new = changed(forced.wider, forced.rule)
     assert new[["lam", "seed"]].values.tolist() == [[1, 0], [1, 1]]
 
@@ -96,7 +96,7 @@ def test_deleting_all_output_leaves_no_results(forced):
 
 @pytest.fixture(scope="module")
 def merged(tmp_path_factory):
-    """Two results folders of two machines, and a third that asks for all and fits nothing."""
+    """Run into two results folders, and then into a third that asks for the fits of both and makes none."""
     project = Project(tmp_path_factory.mktemp("project"))
     project.config["report"] = QUIET
     seen = SimpleNamespace(project=project)
@@ -113,7 +113,7 @@ def merged(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_results_of_others_are_merged_without_a_fit(merged):
+def test_fits_of_other_results_folders_are_merged_without_fitting(merged):
     assert jobs_of(merged.output)["fit"] == 2
     assert "0 cells fitted in this run, 8 taken as they were" in merged.output
     assert len(merged.c) == 2 + 3 * 2

@@ -1,4 +1,4 @@
-"""A paper that the repository has never seen: one YAML and one CSV in a folder named on the command line."""
+"""A paper that is not in the repository: one YAML and one CSV in a folder named on the command line."""
 
 from types import SimpleNamespace
 
@@ -78,7 +78,7 @@ SYNTHETIC = {
 def seen(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("project"))
     project.config["datasets"]["synthetic"] = SYNTHETIC
-    # What the project itself runs is no part of the paper.
+    # This data set and K are run by the project and not by the paper.
     project.config["run"] = {"datasets": ["blobs"], "methods": ["other"], "n_clusters": {}, "seeds": None}
     project.config["report"] |= {"fronts": [], "overview": False, "html": True}
     project.config["score"] = {"dear_max_rows": 0}
@@ -99,17 +99,17 @@ def seen(tmp_path_factory):
     return found
 
 
-def test_a_product_fits_what_it_shows_and_nothing_else(seen):
+def test_a_table_or_figure_fits_only_what_it_shows(seen):
     dry = list(seen.dry.values())
-    # A row on a data set with a K: one block. The graph is of no use to it, nor another data set.
+    # The table shows a row on one data set with one K, so it needs one block and no graph or other data set.
     assert dry[0] == {"prepare_dataset": 1, "fit": 1, "table": 1}
     assert dry[1] == {"prepare_dataset": 1, "prepare_plane": 1, "fit": 1, "figure": 1}
     assert dry[2] == {"prepare_dataset": 2, "fit": 4, "figure": 1}
 
 
-def test_the_paper_is_a_target_and_fits_only_its_own(seen):
+def test_the_paper_is_a_target_and_fits_only_its_own_blocks(seen):
     jobs = jobs_of(seen.paper)
-    # Nothing of it shows blobs with K = 2.
+    # No table, figure or claim of the paper shows blobs with K = 2.
     assert jobs["fit"] == 2 * 2 * 2 - 2
     assert (jobs["table"], jobs["figure"], jobs["claims"]) == (2, 2, 1)
     assert not {"page", "scores", "overview"} & set(jobs)
@@ -137,7 +137,7 @@ def test_its_figures_are_drawn_with_unscaled_points(seen):
     assert np.ptp(np.linalg.norm(plane, axis=1)) > 0.1
 
 
-def test_dear_metrics_are_scored_where_a_table_shows_them(seen):
+def test_expensive_metrics_are_scored_where_a_table_shows_them(seen):
     shown = seen.rows[seen.rows.kmedians_cost.notna()]
     assert set(zip(shown.dataset, shown.method, shown.n_clusters, strict=True)) == {
         ("synthetic", "stripes", 3)
@@ -145,7 +145,7 @@ def test_dear_metrics_are_scored_where_a_table_shows_them(seen):
     assert seen.rows.sse.notna().all()
 
 
-def test_it_stands_on_the_page(seen):
+def test_the_paper_is_on_the_page(seen):
     page = (seen.project.results / "report/index.html").read_text()
     assert "Fair Clustering of Everything" in page
     assert yaml.safe_load(PAPER)["papers"]["doe"]["tables"]["table1"]["title"] in page

@@ -1,4 +1,4 @@
-"""The life of one project: runs one after the other, and what each of them left behind."""
+"""Several runs of one project, one after the other, and the files, cells and jobs of each."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def snapshot(project):
 
 
 def look(project, output):
-    """What a run left behind."""
+    """Return the output, cells, files and jobs of the run that has just ended."""
     return SimpleNamespace(
         output=output, cells=project.cells(), files=snapshot(project), jobs=jobs_of(output)
     )
@@ -72,7 +72,7 @@ def command_of_status(project):
 
 @pytest.fixture(scope="module")
 def life(tmp_path_factory):
-    """All runs of the project, by name."""
+    """Make all runs of the project, and return what each left behind, by name."""
     project = Project(tmp_path_factory.mktemp("project"))
     project.config["report"]["html"] = True
     seen = SimpleNamespace(project=project)
@@ -80,13 +80,13 @@ def life(tmp_path_factory):
     seen.card = json.loads((project.results / "data/prepared/blobs/card.json").read_text())
     seen.status = command_of_status(project)
 
-    # A comment is no reason to fit, nor is a method in the catalogue that nobody uses.
+    # Neither a comment nor an unused method in the catalogue is a reason to fit.
     text = (project.folder / "my_methods/stripes.py").read_text()
     project.write("my_methods/stripes.py", text.replace("# A comment.", "# Another, and a longer one."))
     project.config["methods"]["unused"] = {"class": "my_methods.other.Other", "params": {"lam": 3}}
     seen.second = project.run()
 
-    # Everything wider at once.
+    # The grid, the seeds, the data sets and the methods are extended at once.
     write_people(project)
     project.write("my_methods/mine.py", METHOD.format(name="Mine", factor=2))
     project.config["datasets"].update(yaml.safe_load(PEOPLE))
@@ -99,20 +99,20 @@ def life(tmp_path_factory):
     }
     seen.wide = look(project, project.run())
 
-    # Another method, and another file under the name of the old one, which is older.
+    # The method is edited, and the data file is replaced by one with an older time stamp.
     project.write("my_methods/mine.py", METHOD.format(name="Mine", factor=3))
     write_people(project, seed=1)
     os.utime(project.folder / "people.csv", (1e9, 1e9))
     seen.edited = look(project, project.run())
 
-    # What was made of the fits is made again without them, byte by byte.
+    # Tables, figures and page are deleted. The run makes them again, byte by byte, without fitting.
     for folder in ("tables", "figures", "report"):
         shutil.rmtree(project.results / folder)
     seen.again = look(project, project.run())
     return seen
 
 
-def test_a_run_leaves_scores_tables_figures_and_a_page_and_says_where(life):
+def test_a_run_writes_scores_tables_figures_and_a_page_and_prints_where(life):
     scores = pd.read_csv(life.project.folder / "results/scores/scores.csv")
     first = life.first
     assert len(first.cells) == 6
@@ -137,7 +137,7 @@ def test_a_run_leaves_scores_tables_figures_and_a_page_and_says_where(life):
     }
 
 
-def test_status_counts_what_is_done_and_what_is_not(life):
+def test_status_counts_cells_done_and_cells_to_go(life):
     now, wider = life.status
     assert now == ["all: 6 of 6 cells done"]
     assert wider[:4] == [
@@ -149,17 +149,17 @@ def test_status_counts_what_is_done_and_what_is_not(life):
     assert wider[4].startswith("time left on 1 cores: about 0 seconds")
 
 
-def test_nothing_to_do_the_second_time_nor_for_a_comment_or_an_unused_method(life):
+def test_a_second_run_with_a_comment_and_an_unused_method_more_does_nothing(life):
     assert "Nothing to be done" in life.second
 
 
 def new(life, name, before):
-    """Cells of a run whose fit is not one of an earlier run."""
+    """Return the cells of a run that were fitted after an earlier run."""
     now = getattr(life, name).cells
     return now[~now.finished.isin(getattr(life, before).cells.finished)]
 
 
-def test_wider_grid_seeds_data_and_methods_fit_the_new_cells_and_no_others(life):
+def test_more_settings_seeds_data_and_methods_fit_only_the_new_cells(life):
     assert len(PEOPLE.splitlines()) <= 8 and len(MINE.splitlines()) <= 4
     fitted = new(life, "wide", "first")
     keys = ["dataset", "method", "lam", "seed"]
@@ -200,7 +200,7 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     assert cli.main(["publish", "--out", str(foreign)])
     assert "holds something else" in capsys.readouterr().err
     assert (foreign / "mine.txt").read_text() == "mine"
-    for _ in range(2):  # the second time over the first
+    for _ in range(2):  # the second time into the same folder
         assert not cli.main(["publish", "--out", str(out), "--wall-seconds", "5"])
     assert json.loads((out / "provenance.json").read_text())["wall_seconds"] == 5
     assert pd.read_parquet(out / "scores/scores.parquet").key.nunique() == life.again.cells.key.nunique()

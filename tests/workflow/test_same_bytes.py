@@ -1,4 +1,4 @@
-"""The same input gives the same scores, byte by byte, whatever surrounds the run."""
+"""The same input gives the same scores, byte by byte, with other threads, folders, locales and time zones."""
 
 import pytest
 

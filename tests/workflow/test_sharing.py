@@ -1,4 +1,4 @@
-"""Snakemake's cache between workflows: two working folders, one download and one preparation."""
+"""Snakemake's cache between workflows: two working folders share one download and one preparation."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def shared(tmp_path, monkeypatch):
 
 
 def reader_of(folder, file="far/data.csv"):
-    """A project that fetches one table, fits its points and its graph."""
+    """Return a project that downloads one table and fits its points and its graph."""
     project = Project(folder)
     far = {"file": file, "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
     project.config["sources"] = {"far": far}
@@ -82,7 +82,7 @@ def test_a_failure_is_not_shared(tmp_path, shared):
 
 
 @pytest.mark.parametrize("linked", ["folder", "files"])
-def test_what_another_workflow_has_taken_out_is_made_again(tmp_path, shared, linked):
+def test_skips_are_removed_from_the_cache_whichever_folder_links_to_them(tmp_path, shared, linked):
     entry = shared / "abc"
     entry.mkdir()
     (entry / "card.json").write_text(json.dumps({"status": "skipped"}))

@@ -1,4 +1,4 @@
-"""SIGKILL at any moment: the documented way to continue gives the scores of an undisturbed run."""
+"""After SIGKILL at any moment, the documented way to resume gives the scores of an undisturbed run."""
 
 import os
 import random
@@ -28,7 +28,7 @@ COUNTING = """
 
 
 def new_project(folder):
-    """Two fit jobs of six cells each, which write down what they fit."""
+    """Return a project with two fit jobs of six cells each. Every fit writes a line into a file."""
     project = Project(folder)
     text = METHOD.format(name="Stripes", factor=1).replace("        # A comment.\n", COUNTING)
     project.write("my_methods/stripes.py", text)
@@ -49,25 +49,25 @@ def undisturbed(tmp_path_factory):
 
 
 def finished_cells(project):
-    """Moments at which the cells in all files of cells were finished."""
+    """Return the time at which each cell was finished, from all files of cells."""
     records = []
     for file in project.folder.glob("results/fits/*/*/*"):
         if not file.name.endswith(".tmp"):
             records += [entry.record for entry in salvage(file).values()]
-    # A fit whose process is killed is finished as well, as an error, and is tried again.
+    # A fit whose process is killed has a record, too. Its status is `error`, and it is tried again.
     good = [record for record in records if record["status"] == "ok"]
     return {(r["dataset"], r["params"]["lam"], r["seed"]): r["finished"] for r in good}
 
 
 def fits_begun(project):
-    """Fits so far, by parameters; without those that only have the code compiled."""
+    """Count the fits so far, by parameters, without the small ones that only compile the code."""
     file = project.folder / "fits.txt"
     lines = file.read_text().splitlines() if file.exists() else []
     return Counter(line for line in lines if line.endswith(" 600"))
 
 
 def kill(process, whom, chance):
-    """SIGKILL Snakemake, or as soon as there is one a process that works for it."""
+    """Kill Snakemake, or one of its child processes as soon as there is one, by SIGKILL."""
     if whom == "snakemake":
         process.kill()
         return
@@ -81,7 +81,7 @@ def kill(process, whom, chance):
 
 
 def continue_and_compare(project, undisturbed, process):
-    """What the README says after a kill, then every promise."""
+    """Resume a killed run as the documentation says, check everything that it promises, and return the fits."""
     output, _ = process.communicate()
     kept = finished_cells(project)
     project.run("--unlock")
@@ -108,7 +108,7 @@ def wait_for_cells(project, process, number):
 
 
 @pytest.mark.slow
-def test_after_a_kill_in_the_middle_nobody_works_on_and_the_same_command_goes_on(tmp_path, undisturbed):
+def test_a_kill_leaves_no_process_and_the_same_command_resumes_the_run(tmp_path, undisturbed):
     project = new_project(tmp_path / "project")
     process = project.start("--cores", "2")
     wait_for_cells(project, process, 3)
@@ -120,7 +120,7 @@ def test_after_a_kill_in_the_middle_nobody_works_on_and_the_same_command_goes_on
     assert not [one for one in alive if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
     assert not list(workers_in(project.folder))
     fits = continue_and_compare(project, undisturbed[0], process)
-    # Two jobs: at most a cell in flight in each of them is fitted twice.
+    # There are two jobs, and in each at most the cell in flight is fitted twice.
     assert sum(fits.values()) <= 2 * SEEDS + 2
 
 
@@ -137,7 +137,7 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path, undisturbed):
 @pytest.mark.slow
 def test_an_interrupt_ends_at_once_and_makes_no_tables(tmp_path, undisturbed):
     project = new_project(tmp_path / "project")
-    # If a shell has started the tests in the background, all processes ignore the signal unless this is set.
+    # Processes that a shell starts in the background ignore the signal, and so do their children without this line.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     process = project.start("--cores", "2")
     wait_for_cells(project, process, 2)
@@ -164,7 +164,7 @@ def mount(*options, at):
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("mount") is None, reason="needs mount")
-def test_a_full_disk_says_so_and_the_same_command_goes_on_when_there_is_room(tmp_path, undisturbed):
+def test_a_full_disk_is_reported_and_the_same_command_resumes_when_there_is_room(tmp_path, undisturbed):
     project = new_project(tmp_path / "project")
     results = project.folder / "results"
     mount("-t", "tmpfs", "-o", "size=60k", "none", at=results)
@@ -231,7 +231,7 @@ def test_damaged_files_are_named_and_only_damaged_cells_are_fitted_again(tmp_pat
     now = finished_cells(project)
     assert set(now) == set(before)
     kept = {cell for cell in now if now[cell] == before[cell]}
-    # Of the torn file all but the last; of the other what stands before the flip.
+    # The torn file keeps all cells but the last, and the other file keeps those before the flipped bit.
     assert {cell for cell in now if cell[1] == 0} - kept == {("blobs", 0, SEEDS - 1)}
     assert ("blobs", 1, 0) in kept
 
@@ -259,7 +259,7 @@ def test_a_kill_at_a_random_moment(tmp_path, undisturbed, number):
     chance = random.Random(number)
     project = new_project(tmp_path / "project")
     process = project.start("--cores", "2")
-    # Most of the time goes into starting programs; so the moment is drawn among the fits, each as likely.
+    # Starting programs takes most of the time, so a fit is drawn, and the kill comes at a moment during it.
     moment = chance.randrange(2 * SEEDS)
     while sum(fits_begun(project).values()) < moment:
         assert process.poll() is None
@@ -277,7 +277,7 @@ def test_a_kill_at_a_random_moment(tmp_path, undisturbed, number):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", range(KILLS))
 def test_no_process_outlives_a_killed_run_by_two_seconds(tmp_path, number):
-    """Half of the kills fall into the first tenth of a second of a script."""
+    """Half of the kills happen within a tenth of a second after a script has started."""
     chance = random.Random(number)
     project = new_project(tmp_path / "project")
     process = project.start("--cores", "2")
@@ -292,7 +292,7 @@ def test_no_process_outlives_a_killed_run_by_two_seconds(tmp_path, number):
         time.sleep(chance.uniform(0, 0.1))
     else:
         time.sleep(chance.uniform(0, 12))
-    # Nobody waits for it meanwhile: it is a zombie, whose process number is still taken.
+    # `communicate` comes later, so that the process is a zombie meanwhile and its number is still taken.
     process.kill()
     begin = time.monotonic()
     left = [True]
@@ -307,8 +307,8 @@ APART = ["unshare", "--pid", "--fork", "--mount-proc", "--net", "--uts"]
 
 
 @pytest.mark.slow
-def test_two_machines_with_one_results_folder_do_not_meet(tmp_path, undisturbed):
-    """Each has its own processes and its own working folder, so that Snakemake's lock does not help."""
+def test_a_second_machine_with_the_same_results_folder_is_refused(tmp_path, undisturbed):
+    """Each has its own processes and working folder, so Snakemake's lock does not see the other run."""
     if shutil.which("unshare") is None or subprocess.run([*APART, "true"], check=False).returncode:
         pytest.skip("no namespaces can be made here")
     projects = [new_project(tmp_path / name) for name in ("one", "two")]

@@ -1,4 +1,4 @@
-"""What goes wrong becomes rows, and the same command tries it again."""
+"""Missing data and failing fits become rows with a status, and the same command tries them again."""
 
 import hashlib
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ def table_of(source, **more):
 
 @pytest.fixture(scope="module")
 def troubled(tmp_path_factory):
-    """A run in which much is missing, one more at once, and one when it has come."""
+    """Make a run in which data and a module are missing, repeat it at once, and run again when they are there."""
     project = Project(tmp_path_factory.mktemp("project"))
     project.config["report"] = {**QUIET, "overview": True}
     far = {"file": "far.csv", "urls": ["https://127.0.0.1:9/far.csv"], "licence": "none"}
@@ -74,7 +74,7 @@ def troubled(tmp_path_factory):
     return seen
 
 
-def test_what_is_not_to_be_had_becomes_rows_and_never_stops_the_rest(troubled):
+def test_missing_data_become_skipped_rows_and_do_not_stop_the_run(troubled):
     rows = troubled.first.rows
     assert rows.loc[("blobs", "random")].status == "ok"
     for name, reason in (("far", "is not to be had"), ("bad", "nearest: 'b'"), ("late", "no such file")):
@@ -88,14 +88,14 @@ def test_an_error_is_a_row_and_is_tried_again_by_the_same_command(troubled):
     first, second = troubled.first, troubled.second
     assert first.rows.loc[("blobs", "needy")].status == "error"
     assert "not_there_yet" in first.rows.loc[("blobs", "needy")].reason
-    # Nothing else is: what was not to be had an hour ago neither.
+    # Nothing else is tried again. A failed download is tried again only after an hour.
     assert jobs_of(second.output)["fit"] == 1
     assert "prepare_dataset" not in jobs_of(second.output)
     again = second.cells[~second.cells.finished.isin(first.cells.finished) & second.cells.finished.notna()]
     assert again[["dataset", "method"]].values.tolist() == [["blobs", "needy"]]
 
 
-def test_when_it_is_there_the_same_command_takes_it(troubled):
+def test_data_that_become_available_are_used_by_the_same_command(troubled):
     rows = troubled.third.rows
     for at in (
         ("far", "random"),
@@ -133,7 +133,7 @@ def test_a_method_that_asks_for_the_graph_gets_it(troubled):
 
 @pytest.fixture(scope="module")
 def deadly(tmp_path_factory):
-    """A block that finished before and whose job now dies, beside one that is well."""
+    """Make a run with one block whose job always dies, though it had been fitted before, and one that works."""
     project = Project(tmp_path_factory.mktemp("project"))
     project.config["report"]["html"] = True
     project.config["run"]["seeds"] = 1
@@ -150,7 +150,7 @@ def deadly(tmp_path_factory):
     return seen
 
 
-def test_a_block_whose_job_always_dies_is_rows_and_the_rest_is_made(deadly):
+def test_a_block_whose_job_always_dies_becomes_rows_and_the_rest_is_made(deadly):
     by_method = deadly.rows.groupby("method").status.agg(list).to_dict()
     assert by_method == {"random": ["ok"], "stripes": ["error", "error"]}
     reasons = deadly.rows[deadly.rows.method == "stripes"].reason
@@ -170,7 +170,7 @@ def test_the_last_lines_say_what_is_missing(deadly):
     assert not (deadly.project.results / ".failed.json").exists()
 
 
-def test_strict_makes_nothing_of_a_run_with_a_failed_job(deadly):
+def test_strict_makes_no_tables_after_a_failed_job(deadly):
     assert "Making tables and page without them" not in deadly.strict
     assert "failed: results/fits/blobs/stripes/k3.cells" in deadly.strict
 
@@ -185,7 +185,7 @@ def strict(tmp_path_factory):
     return project.run(code=1), project
 
 
-def test_strict_says_so_with_the_exit_status(strict):
+def test_strict_ends_with_exit_status_1_if_a_cell_is_skipped(strict):
     output, project = strict
     assert "strict: true, and not every cell is ok" in output
     assert set(project.cells().status) == {"ok", "skipped"}
@@ -196,7 +196,7 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     project.config["methods"]["stripes"]["params"] = {"lamm": 3}
     output = project.run(code=1)
     assert "my_methods.stripes.Stripes takes no parameter 'lamm'" in output
-    # Snakemake by itself would take the second one.
+    # Snakemake without our check would take the second value.
     for text, message in (
         ("strict: true\nstrict: false", "key 'strict' occurs more than once"),
         ("score: &s {metrics: [*s]}", "score.metrics.0"),
