@@ -146,6 +146,8 @@ def test_a_level_at_its_edge_is_reached():
 
 
 def test_rules_in_words():
-    assert "mean fairness error is within the level, that with the smallest lambda" in describe(BY_LAM)
-    assert "mean FR is within the level, that with the lowest mean SSE" in describe(BY_COST)
+    assert "mean fairness error is within the level, and show the one with the smallest lambda" in describe(
+        BY_LAM
+    )
+    assert "mean FR is within the level, and show the one with the lowest mean SSE" in describe(BY_COST)
     assert "lowest mean objective" in describe(None)
