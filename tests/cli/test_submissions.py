@@ -408,4 +408,4 @@ def test_a_bad_submission_leaves_the_board_as_it_is(finished, labels, capsys):
 
 def test_a_board_needs_a_run(clone, capsys):
     status, _, err = run(capsys, "board")
-    assert status == 2 and "let a run end" in err
+    assert status == 2 and "wait until the run has ended" in err

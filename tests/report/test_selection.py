@@ -75,7 +75,7 @@ def test_lost_starts_are_told(cells):
 def test_no_setting_is_fair_enough(cells):
     choice = choose(cells, 0.001, BY_LAM)
     assert choice.lam == 9.0 and not choice.reached
-    assert "no setting of the grid meets the level 0.001" in choice.note
+    assert "no setting of the grid reaches the level 0.001" in choice.note
 
 
 def test_the_cheapest_that_is_fair_enough():

@@ -150,9 +150,7 @@ def test_verify_finds_whole_results_whole_and_every_lie(project):
     assert project.results.rename(project.folder / "theirs")
     code, output = fairclust(project, "verify", "theirs")
     assert code == 0, output
-    assert (
-        "every digest verifies" in output and re.search(r"(\d+) of \d+ cells scored again", output)[1] == "20"
-    )
+    assert "all digests match" in output and re.search(r"(\d+) of \d+ cells scored again", output)[1] == "20"
     theirs = project.folder / "theirs"
     # Records that verify and lie, in file and scores; their digests are right.
     path = theirs / "fits/blobs/stripes/k3.cells"
