@@ -139,7 +139,7 @@ def _likely_delimiter(first: str) -> str:
 
 
 def _is_data(first: str, delimiter: str) -> bool:
-    """Whether the first line holds data: all cells are numbers, and one has a point or a minus, unlike years or codes."""
+    """Whether the first line holds data: only numbers, one of them with a point or a minus, unlike years or codes."""
     cells = [cell.strip().strip('"') for cell in first.partition("\n")[0].split(delimiter)]
     numbers = [re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) is not None for cell in cells]
     return all(numbers) and any("." in cell or cell.startswith("-") for cell in cells)
