@@ -1,4 +1,4 @@
-"""The audit card of a clustering: its metrics of fairness and the cost of each group, beside a plain clustering."""
+"""The audit card of a clustering: its fairness metrics and the cost of each group, compared with a plain clustering."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Audit:
     changes: NDArray[np.float64]
 
     def verdict(self, name: str) -> str:
-        """'fairer', 'less fair' or 'the same' as the plain clustering; '' where that cannot be said."""
+        """'fairer', 'less fair' or 'the same' as the plain clustering; '' if the two cannot be compared."""
         metric = METRICS[name]
         if name not in self.plain or metric.direction == "none":
             return ""

@@ -114,8 +114,8 @@ def individual_fairness_95(
     Returns
     -------
     float
-        In [0, inf], lower is fairer; at most `individual_fairness`. It is the ratio of one of the points: the
-        quantile is not interpolated.
+        In [0, inf], lower is fairer; at most `individual_fairness`. The quantile is not interpolated, so the value is
+        the ratio of one of the points.
 
     Raises
     ------

@@ -64,8 +64,8 @@ def proportionality(
     References
     ----------
     Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", 2019; Micha and Shah, "Proportionally fair
-    clustering revisited", 2020. There every point has its nearest centre; here it has the centre of its
-    label.
+    clustering revisited", 2020. In these papers, every point has its nearest centre; here it has the centre of its
+    cluster.
     """
     points, codes = finite_points_and_labels(X, labels)
     k = int(codes.max()) + 1 if n_clusters is None else n_clusters
