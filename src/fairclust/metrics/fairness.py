@@ -1,18 +1,18 @@
-"""Group fairness of a clustering, from the group-by-cluster table alone.
+"""Group fairness of a clustering, computed from the group-by-cluster table.
 
 Every function takes labels and `sensitive_features`, or the table n_jk of `fairclust.metrics.counts`, shape
 (n_groups, n_clusters). With labels, the clusters are 0 to the largest label; a number in
 between that no point has is an empty cluster.
-Notation: n_k the size of cluster k, N_j that of group j, N their sum, P_kj = n_jk / n_k the share of group j
-in cluster k, mu_j = N_j / N its share in the data.
+Notation: n_k is the size of cluster k, N_j that of group j, N the number of points, P_kj = n_jk / n_k the share of
+group j in cluster k, and mu_j = N_j / N its share in the data.
 
-Conventions, the same everywhere:
+All functions follow these conventions:
 
-* A group without a single point in the table is no group of these data: its row is left out.
-* With one group left every clustering is fair: ratios are 1, gaps and divergences 0.
+* A group without points is left out.
+* If one group is left, every clustering is fair: ratios are 1, gaps and divergences 0.
 * An empty cluster (a column of zeros) has no shares. The ratio metrics, where 1 is fair (`balance`,
-  `average_balance`, `fairness_ratio`), count it as 0: a method that was asked for K clusters and lost one
-  gets no credit for it. The sums of divergences and gaps leave it out: it adds nothing.
+  `average_balance`, `fairness_ratio`), count it as 0, so that a method does not gain by losing one of its K clusters.
+  The sums of divergences and gaps leave it out.
 * Counts are multiplied before they are divided wherever possible, so that an exactly proportional clustering
   scores exactly 0 or 1 (up to counts whose products stay below 2^53).
 """
