@@ -104,7 +104,7 @@ def test_status_before_anything_is_there(tmp_path, capsys, monkeypatch):
     assert run(capsys, "status")[1] == [
         "a, one: 0 of 2 cells done, 2 to go",
         "all: 0 of 2 cells done, 2 to go",
-        "time left on 1 cores: no fit has ended yet: no estimate",
+        "time left on 1 cores: unknown, because no fit has ended yet",
     ]
 
 

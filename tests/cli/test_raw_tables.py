@@ -502,7 +502,7 @@ def test_what_tables_in_chunks_cannot_do(parts, capsys):
             ("--sensitive", "sex", "--missing", "drop"),
             "--missing: does not work for tables that are read in chunks",
         ),
-        (("--sensitive", "sex", "--workers", 0), "and at least 1 worker"),
+        (("--sensitive", "sex", "--workers", 0), "and must be at least 1"),
         (
             ("--sensitive", "sex", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"),
             "--workers: cannot be combined with --scheduler",

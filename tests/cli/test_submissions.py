@@ -94,7 +94,7 @@ def test_a_submission_is_scored_from_its_labels_alone(clone, labels, capsys):
     assert (found["hardware"], found["seconds"]) == ("a laptop", 1.5)
     assert run(capsys, "check-submissions")[:2] == (
         0,
-        ["1 submissions in submissions: the labels of each give what it states"],
+        ["1 submissions in submissions: the labels of each give the metrics that it states"],
     )
 
 

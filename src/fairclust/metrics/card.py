@@ -85,7 +85,7 @@ def audit(
     labels : array-like of int, shape (n_samples,)
         Cluster of each point, from 0.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
     plain_labels : array-like of int, shape (n_samples,), optional
         A clustering that ignores the groups, such as that of `KMeans`.
     n_clusters : int, optional

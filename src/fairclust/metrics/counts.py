@@ -50,7 +50,7 @@ def contingency(
 
 
 def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
-    """Number the groups of the points. Of several columns, each combination of values is a group.
+    """Number the groups of the points. If there are several columns, each combination of values is a group.
 
     Parameters
     ----------

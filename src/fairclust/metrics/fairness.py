@@ -46,9 +46,9 @@ def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -75,9 +75,9 @@ def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -104,9 +104,9 @@ def data_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -131,9 +131,9 @@ def fairness_error(
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
     target : array-like of shape (n_groups,), optional
         Proportions U wanted in every cluster, non-negative, summing to one. Default: the groups' shares mu_j
         in the data.
@@ -197,10 +197,10 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk, or of sums of
+        The cluster of each point. If `sensitive_features` is not given, the table of counts n_jk, or of sums of
         responsibilities.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -232,10 +232,10 @@ def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk, or of sums of
+        The cluster of each point. If `sensitive_features` is not given, the table of counts n_jk, or of sums of
         responsibilities.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -263,10 +263,10 @@ def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk, or of sums of
+        The cluster of each point. If `sensitive_features` is not given, the table of counts n_jk, or of sums of
         responsibilities.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -298,9 +298,9 @@ def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -331,9 +331,9 @@ def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -369,9 +369,9 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -409,9 +409,9 @@ def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = N
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------

@@ -74,7 +74,7 @@ def individual_fairness(
     centers : array-like of shape (n_clusters, n_features), optional
         Default: the means of the clusters.
     max_rows : int or None, default 5,000
-        With more rows, the ratios and radii are computed within a random sample of this size, always the same one;
+        With more rows, the ratios and radii are computed within a random sample of this size, the same in every call;
         the means of the clusters are those of all rows. None for no limit; the time grows with the square of the
         number of rows.
 
