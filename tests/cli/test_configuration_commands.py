@@ -126,9 +126,9 @@ def test_prune_removes_what_is_not_asked_for_and_keeps_the_rest_as_it_is(folder,
     assert lines[:-1] == would[:-1]
     assert sorted(lines[:-1]) == [
         "results/fits/a/one/k2.cells: 1 cells that are not asked for",
-        "results/fits/a/one/k7-s1.cells.earlier: no block of the configuration",
-        "results/fits/a/two/.k9.cells.working: no block of the configuration",
-        "results/fits/a/two/k2.cells: no block of the configuration",
+        "results/fits/a/one/k7-s1.cells.earlier: belongs to no block of the configuration",
+        "results/fits/a/two/.k9.cells.working: belongs to no block of the configuration",
+        "results/fits/a/two/k2.cells: belongs to no block of the configuration",
     ]
     assert (kept.stat().st_mtime_ns, [entry.record for entry in read_pack(kept)]) == before
     assert read_pack(kept)[1].labels() is not None
