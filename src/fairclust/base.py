@@ -1,4 +1,4 @@
-"""The contract that every method keeps, and what they share to keep it."""
+"""The base class of all methods: the interface that they follow, and the code that they share."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from fairclust.group_encoding import encode_groups
 
 
 class NotSupported(ValueError):
-    """The method is not made for this input (for instance more than two groups): a skip, not a failure."""
+    """The method cannot treat this input, for instance more than two groups. The cell counts as skipped, not failed."""
 
 
 class Diverged(ArithmeticError):
-    """The iteration left the finite numbers; the message says at which step."""
+    """The iteration produced numbers that are not finite; the message says at which step."""
 
 
 # With more groups than this, `fit` warns if there are fewer rows than cells of the group-by-cluster table.
@@ -34,14 +34,14 @@ _MANY_GROUPS = 20
 
 
 def is_mapped(X: Any) -> bool:
-    """Whether the array, or one that it is a view of, is mapped from a file."""
+    """Whether the array, or an array of which it is a view, is mapped from a file."""
     while X is not None and not isinstance(X, np.memmap):
         X = getattr(X, "base", None)
     return X is not None
 
 
 def at_least(low: int, kind: type = Integral) -> list[Interval]:
-    """Parameter constraint: numbers of `kind` from `low` on."""
+    """Parameter constraint: numbers of `kind` that are at least `low`."""
     return [Interval(kind, low, None, closed="left")]
 
 
@@ -99,7 +99,7 @@ def initial_centers(X: np.ndarray, n_clusters: int, init: Any, rng: np.random.Ra
 
 
 def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Labels as int32 in which each empty cluster has got half of the then largest, half of every group.
+    """Labels without empty clusters: each empty cluster gets half of every group of the cluster that is then largest.
 
     Parameters
     ----------
@@ -125,9 +125,9 @@ def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.
 class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     """Base of all methods: validation, groups, `fit`, `fit_predict`.
 
-    A method implements ``_fit(X, codes)``, which sets `labels_`, `n_iter_`, `history_` and, where they exist,
-    `cluster_centers_`; `X` is a finite float matrix and `codes` are group codes. The matrix is centred and
-    scaled here, see `Frame`, and costs and centres are put back into the unit of the data after the fit.
+    A method implements ``_fit(X, codes)``, which sets `labels_`, `n_iter_`, `history_` and, if it has centres,
+    `cluster_centers_`. `X` is a finite float matrix and `codes` are group codes. This class centres and scales the
+    matrix, see `Frame`, and converts costs and centres back into the unit of the data after the fit.
 
     Attributes
     ----------
@@ -139,16 +139,16 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         One record per outer step: objective, clustering term, fairness term, seconds.
     """
 
-    # scikit-learn's metadata routing then passes the groups on without a call of `set_fit_request`.
+    # With this, scikit-learn's metadata routing passes the groups on without a call of `set_fit_request`.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     n_clusters: int
     labels_: np.ndarray
     takes_columns: ClassVar[bool] = False
     """Whether `fit` takes several sensitive columns, and not only one column with their combinations."""
-    # Costs grow with this power of the unit of the data; 0 for methods whose objective has no unit.
+    # The power of the data's unit with which costs grow; 0 for methods whose objective has no unit.
     _power = 0
-    # "csr" for methods that take sparse matrices without making them dense.
+    # "csr" for methods that work on sparse matrices without making them dense.
     _accept_sparse: bool | str = False
     # Whether a fit from given centres sorts the rows first, see `_row_order`.
     _sorts_rows = False
@@ -248,7 +248,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
 
     def _validate_params(self) -> None:
         for name, value in self.get_params(deep=False).items():
-            # Booleans are integers to Python: n_clusters=True would be one cluster.
+            # Booleans are integers in Python, so n_clusters=True would mean one cluster.
             allowed = self._parameter_constraints.get(name, ["boolean"])
             if isinstance(value, bool) and not any(word in allowed for word in ("boolean", "verbose")):
                 raise ValueError(f"{name}={value}: {type(self).__name__} takes no boolean there")
@@ -269,7 +269,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
             )
 
     def _framing(self, X: np.ndarray) -> Frame:
-        """The frame in which the method works; rows in a file stay as they are, because a copy may not fit."""
+        """The frame in which the method works. Rows in a file are not changed, because a copy may not fit in memory."""
         if sp.issparse(X):
             return Frame.of_sparse(X)
         frame = Frame.of(X)
@@ -281,7 +281,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         if isinstance(init, str):
             return init
         centers = np.array(init, dtype=float)
-        # Centres of another shape stay as they are: `initial_centers` refuses them.
+        # Centres of a wrong shape are passed on unchanged, because `initial_centers` raises the error.
         fits = centers.ndim == 2 and centers.shape[1] == len(self._frame.origin)
         return self._frame.into(centers) if fits else centers
 

@@ -1,4 +1,4 @@
-"""Fair coresets: few weighted rows of each group that stand for all of its rows."""
+"""Fair coresets: a few weighted rows of each group that represent all of its rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from fairclust.solvers.coreset import rows_of_groups, sensitivity_sample
 class FairCoreset(BaseEstimator):
     """Replace the rows by fewer weighted ones, such that every group's k-means cost is nearly the same for any centres.
 
-    Each group gets a coreset of its own, so every row stands for rows of its own group only. Together they are a
-    coreset for any bounds on the group shares. All groups get the same number of rows, and a group with fewer rows is
-    kept whole: the error of a group's cost depends on the number of its rows in the coreset, not on its size.
+    Each group gets a separate coreset, so every row represents rows of its own group only. Together they are a
+    coreset for any bounds on the group shares. All groups get the same number of rows, because the error of a group's
+    cost depends on the number of its rows in the coreset, not on its size. A group with fewer rows is kept whole.
 
     A scikit-learn transformer may not change the number of rows, so this is a resampler: `fit_resample` works as in
     imbalanced-learn.
@@ -38,7 +38,7 @@ class FairCoreset(BaseEstimator):
     sample_indices_ : ndarray of int, shape (n_taken,)
         The rows that were taken, sorted by group and then by row number.
     weights_ : ndarray of float, shape (n_taken,)
-        How many rows each taken row stands for. The weights of a group sum to its size.
+        The number of rows that each taken row represents. The weights of a group sum to its size.
     groups_ : ndarray of shape (n_groups,)
         The distinct values of the sensitive column, sorted.
 

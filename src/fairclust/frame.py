@@ -58,7 +58,7 @@ class Frame(NamedTuple):
 
         low = np.min([block.min(axis=0) for block in blocks()], axis=0).astype(float)
         high = np.max([block.max(axis=0) for block in blocks()], axis=0).astype(float)
-        # Halves, because the difference of two finite numbers may overflow.
+        # Halves are subtracted, because the difference of two finite numbers may overflow.
         reach = float((high / 2 - low / 2).max(initial=0.0))
         if reach == 0:
             return cls(low, 1.0, low, 1.0, 0.0)
@@ -85,7 +85,7 @@ class Frame(NamedTuple):
         scaled = X / largest
         squares = np.asarray(scaled.multiply(scaled).sum(axis=0)).ravel() / n
         mean = np.asarray(scaled.sum(axis=0)).ravel() / n
-        # A variance that is nothing but rounding error counts as zero.
+        # A variance within rounding error counts as zero.
         variance = np.where(squares - mean**2 > 1e-12 * squares, squares - mean**2, 0.0)
         if not (variance > 0).any():
             return cls(np.zeros(X.shape[1]), largest, mean * largest, 1.0, 0.0)

@@ -1,4 +1,4 @@
-"""Packages whose members are imported when they are first used, so that listing them costs nothing."""
+"""Packages whose members are imported when they are first used, so that importing the package is fast."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 
 def members(package: str, homes: Mapping[str, str]) -> tuple[list[str], Callable[[str], Any]]:
-    """What a package with such members needs.
+    """The names and the ``__getattr__`` of a package whose members are imported when they are first used.
 
     Parameters
     ----------
     package : str
-        Its name.
+        Name of the package.
     homes : mapping of str to str
         Member to the module of the package that defines it.
 

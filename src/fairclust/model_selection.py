@@ -72,7 +72,7 @@ class FairnessScorer:
         Returns
         -------
         float
-            The metric, or minus the metric where lower is better.
+            The metric, or minus the metric if lower values are better.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Displays in the manner of scikit-learn: what fairness costs, and the groups of every cluster.
+"""Displays in the style of scikit-learn: the cost of fairness, and the groups of every cluster.
 
 A display keeps its data, and its method `plot` draws them. This needs matplotlib, which is imported when something is
 drawn: ``pip install 'fairclust[plot]'``.
@@ -242,7 +242,7 @@ class ClusterSharesDisplay:
         for group, share in self.shares.fillna(0).items():
             self.bars_[str(group)] = self.ax_.bar(self.shares.index, share, bottom=below, label=str(group))
             below = below + share.to_numpy()
-        # The shares in all rows, as lines to compare every cluster with.
+        # Lines show the shares in all rows, for comparison with every cluster.
         for level in self.shares.loc["all"].cumsum()[:-1]:
             self.ax_.axhline(level, color="black", linewidth=0.8, linestyle="--")
         self.ax_.set(xlabel="Cluster", ylabel="Share of the rows")

@@ -1,4 +1,4 @@
-"""Temporary files and folders, named after the process that writes them, so that those of dead processes can go."""
+"""Temporary files and folders. Their names contain the process that writes them, so leftovers can be recognised."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _NAME = re.compile(r"\..+\.(?P<pid>\d+)@(?P<machine>.*)\.[0-9a-f]{32}\.(tmp|new|old|npz|part)")
-# A process on another machine cannot be looked up; no file is written for so long.
+# Whether a process on another machine is alive cannot be checked. Its files are leftovers after this many seconds,
+# because no file takes that long to write.
 _DAY = 86_400
 
 
@@ -28,12 +29,12 @@ def temporary_beside(path: Path, ending: str = "tmp") -> Path:
 
 
 def remove_leftovers(folder: Path) -> list[Path]:
-    """Remove temporary files and folders below a folder whose process has ended.
+    """Remove the temporary files and folders below `folder` that belong to processes that have ended.
 
     Returns
     -------
     list of Path
-        What is gone.
+        The removed files and folders.
     """
     gone = []
     for path in folder.rglob(".*"):
@@ -50,7 +51,7 @@ def remove_leftovers(folder: Path) -> list[Path]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is there; one that has ended and whose parent does not know yet (Linux) is not."""
+    """Whether a process is running. On Linux, a zombie, whose parent has not yet noticed its end, does not count."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):

@@ -193,7 +193,7 @@ def test_new_method_passes_its_own_test(tmp_path, capsys, monkeypatch):
     assert "3 passed" in done.stdout
     again, _, err = run(capsys, "new-method", "two_step")
     assert again == 2
-    assert "there already" in err
+    assert "exists already" in err
 
 
 @pytest.mark.parametrize("name", ["Two-Step", "class", "2step", "../x"])

@@ -104,7 +104,7 @@ def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):
     assert run(capsys, "status")[1] == [
         "a, one: 0 of 2 cells done, 2 to go",
         "all: 0 of 2 cells done, 2 to go",
-        "time left on 1 cores: no fit has ended yet: no estimate",
+        "time left on 1 cores: unknown, because no fit has ended yet",
     ]
 
 
@@ -126,9 +126,9 @@ def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsy
     assert lines[:-1] == would[:-1]
     assert sorted(lines[:-1]) == [
         "results/fits/a/one/k2.cells: 1 cells that are not asked for",
-        "results/fits/a/one/k7-s1.cells.earlier: no block of the configuration",
-        "results/fits/a/two/.k9.cells.working: no block of the configuration",
-        "results/fits/a/two/k2.cells: no block of the configuration",
+        "results/fits/a/one/k7-s1.cells.earlier: belongs to no block of the configuration",
+        "results/fits/a/two/.k9.cells.working: belongs to no block of the configuration",
+        "results/fits/a/two/k2.cells: belongs to no block of the configuration",
     ]
     assert (kept.stat().st_mtime_ns, [entry.record for entry in read_pack(kept)]) == before
     assert read_pack(kept)[1].labels() is not None

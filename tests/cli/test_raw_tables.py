@@ -494,12 +494,18 @@ def test_options_that_tables_in_chunks_do_not_take(parts, capsys):
             "needs all rows in memory; price, vfc and kmeans do not",
         ),
         (("--sensitive", "sex", "--out", "labels.csv"), "written as .npy"),
-        (("--sensitive", "sex", "--save", "model"), "--save: not with tables that are read in chunks"),
-        (("--sensitive", "sex", "--missing", "drop"), "--missing: not with tables that are read in chunks"),
-        (("--sensitive", "sex", "--workers", 0), "and at least 1 worker"),
+        (
+            ("--sensitive", "sex", "--save", "model"),
+            "--save: does not work for tables that are read in chunks",
+        ),
+        (
+            ("--sensitive", "sex", "--missing", "drop"),
+            "--missing: does not work for tables that are read in chunks",
+        ),
+        (("--sensitive", "sex", "--workers", 0), "and must be at least 1"),
         (
             ("--sensitive", "sex", "--workers", 2, "--scheduler", "tcp://127.0.0.1:1"),
-            "--workers: --scheduler has workers of its own",
+            "--workers: cannot be combined with --scheduler",
         ),
         (("--sensitive", "age"), "column 'sex' is of type"),
         (("--sensitive", "gender"), "has no column 'gender'"),

@@ -94,7 +94,7 @@ def test_a_submission_is_scored_from_its_labels_alone(clone, labels, capsys):
     assert (found["hardware"], found["seconds"]) == ("a laptop", 1.5)
     assert run(capsys, "check-submissions")[:2] == (
         0,
-        ["1 submissions in submissions: the labels of each give what it states"],
+        ["1 submissions in submissions: the labels of each give the metrics that it states"],
     )
 
 
@@ -408,4 +408,4 @@ def test_a_bad_submission_leaves_the_board_as_it_is(finished, labels, capsys):
 
 def test_a_board_needs_a_run(clone, capsys):
     status, _, err = run(capsys, "board")
-    assert status == 2 and "let a run end" in err
+    assert status == 2 and "wait until the run has ended" in err

@@ -75,7 +75,7 @@ def test_missing_starts_are_reported(cells):
 def test_no_setting_is_fair_enough(cells):
     choice = choose(cells, 0.001, BY_LAM)
     assert choice.lam == 9.0 and not choice.reached
-    assert "no setting of the grid meets the level 0.001" in choice.note
+    assert "no setting of the grid reaches the level 0.001" in choice.note
 
 
 def test_the_cheapest_that_is_fair_enough():
@@ -146,6 +146,8 @@ def test_a_level_at_its_edge_is_reached():
 
 
 def test_rules_in_words():
-    assert "mean fairness error is within the level, that with the smallest lambda" in describe(BY_LAM)
-    assert "mean FR is within the level, that with the lowest mean SSE" in describe(BY_COST)
+    assert "mean fairness error is within the level, and show the one with the smallest lambda" in describe(
+        BY_LAM
+    )
+    assert "mean FR is within the level, and show the one with the lowest mean SSE" in describe(BY_COST)
     assert "lowest mean objective" in describe(None)

@@ -144,4 +144,4 @@ def test_the_overview_has_one_row_for_each_method(tmp_path):
     assert own["sse best"] == of_lam.sse.min()
     assert own.starts == 3 and own.fairness_error <= 0.05
     text = (tmp_path / "overview.md").read_text()
-    assert "The level is 0.05." in text and "Town, Plain: no setting of the grid meets the level" in text
+    assert "The level is 0.05." in text and "Town, Plain: no setting of the grid reaches the level" in text

@@ -198,7 +198,7 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     foreign.mkdir()
     (foreign / "mine.txt").write_text("mine")
     assert cli.main(["publish", "--out", str(foreign)])
-    assert "holds something else" in capsys.readouterr().err
+    assert "holds other files than published results" in capsys.readouterr().err
     assert (foreign / "mine.txt").read_text() == "mine"
     for _ in range(2):  # the second time into the same folder
         assert not cli.main(["publish", "--out", str(out), "--wall-seconds", "5"])

@@ -77,7 +77,7 @@ def troubled(tmp_path_factory):
 def test_missing_data_become_skipped_rows_and_do_not_stop_the_run(troubled):
     rows = troubled.first.rows
     assert rows.loc[("blobs", "random")].status == "ok"
-    for name, reason in (("far", "is not to be had"), ("bad", "nearest: 'b'"), ("late", "no such file")):
+    for name, reason in (("far", "could not be fetched"), ("bad", "nearest: 'b'"), ("late", "no such file")):
         assert set(rows.loc[name].status) == {"skipped"}
         assert reason in rows.loc[name].reason.iloc[0]
         assert f"skipped: {name}" in troubled.first.output
@@ -88,7 +88,7 @@ def test_an_error_is_a_row_and_is_tried_again_by_the_same_command(troubled):
     first, second = troubled.first, troubled.second
     assert first.rows.loc[("blobs", "needy")].status == "error"
     assert "not_there_yet" in first.rows.loc[("blobs", "needy")].reason
-    # Nothing else is tried again. A failed download is tried again only after an hour.
+    # No other data set is fitted or prepared again. A failed download is tried again only after an hour.
     assert jobs_of(second.output)["fit"] == 1
     assert "prepare_dataset" not in jobs_of(second.output)
     again = second.cells[~second.cells.finished.isin(first.cells.finished) & second.cells.finished.notna()]
@@ -118,7 +118,7 @@ def test_the_target_download_fails_with_the_reason_and_tries_again(tmp_path):
         output = project.run("download", "--config", "mirror=mirror", code=1)
         assert jobs_of(output)["download_source"] == 1
         assert "1 of 1 sources could not be downloaded; the same command tries again" in output
-        assert "source 'far': 'far.csv' is not to be had" in output and "Fix: check the network" in output
+        assert "source 'far': 'far.csv' could not be fetched" in output and "Fix: check the network" in output
     project.write("mirror/far.csv", TABLE)
     project.run("download", "--config", "mirror=mirror")
     assert (project.results / "data/raw/far/far.csv").read_text() == TABLE

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-# The package of this very checkout, and classes of the user's own beside the Snakefile.
+# The package of this checkout, and the user's classes beside the Snakefile.
 sys.path[:0] = [str(Path(workflow.basedir) / "src"), str(Path.cwd())]
 
 from fairclust.pipeline import run_events
@@ -15,7 +15,7 @@ from fairclust.pipeline.rule_inputs import RuleInputs, megabytes, share_sources
 BEGAN = time.time()
 share_sources()
 try:
-    # Snakemake takes the last of two keys of one name.
+    # If a file states a key twice, Snakemake uses the last one without a message. This call raises an error.
     for file in workflow.configfiles:
         read_yaml(Path(file))
     CONFIG = load_config(
@@ -27,7 +27,7 @@ try:
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 RESULTS = CONFIG.results
-# Scripts read the selection from here.
+# Scripts read the selection from this key.
 config["run"] = CONFIG.run.model_dump(mode="json")
 
 
@@ -40,13 +40,13 @@ wildcard_constraints:
     name=r"[\w-]+",
 
 
-# Snakemake's cache between workflows is asked only where there is one; else it would warn at every start.
+# Snakemake's cache between workflows is used only if it is set up. Otherwise Snakemake would warn at every start.
 CACHE = "SNAKEMAKE_OUTPUT_CACHE" in os.environ
 EVENTS = run_events.RunEvents(workflow, INPUTS, BEGAN, cache=CACHE)
 
 
 def scaled(amount, per_input_mb=0):
-    """More of a resource with the size of the inputs, and twice as much at every attempt."""
+    """A resource that grows with the size of the inputs and doubles with every attempt."""
 
     def asked(wildcards, input, attempt):
         return round(amount + per_input_mb * megabytes(input)) * 2 ** (attempt - 1)
@@ -55,7 +55,7 @@ def scaled(amount, per_input_mb=0):
 
 
 def of_method(resource, default=None):
-    """What the configuration asks for the jobs of a method."""
+    """The resource that the configuration states for the jobs of a method."""
 
     def asked(wildcards):
         own = getattr(CONFIG.methods[wildcards.method].jobs, resource)
@@ -65,15 +65,15 @@ def of_method(resource, default=None):
 
 
 def fit_param(name):
-    """One of the parameters of a fit job, all of which are plain and short."""
+    """One of the parameters of a fit job. They are plain and short."""
     return lambda w: INPUTS.fit_params(w.dataset, w.method, w.block)[name]
 
 
 def of_cluster(**keys):
-    """Resources by the keys of a method's `jobs` that ask for them; other methods keep the user's default.
+    """Resources that the `jobs` of some method asks for, under the given keys. Other methods keep the user's default.
 
-    A rule that names a resource hides the default of the profile and the command line, so that a resource that no
-    method asks for is not named.
+    A rule that names a resource hides the default of the profile and the command line. So a resource that no method
+    asks for is left out.
     """
     jobs = {name: method.jobs for name, method in CONFIG.methods.items()}
     defaults = workflow.resource_settings.default_resources or {}

@@ -6,7 +6,7 @@ rule download_source:
     log:
         f"{RESULTS}/logs/download_source/{{source}}.log",
     cache: "omit-software" if CACHE else False
-    # The machine that starts Snakemake has network; nodes of a cluster often have none.
+    # The machine that starts Snakemake has network access, unlike many nodes of clusters.
     localrule: True
     conda:
         "../envs/fairclust.yml"
@@ -47,7 +47,7 @@ rule prepare_dataset:
         "../scripts/prepare_dataset.py"
 
 
-# Without scaling, for figures that show points.
+# Unscaled data, for figures that show points.
 use rule prepare_dataset as prepare_plane with:
     output:
         directory(f"{RESULTS}/data/plane/{{dataset}}"),
@@ -85,7 +85,7 @@ rule build_graph:
         "../scripts/build_graph.py"
 
 
-# For a login node with internet before jobs run on nodes without: snakemake --cores 4 download
+# For nodes without internet, run this first on a login node that has it: snakemake --cores 4 download
 rule download:
     input:
         INPUTS.sources(),

@@ -3,7 +3,7 @@ rule fit:
         data=f"{RESULTS}/data/prepared/{{dataset}}",
         graph=lambda w: INPUTS.graph_of(w.dataset, w.method),
     output:
-        # Not deleted before the job: its cells that the configuration still asks for are kept.
+        # `update` keeps the file before the job, because its cells that the configuration still asks for are kept.
         update(f"{RESULTS}/fits/{{dataset}}/{{method}}/{{block}}.cells"),
     log:
         f"{RESULTS}/logs/fit/{{dataset}}/{{method}}/{{block}}.log",
@@ -17,7 +17,7 @@ rule fit:
         mem_mb=lambda w, input, attempt: scaled(
             of_method("mem_mb", CONFIG.jobs.mem_mb)(w), per_input_mb=6
         )(w, input, attempt),
-        # Three times the estimate of the work: machines differ.
+        # Three times the estimated time, because machines differ.
         runtime=lambda w, input, attempt: scaled(
             of_method("runtime", CONFIG.jobs.runtime)(w)
             + 3 * INPUTS.minutes(w.dataset, w.method, w.block)

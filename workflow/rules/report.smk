@@ -260,7 +260,7 @@ rule check_strict:
         "../scripts/check_strict.py"
 
 
-# snakemake tables, snakemake figures, and a target for each paper: snakemake vfc
+# Targets for parts of the results: `snakemake tables`, `snakemake figures`, and one for each paper, as `snakemake vfc`.
 rule tables:
     input:
         INPUTS.table_files(),

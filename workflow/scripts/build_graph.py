@@ -1,4 +1,4 @@
-"""Build the neighbour graph of a data set; writes a folder with the graph and what is known of it."""
+"""Build the neighbour graph of a data set; writes a folder with the graph and its description."""
 
 from fairclust.pipeline.script import main
 

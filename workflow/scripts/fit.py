@@ -1,4 +1,4 @@
-"""Fit and score the cells of one block that no file has yet; writes the file of the block's cells."""
+"""Fit and score the cells of one block that are in no file yet; writes the file of the block's cells."""
 
 from fairclust.pipeline.script import main
 

@@ -1,4 +1,4 @@
-"""The command `fairclust`: cluster a table, predict, draw what fairness costs, and look after a run."""
+"""The command `fairclust`: it clusters tables, predicts clusters, draws the cost of fairness, and manages runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _EXTRAS = {
 
 
 class CommandError(ValueError):
-    """What the user asked for cannot be done; the message says why and what to do."""
+    """A command cannot do what the user asked for; the message says why and what to do."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,28 +62,39 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("name", help="in snake_case, such as my_method")
     new.add_argument("--folder", type=Path, default=Path("my_methods"), help="default: %(default)s")
 
-    status = commands.add_parser("status", help="how far a run is: cells done, failed, to go, time left")
-    status.add_argument("--cores", type=int, default=1, help="for the estimate (default: %(default)s)")
-    prune = commands.add_parser("prune", help="remove fits that the configuration does not ask for any more")
+    status = commands.add_parser(
+        "status", help="how far a run is: finished, failed and remaining cells, and the time left"
+    )
+    status.add_argument(
+        "--cores",
+        type=int,
+        default=1,
+        help="cores of the run, for the estimate of the time left (default: %(default)s)",
+    )
+    prune = commands.add_parser("prune", help="remove fits that the configuration no longer asks for")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     explain = commands.add_parser("explain", help="where each value of the configuration comes from")
-    explain.add_argument("key", nargs="?", default="", help="only keys that begin with it, such as run")
+    explain.add_argument(
+        "key", nargs="?", default="", help="show only keys that begin with this, such as run"
+    )
     publish = commands.add_parser("publish", help="copy tables, figures, page and scores of a finished run")
     publish.add_argument("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
-    publish.add_argument("--wall-seconds", type=float, help="of the whole run, kept with its provenance")
+    publish.add_argument(
+        "--wall-seconds", type=float, help="duration of the whole run, kept with its provenance"
+    )
     publish.add_argument(
         "--readme",
         type=Path,
         action="append",
         default=[],
-        help="put the numbers of the run between the marks of this page, too; may be repeated",
+        help="also write the numbers of the run between the marks of this page; may be repeated",
     )
     verify = commands.add_parser(
         "verify", help="check every digest of results, and score a sample of cells again"
     )
     verify.add_argument("results", type=Path, nargs="?", default=Path("results"), help="default: %(default)s")
     verify.add_argument("--sample", type=int, default=20, metavar="CELLS", help="default: %(default)s")
-    verify.add_argument("--seed", type=int, default=0, help="of the sample (default: %(default)s)")
+    verify.add_argument("--seed", type=int, default=0, help="seed of the sample (default: %(default)s)")
 
     for command in (status, prune, explain, publish, *options.add_submissions(commands)):
         command.add_argument(

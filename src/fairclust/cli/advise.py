@@ -1,4 +1,4 @@
-"""`fairclust advise`: which method for which need."""
+"""`fairclust advise`: the method that fits a need."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ NEEDS = {
         "the smallest group must be at least some fraction of the largest, in every cluster",
         "price",
         "--set min_balance=0.4",
-        "keeps this balance exactly; two groups on small data can also take `fairlets`",
+        "keeps this balance exactly; for two groups and small data, `fairlets` is another choice",
     ),
     "budget": Need(
-        "the cost may rise by some per cent and no more",
+        "the cost must not rise by more than some per cent",
         "price",
         "--set max_cost_increase=0.05",
         "finds the smallest tolerance that costs at most 5 % more than k-means; `fairclust front` compares tolerances",
@@ -76,7 +76,7 @@ NEEDS = {
         "command gives each category a column of zeros and ones, for which `price` serves, too",
     ),
     "weight": Need(
-        "nothing must be promised, but the paper's method is wanted for a comparison",
+        "no bound is needed, but a paper's method is wanted for a comparison",
         "vfc",
         "--set max_gap=0.05",
         "searches for the smallest weight of fairness with which Delta is at most 0.05",

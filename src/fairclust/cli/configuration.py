@@ -37,7 +37,7 @@ def load(configfiles: list[Path]) -> Config:
     CommandError
         There is no configuration, or it is not valid.
     """
-    sys.path.insert(0, str(Path.cwd()))  # classes of the user's own, beside the Snakefile
+    sys.path.insert(0, str(Path.cwd()))  # for the user's classes beside the Snakefile
     try:
         layers = _layers(configfiles)
         merged: dict[str, Any] = {}
@@ -59,7 +59,7 @@ def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def explain(args: argparse.Namespace) -> list[str]:
-    """A line for every value that the files state: key, value, file; a value that another one replaces says so.
+    """A line for every value in the files: key, value and file. A note marks values that another value replaces.
 
     Parameters
     ----------

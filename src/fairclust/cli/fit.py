@@ -1,4 +1,4 @@
-"""`fairclust fit`: cluster the rows of a table fairly, and say what it costs and whom."""
+"""`fairclust fit`: cluster the rows of a table fairly, and report the cost and which groups pay it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import as_text, describe
 from fairclust.tables import TableModel
 
-# If clusters have fewer rows than this on average, the shares of the groups in them mean little.
+# If clusters have fewer rows than this on average, the group shares in them mean little.
 _FEW_ROWS = 20
 
 
@@ -128,7 +128,7 @@ def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) ->
 
 
 def _value(text: str) -> Any:
-    """A number, list, mapping or truth value as Python or YAML writes it; everything else is text."""
+    """A number, list, mapping or truth value in the notation of Python or YAML; everything else is text."""
     plain = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in plain:
         return plain[text.lower()]
@@ -233,7 +233,7 @@ def fit_starts(
 
 
 def _plain(model: Any, params: dict[str, Any], raw: RawTable) -> np.ndarray:
-    """Labels of k-means with as many starts as the fair fit: with fewer, fairness would look cheaper than it is."""
+    """Labels of k-means with as many starts as the fair fit. With fewer starts, fairness would look too cheap."""
     starts = getattr(model, "n_init", 1)
     plain = methods.KMeans(params["n_clusters"], n_init=starts, random_state=params.get("random_state"))
     with warnings.catch_warnings(), progress("fitting k-means, to compare with"):
@@ -242,7 +242,10 @@ def _plain(model: Any, params: dict[str, Any], raw: RawTable) -> np.ndarray:
 
 
 def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
-    """Notes on small clusters, small groups and, by `each`, whether each sensitive column counts on its own."""
+    """Notes on small clusters and small groups, and on several sensitive columns.
+
+    `each` says whether each sensitive column counts on its own.
+    """
     notes = []
     if len(raw.X) < _FEW_ROWS * n_clusters:
         notes.append(

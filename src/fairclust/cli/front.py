@@ -1,4 +1,4 @@
-"""`fairclust front`: what fairness costs, over settings of several methods or over the number of clusters."""
+"""`fairclust front`: the cost of fairness for the settings of several methods, or for several numbers of clusters."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> list[str]:
         )
     if args.starts < 1:
         raise CommandError(
-            f"--starts: {args.starts} is no number of starts. Fix: write a whole number of at least 1"
+            f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
         )
     numbers = cluster_numbers(args.n_clusters)
     over_k = len(numbers) > 1
@@ -131,7 +131,7 @@ def grid_settings(
     ------
     cls : type
     setting : str
-        Such as ``tolerance=0.1``; empty for defaults.
+        For example ``tolerance=0.1``; empty for defaults.
     params : dict
         Arguments for ``cls``.
     """
@@ -194,7 +194,7 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
 
 
 def _write(points: pd.DataFrame, stem: Path, title: str, over_k: bool) -> list[str]:
-    """Write the CSV, the page, and the picture if matplotlib is there; say what was written."""
+    """Write the CSV, the page, and the picture if matplotlib is installed; return a line that names the files."""
     points.to_csv(f"{stem}.csv", index=False)
     data = {
         "title": title,

@@ -68,14 +68,17 @@ def run(args: argparse.Namespace) -> list[str]:
         )
     given = [name for name in _NOT_HERE if getattr(args, name)]
     if given:
-        raise CommandError(f"--{given[0]}: not with tables that are read in chunks. Fix: leave it out")
+        raise CommandError(
+            f"--{given[0]}: does not work for tables that are read in chunks. Fix: leave it out"
+        )
     if args.missing != "impute":
         raise CommandError(
-            "--missing: not with tables that are read in chunks, where a missing cell is an error. Fix: leave it out"
+            "--missing: does not work for tables that are read in chunks, in which a missing cell is an error. Fix: "
+            "leave it out"
         )
     if args.workers is not None and (args.scheduler or args.workers < 1):
         raise CommandError(
-            "--workers: --scheduler has workers of its own. Fix: give one of the two, and at least 1 worker"
+            "--workers: cannot be combined with --scheduler, and must be at least 1. Fix: give one of the two options"
         )
     if len(args.sensitive) > 1:
         raise CommandError(
@@ -183,7 +186,7 @@ def _as_text(result: dict[str, Any]) -> list[str]:
     if certificate:
         lines.append(
             "certificate: with these centres, no assignment that is as fair is cheaper by more than "
-            f"{certificate['gap']:.2g} of the cost; the labels are off the bounds by "
+            f"{certificate['gap']:.2g} of the cost; the labels violate the bounds by "
             f"{certificate['violation']:.3g} rows"
         )
     lines += ["", *aligned(rows)]

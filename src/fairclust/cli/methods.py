@@ -1,4 +1,4 @@
-"""`fairclust methods`: the methods, or the parameters of one of them."""
+"""`fairclust methods`: lists the methods, or the parameters of one method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import textwrap
 from fairclust import methods
 from fairclust.cli import CommandError
 
-# What people, and the pipeline's configuration, call the methods.
+# The short names of the methods, which the pipeline's configuration uses as well.
 SHORT_NAMES = {
     "price": "PriceFairKMeans",
     "vfc": "VariationalFairKMeans",
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> list[str]:
 
 
 def list_methods() -> list[str]:
-    """One line per method: its name here, its class, its first sentence."""
+    """One line per method: its short name, its class, and the first sentence of its documentation."""
     also = {name: short for short, name in SHORT_NAMES.items()}
     rows = []
     for name, home in sorted(methods._HOMES.items(), key=lambda item: item[1]):
@@ -58,7 +58,7 @@ def list_methods() -> list[str]:
     return [
         *(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows),
         "",
-        "`fairclust methods NAME` shows the parameters of one, and `fairclust advise` which one to take.",
+        "`fairclust methods NAME` shows the parameters of one method, and `fairclust advise` helps to choose one.",
     ]
 
 
@@ -81,7 +81,7 @@ def find_method(name: str) -> type:
 
 
 def describe_parameters(cls: type) -> list[str]:
-    """Name, type and default of every parameter, and a sentence on it, from the docstring and the signature."""
+    """Name, type, default and first sentence of every parameter, from the docstring and the signature."""
     doc = inspect.getdoc(cls) or ""
     documented = _documented(doc)
     lines = [f"{cls.__name__}: {doc.partition(chr(10))[0]}", ""]

@@ -23,7 +23,9 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
         help="a parameter of the method, such as lam=100 or tolerance=0.1; may be repeated",
     )
     parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write row and cluster here, as CSV")
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write the row numbers and clusters here, as CSV"
+    )
     parser.add_argument(
         "--save", type=Path, metavar="FILE", help="write the model here, for `fairclust predict`"
     )
@@ -34,7 +36,7 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
         "an option of this section. Features are numbers, and there is one sensitive column. Labels become .npy files.",
     )
     chunks.add_argument(
-        "--workers", type=int, metavar="N", help="number of processes of this machine that read the chunks"
+        "--workers", type=int, metavar="N", help="number of processes on this machine that read the chunks"
     )
     chunks.add_argument(
         "--scheduler",
@@ -51,9 +53,13 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
 
 def add_predict(commands: argparse._SubParsersAction) -> None:
     """Add `fairclust predict` and its options."""
-    parser = commands.add_parser("predict", help="the clusters of new rows, by a model that fit --save wrote")
+    parser = commands.add_parser(
+        "predict", help="predict the clusters of new rows by a model that fit --save wrote"
+    )
     parser.add_argument(
-        "model", type=Path, help="written by `fairclust fit --save`, by someone whom you trust"
+        "model",
+        type=Path,
+        help="written by `fairclust fit --save`; use only files from people whom you trust",
     )
     _add_file(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help="write here instead of to standard output")
@@ -62,7 +68,7 @@ def add_predict(commands: argparse._SubParsersAction) -> None:
 def add_front(commands: argparse._SubParsersAction) -> None:
     """Add `fairclust front` and its options."""
     parser = commands.add_parser(
-        "front", help="what fairness costs, over settings of several methods or over K"
+        "front", help="draw the cost of fairness for the settings of several methods, or for several K"
     )
     _add_raw_table(parser)
     parser.add_argument(
@@ -97,7 +103,7 @@ def add_report(commands: argparse._SubParsersAction) -> None:
     """Add `fairclust report` and its options."""
     parser = commands.add_parser(
         "report",
-        help="a page that compares methods on a table: fronts, ranks, groups of every cluster, times",
+        help="write a page that compares methods on a table: fronts, ranks, groups of every cluster, times",
     )
     _add_raw_table(parser)
     parser.add_argument(
@@ -123,20 +129,20 @@ def add_report(commands: argparse._SubParsersAction) -> None:
 def add_methods(commands: argparse._SubParsersAction) -> None:
     """Add `fairclust methods` and its options."""
     parser = commands.add_parser("methods", help="list the methods, or the parameters of one")
-    parser.add_argument("method", nargs="?", help="show the parameters of this one")
+    parser.add_argument("method", nargs="?", help="show the parameters of this method")
 
 
 def add_advise(commands: argparse._SubParsersAction) -> None:
     """Add `fairclust advise` and its options."""
-    parser = commands.add_parser("advise", help="which method for which need")
-    parser.add_argument("need", nargs="*", help="one or several of the needs that it lists")
+    parser = commands.add_parser("advise", help="suggest a method for a need")
+    parser.add_argument("need", nargs="*", help="one or several of the needs that the command lists")
 
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "table", help="CSV, also compressed (.gz), Parquet, Feather or Excel; - is standard input"
     )
-    parser.add_argument("--delimiter", help="between cells (default: as the first line suggests)")
+    parser.add_argument("--delimiter", help="separator of cells (default: guessed from the first line)")
     parser.add_argument("--decimal", default=".", help="decimal point (default: %(default)s)")
     parser.add_argument("--encoding", default="utf-8", help="such as latin-1 (default: %(default)s)")
 
@@ -164,9 +170,9 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
         help="cut sensitive columns of many different numbers into N ranges with about the same number of rows each",
     )
     for option, what in (
-        ("--features", "columns to cluster by (default: all that hold numbers or categories)"),
+        ("--features", "columns to cluster by (default: all columns of numbers or categories)"),
         ("--exclude", "columns to leave out"),
-        ("--id", "columns that name the rows: not clustered by, but written beside the labels"),
+        ("--id", "columns that name the rows; they are no features, and are written beside the labels"),
         ("--categories", "columns of numbers that are codes of categories"),
     ):
         parser.add_argument(option, nargs="+", action="extend", default=[], metavar="COLUMN", help=what)
@@ -174,13 +180,13 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
         "--missing",
         choices=("impute", "drop", "group"),
         default="impute",
-        help="impute: the median, or the most frequent category; drop: leave these rows out; group: a missing "
-        "value is a category, and a group, of its own (default: %(default)s)",
+        help="impute: insert the median, or the most frequent category; drop: leave these rows out; group: treat "
+        "missing values as a separate category or group (default: %(default)s)",
     )
     parser.add_argument(
         "--thousands",
         metavar="SIGN",
-        help="between thousands (default: a comma, or a point with --decimal ,)",
+        help="separator of thousands (default: a comma, or a point with --decimal ,)",
     )
     parser.add_argument(
         "--scale",
@@ -198,7 +204,9 @@ def add_submissions(commands: argparse._SubParsersAction) -> list[argparse.Argum
     list of ArgumentParser
         The three parsers, in this order.
     """
-    submit = commands.add_parser("submit", help="score labels of a data set, as a file for the board")
+    submit = commands.add_parser(
+        "submit", help="score labels of a data set and write them as a file for the board"
+    )
     submit.add_argument(
         "labels",
         type=Path,
@@ -208,25 +216,27 @@ def add_submissions(commands: argparse._SubParsersAction) -> list[argparse.Argum
     submit.add_argument("--dataset", required=True, help="a name in config/datasets, such as adult")
     submit.add_argument("--method", required=True, help="name of the method, for readers")
     submit.add_argument("--paper", required=True, metavar="URL", help="the paper, or the program")
-    submit.add_argument("--setting", default="", help="tells several submissions of a method apart: 'lam=10'")
+    submit.add_argument(
+        "--setting", default="", help="distinguishes several submissions of a method, such as 'lam=10'"
+    )
     submit.add_argument(
         "--n-clusters",
         type=int,
         metavar="K",
-        help="clusters that are allowed (default: those of the data set)",
+        help="number of clusters (default: that of the data set)",
     )
-    submit.add_argument("--hardware", default="", help="what the method ran on")
-    submit.add_argument("--seconds", type=float, help="how long it ran")
-    submit.add_argument("--replace", action="store_true", help="write over an earlier submission")
+    submit.add_argument("--hardware", default="", help="the machine on which the method ran")
+    submit.add_argument("--seconds", type=float, help="run time of the method")
+    submit.add_argument("--replace", action="store_true", help="replace an earlier submission")
     check = commands.add_parser("check-submissions", help="score the labels of all submissions again")
-    check.add_argument("--rescore", action="store_true", help="write metrics that have changed, or are new")
+    check.add_argument("--rescore", action="store_true", help="write metrics that are new or have changed")
     board = commands.add_parser("board", help="rank the submissions beside the clusterings of a run")
     board.add_argument(
         "--run",
         type=Path,
         default=Path("docs/results"),
         metavar="FOLDER",
-        help="results of a run, or published ones (default: %(default)s)",
+        help="results of a run, or published results (default: %(default)s)",
     )
     board.add_argument("--out", type=Path, default=Path("docs/board"), help="default: %(default)s")
     for command in (submit, check, board):

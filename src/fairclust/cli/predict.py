@@ -1,4 +1,4 @@
-"""`fairclust predict`: the clusters of new rows, by a model that `fairclust fit --save` has written."""
+"""`fairclust predict`: predicts the clusters of new rows by a model that `fairclust fit --save` has written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Print on standard error how long a fit takes, if it takes more than two seconds."""
+"""Progress of a fit on standard error, if it takes more than two seconds."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _ROWS_PER_CLUSTER = 30
 def progress(
     what: str, *, expected: float | None = None, total: int | None = None, notes: Sequence[str] = ()
 ) -> Iterator[Callable[[], None]]:
-    """Print what is going on after two seconds, and every ten seconds from then on.
+    """Print the progress of a task after two seconds, and every ten seconds from then on.
 
     Parameters
     ----------
     what : str
-        What goes on, such as 'fitting settings'.
+        The task, such as 'fitting settings'.
     expected : float, optional
-        Seconds that it will take.
+        Seconds that the task will take.
     total : int, optional
-        Parts that it has.
+        Number of the task's parts.
     notes : sequence of str
         Printed before the first line.
 

@@ -1,4 +1,4 @@
-"""`fairclust publish`: the results of a finished run as a small folder that can be handed on or committed."""
+"""`fairclust publish`: copies the results of a finished run to a small folder that can be shared or committed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _BEGIN, _END = "<!-- results: begin -->\n", "<!-- results: end -->"
 # The first mark names the data sets and the methods whose rows of the overview a page shows, separated by slashes.
 _OVERVIEW = re.compile(r"(<!-- overview: begin; (.*?) \| (.*?) -->\n).*?(<!-- overview: end -->)", re.DOTALL)
 _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "starts")
-# A repository should stay small.
+# With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
 _COLOURS = 64
 
 
 def _chosen(results: Path) -> Iterator[Path]:
-    """What is published: tables, claims, scoreboard, fronts, the page, scores as Parquet."""
+    """The published files: tables, claims, scoreboard, fronts, the page, and the scores as Parquet."""
     yield from sorted((results / "tables").rglob("*.md"))
     yield from sorted((results / "tables").rglob("*.csv"))
     yield from sorted((results / "figures").rglob("*.png"))
@@ -61,16 +61,16 @@ def run(args: argparse.Namespace) -> list[str]:
     try:
         origin = json.loads((results / "provenance.json").read_text())
     except (OSError, ValueError):
-        raise CommandError(f"{results} has no readable provenance.json: let the run end first") from None
+        raise CommandError(
+            f"{results} has no readable provenance.json: wait until the run has ended"
+        ) from None
     if origin["config"]["digest"] != inputs.configuration_digest():
         raise CommandError(
             f"the results in {results} are of another configuration: run snakemake again, then publish"
         )
     if out.exists():
         if any(out.iterdir()) and not (out / "provenance.json").is_file():
-            raise CommandError(
-                f"--out: {out} holds something else than published results; name another folder"
-            )
+            raise CommandError(f"--out: {out} holds other files than published results; name another folder")
         shutil.rmtree(out)
     for path in files:
         to = out / path.relative_to(results)
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> list[str]:
 
 
 def _copy_picture(path: Path, to: Path) -> None:
-    """Copy a PNG with a palette of few colours: charts need no more, and the file has a third of the size."""
+    """Copy a PNG with a palette of few colours, which is enough for charts and makes the file three times smaller."""
     from PIL import Image
 
     with Image.open(path) as picture:
@@ -159,7 +159,7 @@ def with_results(text: str, block: str, name: str = "README.md") -> str:
 
 
 def overview_block(overview: str, datasets: Sequence[str], methods: Sequence[str], name: str) -> str:
-    """Some rows of the table of all methods, for pages that speak of a few of them.
+    """Some rows of the table of all methods, for pages about a few of these methods.
 
     Parameters
     ----------
@@ -201,12 +201,12 @@ def overview_block(overview: str, datasets: Sequence[str], methods: Sequence[str
 
 
 def results_block(folder: Path, titles: Mapping[str, str]) -> str:
-    """The numbers of a published run for the front page: rows of the papers' tables, and claims, by verdict.
+    """The numbers of a published run for the README: rows of the papers' tables, and claims, counted by verdict.
 
     Parameters
     ----------
     folder : Path
-        What `run` has written.
+        The folder that `run` has written.
     titles : mapping of str to str
         Paper to its short name.
 
@@ -215,7 +215,7 @@ def results_block(folder: Path, titles: Mapping[str, str]) -> str:
     str
         Markdown, with links to the tables in the folder.
     """
-    # Imported here: pandas takes a second, and no other command needs it.
+    # Imported here, because the import takes a second and only `--readme` needs it.
     from fairclust.report.checks import CLAIM_VERDICTS
     from fairclust.report.claims import load_claims
     from fairclust.report.scoreboard import count_rows, row_verdicts
@@ -253,7 +253,7 @@ def results_block(folder: Path, titles: Mapping[str, str]) -> str:
 
 
 def _origin_words(folder: Path) -> str:
-    """How large the run was, what it took and what made it, in a sentence."""
+    """A sentence on the run: the number of fits, the time, the machine and the software."""
     origin = json.loads((folder / "provenance.json").read_text())
     cells, _, statuses = origin["summary"][0].partition(" cells: ")
     took = f" took {origin['wall_seconds'] / 60:.0f} minutes" if "wall_seconds" in origin else " was made"

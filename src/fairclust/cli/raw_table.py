@@ -1,4 +1,4 @@
-"""Read a raw table by the options of a command, as the matrix and the groups that the methods take."""
+"""Reading a raw table with the options of a command, as the matrix and the groups that the methods take."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RawTable:
     crossed : ndarray of str, shape (n_rows,)
         The combination of groups of every row.
     ranges : dict of str to SensitiveColumn
-        The sensitive columns of numbers that are cut into ranges, which are their groups.
+        The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
     columns : list of Column
         How each column is read.
     ids : list of str
@@ -49,7 +49,7 @@ class RawTable:
     preparation : Pipeline
         Turns rows into features; fitted to `frame`.
     notes : list of str
-        What was left out, and how the rest was read.
+        Sentences on what was left out, and on how the rest was read.
     """
 
     frame: pd.DataFrame
@@ -92,7 +92,8 @@ def sensitive_for(cls: type, raw: RawTable, *, crossed: bool, means: Collection[
     Raises
     ------
     CommandError
-        `crossed` is combined with `means`, because a mean is of one column, or one of `means` does not hold numbers.
+        `crossed` is combined with `means`, although a mean belongs to one column, or one of `means` does not hold
+        numbers.
     """
     if means and crossed:
         raise CommandError(
@@ -109,7 +110,7 @@ def sensitive_for(cls: type, raw: RawTable, *, crossed: bool, means: Collection[
 
 
 def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
-    """Read, understand and prepare a table.
+    """Read a table, find the role of each column, and prepare the rows.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[st
     categories = [name for name in listed["categories"] if name not in codes]
     columns = understand(others, features=features, categories=categories, **own)
     groups = group_columns(frame, sensitive, missing_is_group=args.missing == "group", ranges=ranges)
-    # A missing number has no part in a mean, so its row is left out even where missing values are a group.
+    # A row without the number cannot count for the mean, so it is left out even if missing values are a group.
     groups[measured] = groups[measured].where(frame[measured].notna())
     used = [column.name for column in columns if column.role != "left out"]
     keep = groups.notna().all(axis=1)
@@ -218,7 +219,7 @@ def _missing_notes(frame: pd.DataFrame, groups: pd.DataFrame, used: list[str], m
 _TREATED = {
     "impute": "imputed",
     "drop": "their rows are left out",
-    "group": "treated as a value of their own",
+    "group": "treated as a separate value",
 }
 
 

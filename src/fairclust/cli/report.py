@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> list[str]:
         )
     if args.starts < 1:
         raise CommandError(
-            f"--starts: {args.starts} is no number of starts. Fix: write a whole number of at least 1"
+            f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
         )
     numbers = cluster_numbers(args.n_clusters)
     classes = [find_method(name) for name in args.methods or ("price", "vfc", "bfkm")]

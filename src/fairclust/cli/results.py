@@ -1,4 +1,4 @@
-"""What `fairclust fit` found, as a dictionary for JSON and as text."""
+"""The results of `fairclust fit`, as a dictionary for JSON and as text."""
 
 from __future__ import annotations
 

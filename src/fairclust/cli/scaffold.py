@@ -1,4 +1,4 @@
-"""`fairclust new-method`: the skeleton of a method, and a test of it."""
+"""`fairclust new-method`: writes the skeleton of a method, and a test of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairclust.base import COUNT, FairClusterer
 
 
 class {cls}(FairClusterer):
-    """{title}: say here what it minimises, and where it is from.
+    """{title}: say here what the method minimises, and where it comes from.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class {cls}(FairClusterer):
         centers = X[rng.choice(len(X), self.n_clusters, replace=False)].astype(float)
         self.history_ = []
         for step in range(1, self.max_iter + 1):
-            # Lloyd's steps, which look at no group: put your fair assignment here.
+            # These are Lloyd's steps, which ignore the groups. Put your fair assignment here.
             distances = ((X[:, None] - centers) ** 2).sum(axis=2)
             labels = distances.argmin(axis=1)
             cost = float(distances[np.arange(len(X)), labels].sum())
@@ -58,7 +58,7 @@ class {cls}(FairClusterer):
         self.labels_, self.cluster_centers_, self.n_iter_ = labels, centers, step
 '''
 
-_TEST = '''"""{cls} keeps the contract; add what could be wrong with it."""
+_TEST = '''"""Tests of {cls}; add tests of what could be wrong with this method."""
 
 import numpy as np
 import pytest
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> list[str]:
     Raises
     ------
     CommandError
-        The name is no name of a module, or a file is there already.
+        The name cannot be the name of a module, or a file exists already.
     """
     name, package = args.name, args.folder.name
     for what, word in (("NAME", name), ("--folder", package)):
@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> list[str]:
     files = {args.folder / f"{name}.py": _METHOD, args.folder / f"test_{name}.py": _TEST}
     for path in files:
         if path.exists():
-            raise CommandError(f"{path} is there already; nothing was written")
+            raise CommandError(f"{path} exists already; nothing was written")
     args.folder.mkdir(parents=True, exist_ok=True)
     (args.folder / "__init__.py").touch()
     for path, text in files.items():
@@ -128,8 +128,8 @@ def run(args: argparse.Namespace) -> list[str]:
     return [
         *(f"written: {path}" for path in files),
         f"test it: python -m pytest {args.folder / f'test_{name}.py'}",
-        "run it: this below `methods:` in a file of your own (snakemake --configfile my.yaml), and the name into "
-        "`run.methods` there",
+        "run it: write this below `methods:` in a file of your own, add the name to `run.methods` there, and call "
+        "snakemake --configfile my.yaml",
         f"  {name}:",
         f"    class: {'.'.join(args.folder.parts)}.{name}.{cls}",
         f"    label: {words['title']}",

@@ -1,4 +1,4 @@
-"""`fairclust status` and `fairclust prune`: how far a run is, and what no configuration asks for any more."""
+"""`fairclust status` shows how far a run is. `fairclust prune` removes cells that the configuration no longer wants."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> list[str]:
     Returns
     -------
     list of str
-        A line per data set and method that is not done, and the sums.
+        A line for each data set and method that is not finished, and the sums.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> list[str]:
     lines.append(f"all: {total.describe()}")
     if total.to_go:
         known = (
-            "no fit has ended yet: no estimate"
+            "unknown, because no fit has ended yet"
             if not total.timed
             else f"about {_duration(left / args.cores)}"
         )
@@ -72,7 +72,7 @@ def prune(args: argparse.Namespace) -> list[str]:
     for path in sorted((results / "fits").glob("*/*/*")):
         name = path.name.removeprefix(".").partition(".cells")[0] + ".cells"
         if path.with_name(name) not in blocks:
-            lines.append(f"{path}: no block of the configuration")
+            lines.append(f"{path}: belongs to no block of the configuration")
             size += path.stat().st_size
             if not args.dry_run:
                 path.unlink()
@@ -99,7 +99,7 @@ def _prune_pack(path: Path, lines: list[str], dry_run: bool) -> int:
     if dry_run:
         return 0
     write_pack(path, [(entry.record, _labels(entry)) for entry in asked], len(asked))
-    # Nothing that depends on it has changed.
+    # Nothing that depends on the file has changed, so it keeps its time.
     import os
 
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -1,4 +1,4 @@
-"""`fairclust submit`, `check-submissions` and `board`: anyone's labels, scored and shown beside our own runs."""
+"""`fairclust submit`, `check-submissions` and `board`: submitted labels are scored and compared with a run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> list[str]:
     Returns
     -------
     list of str
-        The file, what the labels score, and what to do next.
+        The file, the scores of the labels, and what to do next.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> list[str]:
     return [
         f"{path}: {len(labels):,} labels, K = {n_clusters}",
         *(f"  {metric.label}: {submission.metrics[metric.name]:,.{metric.decimals}f}" for metric in shown),
-        f"Hand it in as a pull request with this file. The board will mark it as '{FROM_LABELS}'.",
+        f"Submit this file as a pull request. The board will mark it as '{FROM_LABELS}'.",
     ]
 
 
@@ -140,7 +140,7 @@ def check(args: argparse.Namespace) -> list[str]:
                 problems.append(str(error))
     if problems:
         raise CommandError("\n".join([f"{len(problems)} of {len(paths)} submissions are wrong:", *problems]))
-    return [f"{len(paths)} submissions in {args.folder}: the labels of each give what it states"]
+    return [f"{len(paths)} submissions in {args.folder}: the labels of each give the metrics that it states"]
 
 
 def _check_one(args: argparse.Namespace, path: Path, submission: Submission, data: PreparedDataset) -> None:
@@ -179,7 +179,7 @@ def board(args: argparse.Namespace) -> list[str]:
     file = args.run / "scores" / "scores.parquet"
     if not file.is_file():
         raise CommandError(
-            f"--run: there is no {file}. Fix: let a run end, or name the folder of its results by --run"
+            f"--run: there is no {file}. Fix: wait until the run has ended, or name its results folder by --run"
         )
     try:
         scores = load_scores(file)

@@ -1,4 +1,4 @@
-"""`fairclust verify`: whether results, one's own or those of others, are what a run has written."""
+"""`fairclust verify`: checks that results, yours or somebody else's, are unchanged since a run has written them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fairclust.pipeline.prepare_jobs import read_record
 from fairclust.pipeline.results_folder import is_damaged, stated_digests
 from fairclust.pipeline.scores import SCORE_COLUMNS, cells_frame, read_table
 
-# Machines round differently.
+# Scores that differ by at most this much, relative or absolute, count as equal, because machines round differently.
 _TOLERANCE = 1e-9
 
 
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> list[str]:
     Raises
     ------
     CommandError
-        Something does not verify; a line names each file or cell.
+        A file is damaged, or a score differs from the record. The message has a line for each file or cell.
     """
     results = args.results
     if not any((results / name).is_dir() for name in ("fits", "scores", "data")):
@@ -64,10 +64,10 @@ def run(args: argparse.Namespace) -> list[str]:
     sample = random.Random(args.seed).sample(fitted, min(args.sample, len(fitted)))
     problems += _failures(lambda key: _score_again(results, cells[key]), sample)
     if problems:
-        raise CommandError("\n".join([f"{results} does not verify:", *problems]))
+        raise CommandError("\n".join([f"{results} has failed the verification:", *problems]))
     return [
         f"{len(outputs)} tables, figures and other files, {len(packs)} files with {len(cells)} cells, and "
-        f"{len(folders)} folders of data: every digest verifies",
+        f"{len(folders)} folders of data: all digests match",
         f"{len(sample)} of {len(fitted)} cells scored again from their labels: the scores are the same",
     ]
 
@@ -106,7 +106,7 @@ def _check_pack(path: Path) -> None:
 
 
 def _check_scores(scores: Path, cells: dict[str, Entry]) -> list[str]:
-    """Whether each row of the scores is what its cell says."""
+    """A message for each row of the scores that differs from the record of its cell."""
     if not scores.is_file():
         return []
     try:
@@ -119,7 +119,9 @@ def _check_scores(scores: Path, cells: dict[str, Entry]) -> list[str]:
     stated = stated.drop(index=lost).astype(found.dtypes[stated.columns])
     same = stated.eq(found[stated.columns]) | (stated.isna() & found[stated.columns].isna())
     wrong = stated.index[~same.all(axis=1)]
-    return problems + [f"{scores}: the row of the cell {key} is not what its file says" for key in wrong]
+    return problems + [
+        f"{scores}: the row of the cell {key} differs from the record in its file" for key in wrong
+    ]
 
 
 def _score_again(results: Path, entry: Entry) -> None:
@@ -141,7 +143,9 @@ def _score_again(results: Path, entry: Entry) -> None:
             raise DatasetError(f"{cell}: {name} is {again[name]:g}, and the record says {value:g}")
     counts = contingency(labels.astype("int64"), data.groups, record["n_clusters"], len(data.group_names))
     if list(record["counts"].values()) != counts.tolist():
-        raise DatasetError(f"{cell}: the sizes of the groups in the clusters are not those of the record")
+        raise DatasetError(
+            f"{cell}: the counts of the groups in the clusters differ from those of the record"
+        )
 
 
 def _scores(

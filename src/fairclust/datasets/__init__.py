@@ -1,4 +1,4 @@
-"""Data sets: what they are, how they are fetched, checked, read, scaled and stored.
+"""Data sets: their specification, download, checks, reading, scaling and storage.
 
 Each name is imported when it is first used. A fit only reads prepared data, so it need not wait for the
 imports of pyarrow, pydantic and requests.

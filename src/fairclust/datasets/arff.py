@@ -1,4 +1,4 @@
-"""The head of an ARFF file, the format of OpenML: names of columns, then lines of cells as in a CSV."""
+"""The head of an ARFF file, the format of OpenML. The head names the columns; lines of cells follow as in a CSV."""
 
 from __future__ import annotations
 

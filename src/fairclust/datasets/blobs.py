@@ -1,4 +1,4 @@
-"""Toy blobs in the plane: the quickstart's data set."""
+"""Toy blobs in the plane, the data set of the quickstart."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def make_group_blobs(
     std: float = 0.6,
     seed: int = 0,
 ) -> Generated:
-    """Draw round blobs on a circle, each with a group that dominates it.
+    """Draw round blobs on a circle; one group dominates each blob.
 
-    A clustering that finds the blobs is unfair, and the more so the larger `majority` is.
+    A clustering that finds the blobs is unfair. The larger `majority` is, the less fair it is.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Digests of files: a file counts by its content, not by its time stamp."""
+"""Digests of files: whether a file has changed is decided by its content, not by its time stamp."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-# A file changed again within the resolution of its time stamps would look unchanged.
+# A file that changes twice within the resolution of its time stamps would look unchanged.
 SETTLED_NS = 2 * 10**9
 
 _known: dict[tuple[int, ...], str] = {}
@@ -27,7 +27,7 @@ def content_digest(path: str | Path, *, skip_last: int = 0) -> str:
     path : path
         The file.
     skip_last : int
-        This many bytes at the end do not count, because the digest itself is stored there.
+        This many bytes at the end are left out, because the digest itself is stored there.
 
     Returns
     -------

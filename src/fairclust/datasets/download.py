@@ -4,8 +4,8 @@ Every place goes through the same steps: stream to a temporary file beside the t
 unpack the member, rename. A file that did not pass is removed.
 
 pooch 1.9 is not used. It does not limit the size of a body or of a member, it repeats downloads that cannot
-succeed (404, wrong hash), and only the user can read its files. With guards against that, this module was
-longer.
+succeed (404, wrong hash), and only the user can read its files. A version of this module with pooch and guards
+against these problems was longer.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class _PlaceFailed(Exception):
 
 
 class _Mismatch(_PlaceFailed):
-    """A place delivered something else than the catalogue describes."""
+    """A place delivered another file than the one that the catalogue describes."""
 
 
 class _Transient(Exception):
-    """The same request may work in a moment."""
+    """A request failed for a reason that may pass, so it is repeated."""
 
 
 class _SecureSession(requests.Session):
@@ -69,7 +69,7 @@ class _Transfer:
 
 
 def local_path(name: str, spec: SourceSpec, raw_dir: str | Path) -> Path:
-    """Return the path that :func:`fetch_source` returns, without fetching: of an archive, its member's."""
+    """Return the path that :func:`fetch_source` returns, without fetching. For an archive, it is that of its member."""
     stored = Path(spec.path) if spec.path is not None else Path(raw_dir, spec.file or "")
     if spec.member is None:
         return stored
@@ -121,12 +121,12 @@ def fetch_source(
     SourceUnavailable
         No place had the file; the message lists every place with its reason.
     SourceCorrupt
-        A file was found, none with the right hash.
+        Files were found, but none has the right hash.
 
     Notes
     -----
-    A file already present is used again if its hash is right, or if the catalogue knows none.
-    An own certificate authority is given by the environment variable ``REQUESTS_CA_BUNDLE``.
+    A file that is present already is used if its hash is right, or if the catalogue states no hash.
+    The environment variable ``REQUESTS_CA_BUNDLE`` can name the certificates of a private authority.
     """
     transfer = _Transfer(name, spec.max_bytes, retries, timeout, backoff, progress)
     target = local_path(name, spec, raw_dir)
@@ -233,8 +233,8 @@ def _write(blocks: Iterable[bytes], temp: Path, max_bytes: int) -> None:
             out.write(block)
 
 
-# The three kinds of places. Each turns whatever goes wrong on its side into `_PlaceFailed` or `_Transient`,
-# so that other errors, such as a full disk, come from our side and are raised as they are.
+# The functions for the three kinds of places turn every error of the place into `_PlaceFailed` or `_Transient`. All
+# other errors, such as a full disk, come from this machine and are raised unchanged.
 
 
 def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
@@ -257,14 +257,14 @@ def _member(archive: Path, member: str, max_bytes: int) -> Iterator[bytes]:
                 listed = ", ".join(opened.namelist()[:10])
                 raise _PlaceFailed(f"the archive has no member '{member}'; it has: {listed}")
             if (size := opened.getinfo(member).file_size) > max_bytes:
-                # Before anything is unpacked, because bzip2 and LZMA do not limit what they put into memory.
+                # Checked before anything is unpacked, because bzip2 and LZMA do not limit their use of memory.
                 raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}: {size:,} bytes")
             with opened.open(member) as stream:
                 yield from _blocks(stream)
     except _PlaceFailed:
         raise
     except Exception as error:
-        # Each compression has exceptions of its own: zlib.error, LZMAError, OSError, NotImplementedError, ...
+        # Every compression has different exceptions: zlib.error, LZMAError, OSError, NotImplementedError, ...
         raise _PlaceFailed(f"the archive cannot be unpacked: {str(error) or type(error).__name__}") from error
 
 
@@ -295,7 +295,7 @@ def _download(url: str, transfer: _Transfer) -> Iterator[bytes]:
     except (_PlaceFailed, _Transient):
         raise
     except requests.exceptions.SSLError as error:
-        # A subclass of ConnectionError, but a wrong certificate stays wrong.
+        # This is a subclass of ConnectionError, but repeating the request does not help with a wrong certificate.
         raise _PlaceFailed(f"certificate or TLS error: {error}") from error
     except (requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
         raise _Transient(f"{type(error).__name__}: {error}") from error
@@ -318,4 +318,4 @@ def _no_place_left(
     fix = "check the network, or put the file into a mirror folder and name that folder in the settings."
     if spec.path is not None:
         fix = "check the path, which is relative to the working folder, and the file."
-    return SourceUnavailable(f"source '{name}': '{wanted}' is not to be had. Tried:{tried}\nFix: {fix}")
+    return SourceUnavailable(f"source '{name}': '{wanted}' could not be fetched. Tried:{tried}\nFix: {fix}")

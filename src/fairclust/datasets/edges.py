@@ -107,7 +107,7 @@ def read_graph(
 def join_pieces(
     name: str, made: Generated, components: str
 ) -> tuple[Generated, list[dict[str, object]], dict[str, Any]]:
-    """See to it that a graph has no more pieces than it may.
+    """Check the connected components of a graph, or restrict it to the largest one.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def join_pieces(
         With "largest" restricted to the largest connected component.
     dropped : list of dict
     card : dict
-        Edges, and pieces before any was dropped.
+        Numbers of edges, and of pieces before any was dropped.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What can go wrong with a data set, in words a reader can act on."""
+"""The errors of data sets, with messages that say how to fix the problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class DatasetError(Exception):
 
 
 class SourceUnavailable(DatasetError):
-    """A source file could not be had from any of its places."""
+    """No place could deliver a source file."""
 
 
 class SourceCorrupt(DatasetError):
@@ -18,9 +18,9 @@ class SourceCorrupt(DatasetError):
 
 
 class DatasetSkipped(Exception):
-    """A data set was left out on purpose or for want of its source; the message is the reason.
+    """A data set was left out on purpose, or because its source is missing; the message is the reason.
 
-    Not a :class:`DatasetError`: code that reports errors must not swallow skips along with them.
+    This is not a :class:`DatasetError`, so that code that handles errors does not catch skipped data sets as well.
     """
 
 
@@ -34,7 +34,7 @@ def problem(
     found: object = None,
     fix: str | None = None,
 ) -> DatasetError:
-    """Build a `DatasetError` whose message always has the same order of parts.
+    """Build a `DatasetError`. Its message always has its parts in the same order.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def problem(
     dataset : str
         Name of the data set.
     file, column : optional
-        Where it was seen.
+        Where the problem was found.
     expected, found : optional
-        What should have been there and what was.
+        What should be there, and what was found.
     fix : str, optional
         What the user can do.
 

@@ -1,4 +1,4 @@
-"""Data sets of the catalogue as data frames: downloaded once, checked, read, and not scaled unless asked for."""
+"""Data sets of the catalogue as data frames. They are downloaded once, checked and read, and scaled only on request."""
 
 from __future__ import annotations
 

@@ -14,13 +14,13 @@ from fairclust.datasets.errors import problem
 
 
 class Generated(NamedTuple):
-    """What a generator returns.
+    """The data that a generator returns.
 
     Attributes
     ----------
     X : ndarray of float64, shape (N, d)
-        Features before scaling. The array is handed over: preparation scales it in place. No columns for a
-        graph.
+        Features before scaling; a graph has no columns. Preparation scales the array in place, so the generator must
+        not use it again.
     groups : ndarray of int, shape (N,)
         Group codes from 0.
     feature_names : sequence of str, length d
@@ -30,7 +30,7 @@ class Generated(NamedTuple):
     truth : ndarray of int, shape (N,), optional
         True clusters, codes from 0.
     categories : sequence of sequence of str
-        For the last columns, which hold codes of categories and are not scaled: the categories by code.
+        The categories behind the codes, for each of the last columns of X, which hold codes and are not scaled.
     columns : mapping of str to (ndarray of int32, shape (N,), tuple of str), optional
         If there are several sensitive columns: for each of them, by name, the code of each row's value and the values
         by code. `groups` are then the combinations of values. Ignored if a generator returns it.

@@ -1,7 +1,7 @@
-"""Affinity graphs of prepared data sets, written and read.
+"""Writing and reading the affinity graphs of prepared data sets.
 
-A graph is one file that ends with a SHA-256 of all bytes before it. NumPy takes these last bytes for the
-comment of a zip archive.
+A graph is one file that ends with a SHA-256 of all bytes before it. For NumPy, these last bytes are the comment of a
+zip archive.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ DIGEST_LENGTH = 64
 
 
 def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> None:
-    """Write a graph and what is known about it as one file, ``graph.npz``, whole or not at all.
+    """Write a graph and its description as one file, ``graph.npz``. The file is written completely or not at all.
 
     Parameters
     ----------
     folder : path
-        Made if need be. An older graph in it is replaced once the new one is complete.
+        Created if it does not exist. An older graph in it is replaced when the new one is complete.
     W : csr_array of shape (n_nodes, n_nodes)
     info : dict
-        As from `build_knn_graph`; serialisable as JSON.
+        The description that `build_knn_graph` returns; serialisable as JSON.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> Non
 
 
 def load_graph(folder: str | Path) -> tuple[sp.csr_array, dict[str, Any]]:
-    """Read what `save_graph` wrote.
+    """Read a graph that `save_graph` wrote.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From the cells of the sensitive column to group codes."""
+"""Group codes from the cells of the sensitive column."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def code_groups(
         Name of the data set, for messages.
     sensitive : SensitiveSpec
     factor : Factor
-        The column, all rows of the file.
+        The column with all rows of the file.
     kept : ndarray of bool, shape (n_read,)
     file, column : str
         For messages.
@@ -34,7 +34,7 @@ def code_groups(
     Raises
     ------
     DatasetError
-        A value belongs to no group, or is no number although `bins` is set.
+        A value belongs to no group, or is not a number although `bins` is set.
     """
     if sensitive.bins is not None:
         numbers = read_numbers(name, factor, kept, file, column)
@@ -54,7 +54,7 @@ def code_groups(
         rest = next((code for code, values in enumerate(sensitive.groups.values()) if values == "*"), None)
     group_of = np.full(len(factor.values), -1, dtype=np.int32)
     for i, value in enumerate(factor.values):
-        # '*' means every other value; an empty cell is none.
+        # '*' means every other value, but not an empty cell.
         fallback = -1 if rest is None or not value else rest
         group_of[i] = owner.get(value, fallback)
     unknown = [value for value in used if group_of[factor.values.index(value)] < 0]
@@ -76,12 +76,12 @@ def code_groups(
 
 
 def read_numbers(name: str, factor: Factor, kept: np.ndarray, file: str, column: str) -> np.ndarray:
-    """The kept rows of a sensitive column of numbers, float64 of shape (n_kept,); for the rest see `code_groups`.
+    """The kept rows of a sensitive column of numbers, float64 of shape (n_kept,). Parameters as for `code_groups`.
 
     Raises
     ------
     DatasetError
-        A value is no finite number.
+        A value is not a finite number.
     """
     numbers = np.array([_number(value) for value in factor.values])
     found = numbers[factor.codes[kept]]

@@ -1,4 +1,4 @@
-"""The modified stochastic block model: graphs whose clusters hide behind the groups."""
+"""The modified stochastic block model: graphs in which the groups are more visible than the clusters."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def make_msbm(
 ) -> Generated:
     """Draw a graph whose nodes link more often to their group than to their cluster.
 
-    Clusters and groups are crossed, so that every cell of the table has the same number of nodes, give or
-    take one. Each pair of nodes is an edge of weight 1 with its own probability, independently.
+    Every combination of a cluster and a group has the same number of nodes, give or take one. Each pair of nodes is
+    joined independently by an edge of weight 1, with a probability that depends on their clusters and groups.
 
     Parameters
     ----------
     n_rows, n_clusters, n_groups : int
         Nodes, true clusters, groups.
     rates : sequence of four floats
-        Falling. Times ``(log n_rows / n_rows) ** exponent`` they are the probabilities of an edge between
-        nodes of the same cluster and group, of other clusters and the same group, of the same cluster and
-        other groups, and of neither the same.
+        Falling. Multiplied by ``(log n_rows / n_rows) ** exponent``, they are the probabilities of an edge between
+        nodes of the same cluster and group, of different clusters and the same group, of the same cluster and
+        different groups, and of different clusters and groups.
     exponent : float
     seed : int
 
     Returns
     -------
     Generated
-        No features; `W` (n_rows, n_rows), groups 'group 1', ..., and the true clusters. Memory grows with the
-        edges alone.
+        No features; `W` (n_rows, n_rows), groups 'group 1', ..., and the true clusters. Memory grows only with the
+        number of edges.
 
     Raises
     ------
@@ -104,6 +104,6 @@ def _pairs_between(n: int, m: int, p: float, rng: np.random.Generator) -> tuple[
 def _pairs_within(n: int, p: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Pairs (i, j) with i < j."""
     hits = _hits(n * (n - 1) // 2, p, rng)
-    # Pair number j (j - 1) / 2 + i; the root is exact far beyond the sizes that fit into memory.
+    # The pair (i, j) has the number j (j - 1) / 2 + i. The root is exact for all sizes that fit into memory.
     j = ((1 + np.sqrt(1 + 8 * hits.astype(float))) / 2).astype(np.int64)
     return hits - j * (j - 1) // 2, j

@@ -1,4 +1,4 @@
-"""Which cells of a table are numbers, and what those look like that are none."""
+"""Recognition of numbers in the cells of a table, and of cells that only look like numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import re
 
 from fairclust.datasets.spec import ReaderSpec
 
-# Cells that a person takes for numbers and this program does not: pattern, what it looks like, what to do.
-# {0} stands for the separator that was found.
+# Cells that look like numbers to a person but not to this program: pattern, description, and what to do. {0} stands
+# for the separator that was found.
 LOOKALIKES = (
     (r"[+-]?[0-9.,]+ ?%", "a percentage", "delete the '%' from the file"),
     (
@@ -48,7 +48,7 @@ def is_number(cell: str, reader: ReaderSpec) -> bool:
     cell = cell.strip()
     if reader.thousands is not None and re.match(grouped(reader), cell):
         cell = cell.replace(reader.thousands, "")
-    # float() takes 1_000 for a thousand, pyarrow does not.
+    # float() reads 1_000 as a number, but pyarrow does not.
     if "_" in cell or (reader.decimal != "." and "." in cell):
         return False
     try:
@@ -60,8 +60,8 @@ def is_number(cell: str, reader: ReaderSpec) -> bool:
 def is_data(row: list[str], reader: ReaderSpec) -> bool:
     """Tell whether a row cannot be a header, although some columns have numbers as names.
 
-    Years, identifiers or wavelengths do occur as names. Negative numbers, repeated numbers, and fractions
-    that do not increase do not.
+    Years, identifiers and wavelengths occur as names of columns. Negative numbers, repeated numbers, and fractions that
+    do not increase are taken as data.
     """
     plain = reader.model_copy(update={"thousands": None})
     numbers = [float(cell.replace(reader.decimal, ".")) for cell in row if is_number(cell, plain)]
@@ -71,7 +71,7 @@ def is_data(row: list[str], reader: ReaderSpec) -> bool:
 
 
 def lookalike(cell: str) -> tuple[str, str]:
-    """Say what a cell that is no number looks like, and what to do about it.
+    """Describe a cell that is not a number, and say what to do about it.
 
     Returns
     -------

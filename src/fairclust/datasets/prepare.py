@@ -1,4 +1,4 @@
-"""From source files or a generator to scaled features, group codes and a card."""
+"""Preparation of a data set: source files or a generator become scaled features, group codes and a card."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fairclust.datasets.table import Factor, Table, TableFile
 from fairclust.solvers.sensitive import BETWEEN, cross_codes
 
 LARGEST = 1e140
-# A double holds 15 decimal digits: beside a value this many times larger, another one counts as zero.
+# Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.
 HIDING = 1e15
 
 
@@ -40,8 +40,8 @@ def prepare_dataset(
     spec : DatasetSpec
         Its specification.
     paths : mapping of source name to path
-        The files, as :func:`fairclust.datasets.fetch_source` returns them; a source written inside
-        the data set is called after it, see :func:`fairclust.datasets.source_names`.
+        The files, as :func:`fairclust.datasets.fetch_source` returns them. A source that is specified inside the data
+        set has a name made from that of the data set, see :func:`fairclust.datasets.source_names`.
     sources : mapping of source name to SourceSpec, optional
         The sources that `spec` names, as :meth:`Catalogue.sources_of` returns them. They give the
         card its licences and URLs, and their hashes are checked.
@@ -49,16 +49,15 @@ def prepare_dataset(
     Returns
     -------
     PreparedDataset
-        ``X`` float64 (N, d) C-contiguous, ``groups`` int32 (N,), names and card; of a graph d = 0 and ``W``.
+        ``X`` float64 (N, d) C-contiguous, ``groups`` int32 (N,), names and card; a graph has d = 0 and ``W``.
 
     Raises
     ------
     DatasetError
-        A column is missing, a feature is no number, a group is unknown or empty, the file of the
-        groups has another length, fewer than two rows are left or not as many as `rows` states, a graph
-        is in pieces.
+        A column is missing, a feature is not a number, a group is unknown or empty, the file of the groups has another
+        length, fewer than two rows are left, the number of rows differs from `rows`, or a graph is in pieces.
     SourceCorrupt
-        A file has not the hash that its source states.
+        A file does not have the hash that its source states.
     """
     if spec.generator is not None:
         made = run_generator(name, spec.generator, spec.params)
@@ -127,7 +126,7 @@ def prepare_dataset(
 def _files(
     name: str, spec: DatasetSpec, paths: Mapping[str, str | Path], sources: Mapping[str, SourceSpec]
 ) -> tuple[list[Path], dict[str, Any]]:
-    """Return the files in the order of `source_names`, and what the card says of them."""
+    """Return the files in the order of `source_names`, and their description for the card."""
     files, cards = [], []
     for source, stated in zip(source_names(name, spec), stated_sources(spec), strict=True):
         if source not in paths:
@@ -282,7 +281,7 @@ def _combinations(columns: list[tuple[np.ndarray, tuple[str, ...]]]) -> tuple[np
 
 
 def _split_truth(made: Generated) -> Generated:
-    """The last column, codes of a category, becomes the truth."""
+    """Make the last column, which holds codes of a category, the true classes."""
     return made._replace(
         X=np.ascontiguousarray(made.X[:, :-1]),
         feature_names=made.feature_names[:-1],

@@ -1,4 +1,4 @@
-"""Scale features in place, in blocks: no second copy of a large matrix."""
+"""Scaling of features. It works in place and in blocks, so that a large matrix is not copied."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ def standardize(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     Returns
     -------
     mean, std : ndarray of float64, shape (d,)
-        What was subtracted and divided by; the std of a constant column is 0.
+        The numbers that were subtracted, and by which was divided; the std of a constant column is 0.
     constant : ndarray of bool, shape (d,)
-        Columns with a single value. Told by comparing values, since rounding in the mean gives
-        such a column a tiny nonzero deviation that division would blow up to noise.
+        Columns with a single value. They are found by comparing values, because rounding in the mean gives such a
+        column a tiny nonzero deviation, and a division by it would turn rounding errors into noise.
 
     Notes
     -----
-    Plain sums along the rows, one block after the other, give the same bits on every machine;
-    einsum and BLAS would not.
+    Plain sums along the rows, one block after the other, give the same bits on every machine, unlike einsum and BLAS.
     """
     constant = X.min(axis=0) == X.max(axis=0)
     mean = sum(block.sum(axis=0) for block in _blocks(X)) / len(X)
@@ -47,7 +46,7 @@ def standardize(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for block in _blocks(X):
         block -= mean
     std = np.sqrt(sum(np.square(block).sum(axis=0) for block in _blocks(X)) / len(X))
-    # A spread so small that its square underflows is none.
+    # A spread so small that its square underflows counts as zero.
     constant |= std == 0.0
     divisor = np.where(constant, 1.0, std)
     for block in _blocks(X):
@@ -66,7 +65,7 @@ def minmax(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     low, width : ndarray of float64, shape (d,)
-        What was subtracted and divided by; the width of a constant column is 0.
+        The numbers that were subtracted, and by which was divided; the width of a constant column is 0.
     """
     low = X.min(axis=0)
     width = X.max(axis=0) - low

@@ -1,4 +1,4 @@
-"""The diabetes data that come with scikit-learn: real data without a download."""
+"""The diabetes data that come with scikit-learn, which are real data and need no download."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def make_sklearn_diabetes() -> Generated:
     Returns
     -------
     Generated
-        ``X`` (442, 9). The source codes sex as 1 and 2 without saying which is which, so the groups
-        are called 'sex 1' and 'sex 2'.
+        ``X`` (442, 9). The source codes sex as 1 and 2 and does not say what they mean, so the groups are called
+        'sex 1' and 'sex 2'.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What the configuration may say about sources and data sets."""
+"""The specification of sources and data sets in the configuration."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 def _as_text(value: object) -> object:
-    # YAML 1.1 reads a bare yes, no, on, off as a boolean; the cell in the file says something else.
+    # YAML 1.1 reads yes, no, on and off without quotes as booleans, but the file has these words in its cells.
     if isinstance(value, bool):
         raise ValueError(f"YAML reads this value as the boolean {value}; put it in quotes")
     return str(value) if isinstance(value, int | float) else value
@@ -72,28 +72,28 @@ class _Spec(BaseModel):
 
 
 class SourceSpec(_Spec):
-    """A file to read: where it comes from, how it is recognised, under which licence it stands."""
+    """A file to read: where it comes from, how it is recognised, and its licence."""
 
     file: str | None = None
-    """Relative path, used both below a mirror and below the folder of raw data."""
+    """Relative path of the file, both in a mirror and in the folder of raw data."""
     path: str | None = None
     """A file of the user's own, absolute or relative to the working folder; instead of `file`."""
     urls: tuple[str, ...] = ()
-    """Places to download it from, tried in order after the mirrors; https only."""
+    """Addresses for the download, tried in order after the mirrors; https only."""
     sha256: Sha256 | None = None
-    """SHA-256 of the file; 'unknown' accepts any and the card then says 'not verified'."""
+    """SHA-256 of the file. With 'unknown', any file is accepted and the card says 'not verified'."""
     member: str | None = None
     """The member of a zip archive that is read."""
     member_sha256: Sha256 | None = None
-    """SHA-256 of that member; it decides, because archives get re-zipped upstream."""
+    """SHA-256 of that member. It decides instead of `sha256`, because archives are sometimes packed again upstream."""
     licence: str | None = None
     """Licence of the data, or 'not stated'."""
     homepage: str | None = None
     """Page that describes the data."""
     max_bytes: Annotated[int, Field(gt=0)] = 2 * GIB
-    """Neither the download nor the member may be larger."""
+    """Largest size in bytes of the download, and of the member."""
     note: str | None = None
-    """Anything a reader should know."""
+    """Anything that a reader should know."""
 
     @field_validator("file")
     @classmethod
@@ -142,12 +142,12 @@ class SourceSpec(_Spec):
 
     @property
     def reads_in_place(self) -> bool:
-        """Whether this is a file of the user's own, read where it lies."""
+        """Whether this is a user's file, which is read at its place."""
         return self.path is not None and self.member is None
 
     @property
     def content_sha256(self) -> str | None:
-        """Hash that the file which is read must have; None when it is not known."""
+        """Hash that the file to read must have; None if it is not known."""
         stated = self.sha256 if self.member is None else self.member_sha256
         return None if stated == "unknown" else stated
 
@@ -156,7 +156,7 @@ class ReaderSpec(_Spec):
     """How the text of a table is cut into cells."""
 
     format: Literal["csv", "arff"] = "csv"
-    """'arff' is the format of OpenML: the names of the columns stand in its head, before `@data`."""
+    """'arff' is the format of OpenML, in which a head before `@data` names the columns."""
     sep: OneCharacter = ","
     """Separator, one character."""
     header: bool = True
@@ -207,14 +207,14 @@ class SensitiveSpec(_Spec):
     source: Name | SourceSpec | None = None
     """Another file that holds the groups, one row for each row of the table."""
     reader: ReaderSpec | None = None
-    """How that file is read; by default like the table, without `names`."""
+    """How that file is read. Default: like the table, but without `names`."""
     groups: dict[str, tuple[CellValue, ...] | Literal["*"]] | None = None
-    """Group name to list of cell values; one list may be '*', every other value.
+    """Group name to list of cell values; one list may be '*', which means every other value.
 
     The order is that of the group codes. Without it every distinct value is a group, sorted.
     """
     bins: Annotated[int, Field(ge=2)] | None = None
-    """For a column of numbers, such as an age: so many ranges with about as many rows each are its groups.
+    """For a column of numbers, such as an age: the number of ranges, with about the same number of rows, as groups.
 
     A method with the parameter `mean_tolerance` gets the numbers themselves if that names the column.
     """
@@ -254,7 +254,7 @@ class SensitiveSpec(_Spec):
 class EdgesSpec(_Spec):
     """How the lines of a table become the edges of a graph.
 
-    The nodes and their groups stand in the file that `sensitive.source` names.
+    The nodes and their groups are in the file that `sensitive.source` names.
     """
 
     ends: tuple[ColumnRef, ColumnRef]
@@ -262,7 +262,7 @@ class EdgesSpec(_Spec):
     node: ColumnRef
     """The column of the groups' file that names the node."""
     min_group: Annotated[int, Field(ge=1)] = 1
-    """Groups of fewer nodes are left out, with their nodes."""
+    """Groups with fewer nodes are left out together with their nodes."""
 
 
 SCALES: dict[str, tuple[ScaleStep, ...]] = {
@@ -291,37 +291,37 @@ class DatasetSpec(_Spec):
     reader: ReaderSpec = ReaderSpec()
     """How the table is read."""
     features: Literal["all"] | tuple[ColumnRef, ...] = "all"
-    """Numeric columns by name or number; 'all' is every column but those named below."""
+    """Numeric columns by name or number; 'all' means every column except those that the other keys name."""
     categorical: tuple[ColumnRef, ...] = ()
-    """Columns of categories: after the numeric ones, as codes 0, 1, ... of the sorted values, not scaled.
+    """Columns of categories. They follow the numeric ones as codes 0, 1, ... of the sorted values, and are not scaled.
 
-    The sensitive column may be one of them, where a paper has it among the features.
+    The sensitive column may be one of them, if a paper has it among the features.
     """
     ordered: tuple[ColumnRef, ...] = ()
-    """Columns of categories in an order, such as bands of age: codes 0, 1, ... of the sorted values.
+    """Columns of categories that have an order, such as bands of age.
 
-    They follow the numeric columns and are scaled like them.
+    They follow the numeric columns as codes 0, 1, ... of the sorted values, and are scaled like these.
     """
     sensitive: SensitiveSpec | tuple[SensitiveSpec, ...] | None = None
-    """Where the groups come from; a generator makes its own.
+    """The column of the groups; a generator returns groups and needs no column.
 
     If several columns are listed, the groups are the combinations of their values. Methods that take several columns
     get each of them, and a metric of groups is the value of the least fair column.
     """
     drop_rows: dict[ColumnRef, tuple[CellValue, ...]] = Field(default_factory=dict)
-    """Rows to leave out: column to cell values."""
+    """Rows to leave out, as a mapping from columns to cell values."""
     truth: ColumnRef | None = None
-    """Column of true classes: no feature, no method sees it; labels are compared with it."""
+    """Column of true classes, with which labels are compared. It is no feature, and methods do not see it."""
     edges: EdgesSpec | None = None
-    """Makes the table a graph: its rows are edges."""
+    """If given, the rows of the table are the edges of a graph."""
     components: Literal["error", "largest", "keep"] = "error"
-    """What becomes of a graph in several pieces: it is an error, or the largest piece is used, or all are."""
+    """Treatment of a graph in several pieces: an error, use of the largest piece, or use of all pieces."""
     scale: Annotated[tuple[ScaleStep, ...], BeforeValidator(_scale_steps)] = ("standardize", "l2")
     """Steps in order, or 'none', 'standardize', 'minmax', 'l2' (standardised, then rows of unit length)."""
     n_clusters: Annotated[int, Field(ge=2)]
     """The K that is used unless a run says otherwise."""
     rows: Annotated[int, Field(ge=2)] | None = None
-    """How many rows the prepared data set has; a check and an estimate."""
+    """Number of rows of the prepared data set, for a check and for estimates."""
     shown: str | None = None
     """Note printed beside the title, such as 'stands in for Census II'."""
 
@@ -370,7 +370,7 @@ class DatasetSpec(_Spec):
 
 
 class Catalogue(_Spec):
-    """All sources and data sets of a configuration, checked against each other."""
+    """All sources and data sets of a configuration. Named sources must exist."""
 
     sources: dict[Name, SourceSpec] = Field(default_factory=dict)
     """Source name to source."""
@@ -389,7 +389,7 @@ class Catalogue(_Spec):
         return self
 
     def sources_of(self, dataset: str) -> dict[str, SourceSpec]:
-        """Return the sources that a data set reads, by name; a generated one reads none.
+        """Return the sources that a data set reads, by name; a generated data set reads none.
 
         Parameters
         ----------
@@ -399,7 +399,7 @@ class Catalogue(_Spec):
         Returns
         -------
         dict of str to SourceSpec
-            A source written inside the data set goes by :func:`source_names`.
+            The name of a source that is specified inside the data set comes from :func:`source_names`.
 
         Raises
         ------
@@ -422,7 +422,7 @@ class Catalogue(_Spec):
 
 
 def stated_sources(spec: DatasetSpec) -> tuple[str | SourceSpec, ...]:
-    """Return what a data set states as its table and, if elsewhere, its groups."""
+    """Return the source of a data set's table and, if the groups are in another file, their source."""
     groups = [column.source for column in spec.sensitive_columns]
     return tuple(stated for stated in (spec.source, *groups) if stated is not None)
 
@@ -440,8 +440,8 @@ def source_names(dataset: str, spec: DatasetSpec) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        First the table, then the file of the groups if there is one. A source written inside the
-        data set is called after it: ``dataset`` and ``dataset.groups``.
+        First the table, then the file of the groups if there is one. Sources that are specified inside the data set
+        have the names ``dataset`` and ``dataset.groups``, with the name of the data set.
     """
     own = (dataset, f"{dataset}.groups")
     return tuple(

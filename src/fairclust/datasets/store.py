@@ -1,7 +1,7 @@
 """A prepared data set in memory and on disk.
 
-The card holds a SHA-256 of each other file of the folder and one of itself, and both are checked on reading:
-a byte that changed on the disk would otherwise change results without a word.
+The card holds the SHA-256 of each other file of the folder and of itself. They are checked on reading, because a byte
+that changed on the disk would otherwise change results unnoticed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairclust.temporary import temporary_beside
 
 FEATURES, GROUPS, TRUTH, CARD = "X.npy", "groups.npy", "truth.npy", "card.json"
 COLUMNS, NUMBERS = "columns.npy", "numbers.npy"
-# Snakemake marks a folder that is an output with a file of its own.
+# Snakemake writes a time stamp file into a folder that is an output.
 KNOWN_FILES = frozenset({FEATURES, GROUPS, COLUMNS, NUMBERS, TRUTH, GRAPH, CARD, ".snakemake_timestamp"})
 
 
@@ -36,13 +36,13 @@ class PreparedDataset:
     Attributes
     ----------
     X : ndarray of float64, shape (N, d), C-contiguous
-        Scaled features; of a graph d = 0.
+        Scaled features; a graph has d = 0.
     groups : ndarray of int32, shape (N,)
         Group code of each row, from 0 to J - 1.
     feature_names : tuple of str, length d
     group_names : tuple of str, length J
     card : dict
-        What the data set is and how it came to be; serialisable as JSON.
+        Description of the data set and its preparation; serialisable as JSON.
     W : csr_array of shape (N, N) or None
         Affinity, if the data set is a graph.
     truth : ndarray of int32, shape (N,), or None
@@ -85,7 +85,7 @@ def data_hash(
     columns: tuple[str, ...] = (),
     numbers: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> str:
-    """Return the SHA-256 over all of a prepared data set: its identity."""
+    """Return the SHA-256 of all arrays and names of a prepared data set, which identifies it."""
     digest = hashlib.sha256()
     names = {"features": feature_names, "groups": group_names, "shape": X.shape}
     # The group names contain the values of all columns, but do not show that there are several columns.
@@ -105,14 +105,15 @@ def data_hash(
 
 
 def save_prepared(ds: PreparedDataset, folder: str | Path) -> None:
-    """Write X.npy, groups.npy, card.json, and the other arrays and the graph if there are any; all or nothing.
+    """Write X.npy, groups.npy, card.json, and the other arrays and the graph if there are any.
+
+    The folder appears only when it is complete.
 
     Parameters
     ----------
     ds : PreparedDataset
-        What to write.
     folder : path
-        Made if need be. An older data set in it is replaced once the new one is complete.
+        Created if it does not exist. An older data set in it is replaced when the new one is complete.
 
     Raises
     ------
@@ -153,7 +154,7 @@ def write_skipped(folder: str | Path, name: str, reason: str) -> None:
 
 
 def read_card(folder: str | Path) -> dict[str, Any]:
-    """Read the card alone: ``status`` is 'ok' or 'skipped', the latter with ``reason``.
+    """Read only the card. Its ``status`` is 'ok', or 'skipped' with a ``reason``.
 
     Raises
     ------
@@ -210,7 +211,7 @@ def load_prepared(folder: str | Path, mmap: bool = False) -> PreparedDataset:
     try:
         if card["status"] == "skipped":
             raise DatasetSkipped(card["reason"])
-        # Only names that are known here: a card from elsewhere could list any path.
+        # Only known names are used, because a card from elsewhere could list any path.
         for file in (FEATURES, GROUPS, *({COLUMNS, NUMBERS, TRUTH, GRAPH} & digests.keys())):
             if content_digest(folder / file) != digests[file]:
                 raise DatasetError(

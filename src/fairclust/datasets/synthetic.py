@@ -18,8 +18,8 @@ def make_synthetic(
 ) -> Generated:
     """Draw four blobs at the corners of a rectangle; the lower two are one group, the upper two the other.
 
-    Cutting the rectangle in a lower and an upper half separates the groups; the fair clustering cuts it in
-    a left and a right half.
+    Two clusters that are the lower and the upper half separate the groups. In the fair clustering, the clusters are the
+    left and the right half.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Read chosen columns of a delimited text file, in bounded memory and with exact complaints.
+"""Reading of chosen columns of a delimited text file, in bounded memory and with line numbers in error messages.
 
-pyarrow reads: it streams, converts only the chosen columns and refuses a row with too many or too few
-cells. When it refuses, the file is read once more with the csv module, which knows the line numbers.
+pyarrow reads the file, because it streams, converts only the chosen columns and refuses rows with too many or too few
+cells. After such an error, the file is read again with the csv module, which knows the line numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Table:
-    """What was read.
+    """The columns that were read.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class Table:
     feature_names : tuple of str
         One name for each column of `X`.
     factor : Factor or None
-        The text column, with all rows of the file, dropped or not.
+        The text column with all rows of the file, also the dropped ones.
     kept : ndarray of bool, shape (n_read,)
         Which rows of the file are in `X`.
     dropped : list of dict
         Column, value and number of rows for each reason to drop a row.
     categories : tuple of tuple of str
-        Values behind the codes of each categorical column, in order; these columns are the last of `X`.
+        Values behind the codes of each categorical column, in order. These columns are the last of `X`.
     """
 
     X: np.ndarray
@@ -79,8 +79,8 @@ class TableFile:
     Raises
     ------
     DatasetError
-        The file is empty, ``reader.names`` does not fit it, or its first line is a comment or data
-        where it should hold the names of the columns.
+        The file is empty, ``reader.names`` does not fit it, or its first line is a comment, or data instead of the
+        names of the columns.
     """
 
     def __init__(self, path: Path, reader: ReaderSpec, dataset: str):
@@ -101,7 +101,7 @@ class TableFile:
             raise self._problem("the file is empty", expected="a table")
         width = len(first[1])
         if _is_comment(first[1]):
-            # A header may start with '#', too, but then it is as wide as the table.
+            # A header can also start with '#', but then it has as many cells as the table.
             after = next((row for _, row in itertools.islice(rows, 1000) if not _is_comment(row)), first[1])
             if len(after) != width:
                 raise self._problem(
@@ -248,12 +248,12 @@ class TableFile:
     ) -> Iterator[pa.RecordBatch]:
         reader = self.reader
         as_text = set(drops) | texts
-        # pyarrow knows no separator of thousands, so such numbers are read as text first.
+        # pyarrow cannot read separators of thousands, so these numbers are read as text first.
         number = pa.float64() if reader.thousands is None else pa.string()
         types = {str(i): number for i in features} | {str(i): pa.string() for i in as_text}
         source: object = self.path
         if reader.skipinitialspace:
-            # pyarrow has no such option; files with blanks after the separator are small.
+            # pyarrow has no option for this. The files with blanks after the separator are small.
             source = self._without_initial_space()
         yield from pa_csv.open_csv(
             source,
@@ -280,7 +280,7 @@ class TableFile:
         if pa.types.is_floating(cells.type):
             # Only the cells listed in `as_zero` are null.
             return cells.fill_null(0.0).to_numpy()[keep]
-        # A feature that also decides which rows go is text until they are gone.
+        # A feature by which rows are dropped is read as text, and converted after the rows are dropped.
         cells = _trimmed(batch, column).filter(pa.array(keep))
         if self.reader.as_zero:
             cells = pc.if_else(pc.is_in(cells, pa.array(self.reader.as_zero)), "0", cells)
@@ -288,13 +288,13 @@ class TableFile:
             separated = pc.match_substring_regex(cells, grouped(self.reader))
             cells = pc.if_else(separated, pc.replace_substring(cells, self.reader.thousands, ""), cells)
         if self.reader.decimal != ".":
-            # A point is no decimal point here. It must not become one, so it becomes an error.
+            # A point is not the decimal point of this file. It is replaced, so that the conversion fails.
             cells = pc.replace_substring(cells, ".", "?")
             cells = pc.replace_substring(cells, self.reader.decimal, ".")
         return pc.cast(cells, pa.float64()).to_numpy()
 
     def _max_rows(self) -> int:
-        """Count line ends: no fewer than there are rows, so that `X` is allocated once."""
+        """Number of line ends, an upper bound on the number of rows, so that `X` is allocated only once."""
         with self.path.open("rb") as file:
             return 1 + sum(
                 block.count(b"\n") + block.count(b"\r") for block in iter(lambda: file.read(BLOCK_BYTES), b"")
@@ -342,7 +342,7 @@ class TableFile:
     def _diagnose(
         self, features: Sequence[int], drops: Mapping[int, Sequence[str]], cause: object
     ) -> DatasetError:
-        """Find the line behind `cause`."""
+        """Find the line of the file that led to the error `cause`."""
         rows = self._csv_rows()
         if self._named:
             next(rows)
@@ -383,7 +383,7 @@ def _trimmed(batch: pa.RecordBatch, column: int) -> pa.Array:
 
 
 def _encoded(batch: pa.RecordBatch, column: int, values: dict[str, int]) -> np.ndarray:
-    """Codes of a text column; values not met before are added to `values`."""
+    """Codes of a text column. New values are added to `values`."""
     encoded = pc.dictionary_encode(_trimmed(batch, column))
     lookup = [values.setdefault(v, len(values)) for v in encoded.dictionary.to_pylist()]
     return np.array(lookup, dtype=np.int32)[encoded.indices.to_numpy()]

@@ -7,8 +7,8 @@ metric's range, direction and source.
 import importlib
 from typing import Any
 
-# Where each name is defined. Imported when first used: Snakemake reads names and directions alone, and must not wait
-# for compiled code.
+# The module of each name. It is imported when the name is first used, because Snakemake reads only names and directions
+# and should not wait for compiled code.
 _HOMES = {
     "METRICS": "table",
     "Audit": "card",

@@ -1,4 +1,4 @@
-"""The audit card of a clustering: its metrics of fairness and the cost of each group, beside a plain clustering."""
+"""The audit card of a clustering: its fairness metrics and the cost of each group, compared with a plain clustering."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Audit:
     changes: NDArray[np.float64]
 
     def verdict(self, name: str) -> str:
-        """'fairer', 'less fair' or 'the same' as the plain clustering; '' where that cannot be said."""
+        """'fairer', 'less fair' or 'the same' as the plain clustering; '' if the two cannot be compared."""
         metric = METRICS[name]
         if name not in self.plain or metric.direction == "none":
             return ""
@@ -85,7 +85,7 @@ def audit(
     labels : array-like of int, shape (n_samples,)
         Cluster of each point, from 0.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
     plain_labels : array-like of int, shape (n_samples,), optional
         A clustering that ignores the groups, such as that of `KMeans`.
     n_clusters : int, optional

@@ -62,7 +62,7 @@ def finite_points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, 
 
 
 def blocks(n_rows: int, height: int = _CHUNK_ROWS) -> list[slice]:
-    """Slices of at most `height` rows that make up all rows."""
+    """Slices of at most `height` rows that together cover all rows."""
     return [slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
 
 
@@ -87,7 +87,7 @@ def cluster_means(
     sums = np.zeros((sizes.size, X.shape[1]))
     for block in blocks(len(labels)):
         rows = labels[block]
-        # A sparse indicator product is an exact per-cluster sum in float64 without sorting the points.
+        # The product with a sparse indicator matrix sums each cluster in float64 without sorting the points.
         indicator = sp.csr_array(
             (np.ones(rows.size), rows, np.arange(rows.size + 1)), shape=(rows.size, sizes.size)
         )
@@ -107,7 +107,7 @@ def squared_distances_to_own(
 
 
 def sampled_rows(n_samples: int, max_rows: int | None) -> NDArray[np.int64]:
-    """All rows, or a random sample of `max_rows` of them, sorted; the same one every time."""
+    """Sorted indices of all rows, or of a random sample of `max_rows` rows, which is the same in every call."""
     if max_rows is None or n_samples <= max_rows:
         return np.arange(n_samples)
     return np.sort(np.random.default_rng(_SEED).choice(n_samples, max_rows, replace=False))

@@ -14,7 +14,7 @@ __all__ = ["by_column", "split_columns"]
 
 
 def by_column(metric: str, labels: Any, *, sensitive_features: Any) -> dict[str, float]:
-    """Value of a fairness metric for each sensitive column on its own.
+    """Value of a fairness metric for each sensitive column separately.
 
     Parameters
     ----------

@@ -44,13 +44,13 @@ def contingency(
         raise ValueError(f"labels {cluster.shape} and groups {group.shape} must have the same shape")
     K = _number(cluster, n_clusters, "labels")
     J = _number(group, n_groups, "groups")
-    # K and J are small, so one code per cell fits a narrow type's range only after widening.
+    # The type of the codes may be too narrow for the numbers of the table's entries, so it is widened.
     cell = group.astype(np.int64) * K + cluster
     return np.bincount(cell, minlength=J * K).astype(np.int64).reshape(J, K)
 
 
 def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
-    """Number the groups of the points. Of several columns, each combination of values is a group.
+    """Number the groups of the points. If there are several columns, each combination of values is a group.
 
     Parameters
     ----------

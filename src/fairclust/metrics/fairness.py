@@ -1,18 +1,18 @@
-"""Group fairness of a clustering, from the group-by-cluster table alone.
+"""Group fairness of a clustering, computed from the group-by-cluster table.
 
 Every function takes labels and `sensitive_features`, or the table n_jk of `fairclust.metrics.counts`, shape
 (n_groups, n_clusters). With labels, the clusters are 0 to the largest label; a number in
 between that no point has is an empty cluster.
-Notation: n_k the size of cluster k, N_j that of group j, N their sum, P_kj = n_jk / n_k the share of group j
-in cluster k, mu_j = N_j / N its share in the data.
+Notation: n_k is the size of cluster k, N_j that of group j, N the number of points, P_kj = n_jk / n_k the share of
+group j in cluster k, and mu_j = N_j / N its share in the data.
 
-Conventions, the same everywhere:
+All functions follow these conventions:
 
-* A group without a single point in the table is no group of these data: its row is left out.
-* With one group left every clustering is fair: ratios are 1, gaps and divergences 0.
+* A group without points is left out.
+* If one group is left, every clustering is fair: ratios are 1, gaps and divergences 0.
 * An empty cluster (a column of zeros) has no shares. The ratio metrics, where 1 is fair (`balance`,
-  `average_balance`, `fairness_ratio`), count it as 0: a method that was asked for K clusters and lost one
-  gets no credit for it. The sums of divergences and gaps leave it out: it adds nothing.
+  `average_balance`, `fairness_ratio`), count it as 0, so that a method does not gain by losing one of its K clusters.
+  The sums of divergences and gaps leave it out.
 * Counts are multiplied before they are divided wherever possible, so that an exactly proportional clustering
   scores exactly 0 or 1 (up to counts whose products stay below 2^53).
 """
@@ -46,9 +46,9 @@ def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -75,9 +75,9 @@ def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -104,9 +104,9 @@ def data_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -131,9 +131,9 @@ def fairness_error(
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
     target : array-like of shape (n_groups,), optional
         Proportions U wanted in every cluster, non-negative, summing to one. Default: the groups' shares mu_j
         in the data.
@@ -147,11 +147,12 @@ def fairness_error(
     Raises
     ------
     ValueError
-        If the table is no table of counts or holds no point, or the target is no distribution over its rows.
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, there is
+        no point, or the target is not a distribution over the groups.
 
     Notes
     -----
-    The sum over the clusters, as in the paper, not their mean: it grows with K.
+    As in the paper, this is the sum over the clusters and not their mean, so it grows with K.
 
     References
     ----------
@@ -163,7 +164,8 @@ def fairness_error(
         total = group_sizes.sum()
         wanted = group_sizes / total
     else:
-        # A wanted group without any point must not be left out: it makes every cluster infinitely unfair.
+        # A group with a target but without points must not be left out, because it makes every cluster infinitely
+        # unfair.
         counts = _table(labels, sensitive_features, keep_absent=True)
         wanted = np.asarray(target, dtype=np.float64)
         if wanted.shape != (counts.shape[0],):
@@ -181,24 +183,24 @@ def fairness_error(
         else:
             ratio = wanted[j] * sizes / counts[j]
         error += wanted[j] * np.log(ratio).sum()
-    # The terms have both signs: rounding can leave a sum of a few -1e-17.
+    # The terms have both signs, so rounding can make the sum slightly negative.
     return max(0.0, float(error))
 
 
 def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """How differently the groups spread over clusters: max_k mean_{j < j'} abs(n_jk / N_j - n_j'k / N_j').
 
-    For two groups max_k abs(n_1k / N_1 - n_2k / N_2), eq. (4) (and eq. (6), for a table of summed
-    responsibilities). For more the mean over the pairs of groups of that difference, then the maximum over
-    the clusters.
+    For two groups, this is max_k abs(n_1k / N_1 - n_2k / N_2), eq. (4) (and eq. (6), for a table of summed
+    responsibilities). For more groups, it is the mean of this difference over the pairs of groups, and then the
+    maximum over the clusters.
 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk, or of sums of
+        The cluster of each point. If `sensitive_features` is not given, the table of counts n_jk, or of sums of
         responsibilities.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -214,8 +216,8 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
     Notes
     -----
     Eq. (14) prints a sum over ordered pairs (s1, s2 in [M], s1 != s2) under the factor 2 / (M (M - 1)), which
-    is the reciprocal of the number of unordered pairs. Here each unordered pair counts once: only so does M =
-    2 give eq. (6), and only so is the value at most 1. `delta_max_pair` takes the largest pair instead.
+    is the reciprocal of the number of unordered pairs. Here each unordered pair counts once, because otherwise M = 2
+    would not give eq. (6), and the value could exceed 1. `delta_max_pair` takes the largest pair instead.
 
     References
     ----------
@@ -225,15 +227,15 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
 
 
 def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
-    """Gap with the maximum over pairs of groups: max_k max_{j, j'} abs(n_jk / N_j - n_j'k / N_j').
+    """Largest gap over clusters and pairs of groups: max_k max_{j, j'} abs(n_jk / N_j - n_j'k / N_j').
 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk, or of sums of
+        The cluster of each point. If `sensitive_features` is not given, the table of counts n_jk, or of sums of
         responsibilities.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -248,8 +250,8 @@ def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
 
     References
     ----------
-    What the program published with "Fair model-based clustering" does for more than two groups, instead of
-    the paper's eq. (14).
+    The program published with "Fair model-based clustering", which uses this for more than two groups instead of the
+    paper's eq. (14).
     """
     spread = _spread(_table(labels, sensitive_features))
     return float((spread.max(axis=0) - spread.min(axis=0)).max())
@@ -261,10 +263,10 @@ def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk, or of sums of
+        The cluster of each point. If `sensitive_features` is not given, the table of counts n_jk, or of sums of
         responsibilities.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -286,7 +288,7 @@ def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     ----------
     Kim et al., "Fair clustering via alignment", 2025, quoted as eq. (5) of "Fair model-based clustering".
     """
-    # Rounded shares can add up to a little more than the whole.
+    # Rounding can make the sum slightly larger than 2.
     return min(2.0, float(_pair_means(_spread(_table(labels, sensitive_features))).sum()))
 
 
@@ -296,9 +298,9 @@ def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -329,9 +331,9 @@ def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -361,15 +363,15 @@ def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
 def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Average Wasserstein distance: (1/N) sum_k n_k W1(P_k, mu).
 
-    W1 is taken between the two sets of share values {P_kj}_j and {mu_j}_j, each share an atom of mass 1/J:
-    the mean absolute difference of the sorted shares.
+    W1 is the distance between the two sets of share values {P_kj}_j and {mu_j}_j, in which each share has the mass 1/J.
+    This is the mean absolute difference of the sorted shares.
 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------
@@ -384,8 +386,8 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
 
     Notes
     -----
-    Sorting forgets which group a share belongs to: a cluster with the shares of two groups swapped scores 0,
-    so that 0 does not imply proportionality. It is kept because the published tables are computed so.
+    After sorting, it no longer matters which group a share belongs to. A cluster with the shares of two groups swapped
+    scores 0, so 0 does not imply proportionality. The metric is kept because the published tables use it.
 
     References
     ----------
@@ -407,9 +409,9 @@ def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = N
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given: the table of counts n_jk.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
 
     Returns
     -------

@@ -74,7 +74,7 @@ def individual_fairness(
     centers : array-like of shape (n_clusters, n_features), optional
         Default: the means of the clusters.
     max_rows : int or None, default 5,000
-        With more rows, the ratios and radii are computed within a random sample of this size, always the same one;
+        With more rows, the ratios and radii are computed within a random sample of this size, the same in every call;
         the means of the clusters are those of all rows. None for no limit; the time grows with the square of the
         number of rows.
 
@@ -114,8 +114,8 @@ def individual_fairness_95(
     Returns
     -------
     float
-        In [0, inf], lower is fairer; at most `individual_fairness`. It is the ratio of one of the points: the
-        quantile is not interpolated.
+        In [0, inf], lower is fairer; at most `individual_fairness`. The quantile is not interpolated, so the value is
+        the ratio of one of the points.
 
     Raises
     ------

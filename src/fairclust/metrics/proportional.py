@@ -31,7 +31,7 @@ def proportionality(
     """Largest factor by which some n/k points would all be nearer to a new centre than to their own centres.
 
     A coalition of ``ceil(n/k)`` points blocks a clustering if there is a point y with ``rho d(i, y) < d(i, c(i))``
-    for all points i of the coalition, c(i) being the centre of the cluster of i. The value is the smallest rho for
+    for all points i of the coalition, where c(i) is the centre of the cluster of i. The value is the smallest rho for
     which no coalition blocks the clustering.
 
     Parameters
@@ -64,8 +64,8 @@ def proportionality(
     References
     ----------
     Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", 2019; Micha and Shah, "Proportionally fair
-    clustering revisited", 2020. There every point has its nearest centre; here it has the centre of its
-    label.
+    clustering revisited", 2020. In these papers, every point has its nearest centre; here it has the centre of its
+    cluster.
     """
     points, codes = finite_points_and_labels(X, labels)
     k = int(codes.max()) + 1 if n_clusters is None else n_clusters

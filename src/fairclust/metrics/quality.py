@@ -1,4 +1,4 @@
-"""Quality of a clustering as such: objectives and indices from points, a graph, or the true clusters."""
+"""Quality of a clustering without regard to groups: objectives and indices from points, a graph, or true clusters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Points; float32 is read as it is, sums are float64.
+        Points. Points in float32 are not converted; sums are in float64.
     labels : array-like of int, shape (n_samples,)
         Cluster of each point, from 0.
 
@@ -55,8 +55,8 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     means = cluster_means(points, codes, sizes)
     total = 0.0
     for block in blocks(codes.size):
-        # Deviations, not sum of squares minus n times squared mean: that cancels for data far from the
-        # origin.
+        # Deviations are summed, because the sum of squares minus n times the squared mean would lose its digits if the
+        # data are far from the origin.
         deviation = points[block] - means[codes[block]]
         total += float(np.vdot(deviation, deviation))
     return total
@@ -78,16 +78,16 @@ def kmedians_cost(
     labels : array-like of int, shape (n_samples,)
         Cluster of each point, from 0.
     max_evaluations : int, optional
-        Give up on a cluster whose medoid is not proved after so many points were tried. Default: never.
+        Give up on a cluster if its medoid is not proved after this many points were tried. Default: never.
     exact_max_rows : int, optional
-        With more rows, the best of the sixteen members nearest to a cluster's geometric median stands in for
-        its medoid: an upper bound, for proving a medoid takes hours. Default: always exact.
+        With more rows, the best of the sixteen members nearest to a cluster's geometric median replaces its medoid,
+        because proving a medoid takes hours. The cost is then an upper bound. Default: always exact.
 
     Returns
     -------
     float
-        In [0, inf), lower is better, the medoids being exact up to `exact_max_rows`; ``nan`` if a medoid was
-        given up (`kmedians_bounds` has the interval).
+        In [0, inf), lower is better. The medoids are exact up to `exact_max_rows`. ``nan`` if the search for a medoid
+        was given up; `kmedians_bounds` then gives an interval.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
     -------
     float
         In [0, inf], higher is better. ``nan`` with fewer than two non-empty clusters, and for 0/0 (all points
-        equal); ``inf`` if every cluster is a single place and the places differ.
+        equal); ``inf`` if the points of each cluster coincide and the clusters differ.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
 
 
 def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
-    """Normalised cut: K - sum_k (S_k' W S_k) / (d' S_k), K the number of non-empty clusters, d = W 1.
+    """Normalised cut: K - sum_k (S_k' W S_k) / (d' S_k), where K is the number of non-empty clusters and d = W 1.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
     Returns
     -------
     float
-        In [0, K], lower is better. ``nan`` if a cluster has nodes but no edge weight: its term is 0/0.
+        In [0, K], lower is better. ``nan`` if a cluster has nodes but no edge weight, because its term is then 0/0.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
     tail = np.repeat(codes, np.diff(weights.indptr))
     cut = tail != codes[weights.indices]
     volume = np.bincount(tail, weights=weights.data, minlength=sizes.size)[sizes > 0]
-    # The cut itself, not K minus the rest: a clean partition scores exactly 0.
+    # The weights of the cut edges are summed directly, so that a partition that cuts no edge scores exactly 0.
     crossing = np.bincount(tail[cut], weights=weights.data[cut], minlength=sizes.size)[sizes > 0]
     if (volume == 0).any():
         return float("nan")
@@ -285,7 +285,7 @@ def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
     labels : array-like of int, shape (n_samples,)
         Cluster of each point, from 0.
     truth : array-like of int, shape (n_samples,)
-        True cluster of each point, from 0. The numbers of clusters may differ: the surplus matches nothing.
+        True cluster of each point, from 0. If the numbers of clusters differ, some clusters have no match.
 
     Returns
     -------
@@ -300,8 +300,8 @@ def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
     References
     ----------
     Error on the stochastic block model of Kleindessner et al., "Guarantees for spectral clustering with
-    fairness constraints", 2019, and of Wang et al. (s-FairSC), 2023. The matching is an assignment problem,
-    solved exactly instead of by trying all permutations.
+    fairness constraints", 2019, and of Wang et al. (s-FairSC), 2023. The matching is solved exactly, as an assignment
+    problem instead of by trying all permutations.
     """
     table = contingency(labels, truth)
     total = int(table.sum())

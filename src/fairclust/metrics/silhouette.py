@@ -24,9 +24,9 @@ def silhouette_gap(
     labels : array-like of int, shape (n_samples,)
         Cluster of each point, from 0.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
     max_rows : int or None, default 5,000
-        With more rows the silhouettes are computed within a random sample of this size, always the same one. A group
+        With more rows the silhouettes are computed within a random sample of this size, the same in every call. A group
         without a row in the sample is left out. None for no limit; the time grows with the square of the number of
         rows.
 

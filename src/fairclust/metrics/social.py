@@ -23,7 +23,7 @@ def group_costs(
     labels : array-like of int, shape (n_samples,)
         Cluster of each point, from 0.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The group of each point. Of several columns, each combination of values is a group.
+        The group of each point. If there are several columns, each combination of values is a group.
     centers : array-like of shape (n_clusters, n_features), optional
         Default: the means of the clusters. Socially fair methods place their centres elsewhere.
 

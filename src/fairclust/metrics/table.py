@@ -1,4 +1,4 @@
-"""The table of metrics, and the one scorer that fills a row of it from labels."""
+"""The table of metrics, and the scorer that computes them from labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Direction = Literal["lower", "higher", "none"]
 
 @dataclass(frozen=True)
 class Metric:
-    """What is known about a metric.
+    """The properties of a metric.
 
     Attributes
     ----------
@@ -32,9 +32,9 @@ class Metric:
     home : str
         ``module.function`` in this package.
     needs : {'table', 'X', 'W', 'truth', 'numbers'}
-        What it is computed from. 'numbers' are sensitive columns of numbers.
+        The input from which it is computed. 'numbers' are sensitive columns of numbers.
     range : tuple of float
-        Least and largest possible value (both ends closed; ``nan`` means not applicable and is outside).
+        Smallest and largest possible value, both included. ``nan`` means that the metric is not applicable.
     direction : {'lower', 'higher', 'none'}
         Which values are better.
     source : str
@@ -60,14 +60,14 @@ class Metric:
 
     @property
     def module(self) -> str:
-        """Where the function is defined."""
+        """The module in which the function is defined."""
         return f"fairclust.metrics.{self.home.partition('.')[0]}"
 
     @property
     def function(self) -> Callable[..., float]:
         """The function, called with the table, (X, labels), (W, labels), (labels, truth) or labels, by ``needs``.
 
-        Imported here: whoever only asks for names and directions does not wait for numba.
+        The module is imported here, so that code that only needs names and directions does not wait for numba.
         """
         return getattr(importlib.import_module(self.module), self.home.partition(".")[2])
 
@@ -362,7 +362,7 @@ def score_labels(
     groups : array-like of int, shape (n_samples,)
         Group of each point, in 0 .. n_groups - 1.
     n_clusters : int
-        Number of clusters asked for; those without points count as empty.
+        Number of requested clusters; those without points count as empty.
     n_groups : int
         Number of groups.
     target : array-like of shape (n_groups,), optional
@@ -370,10 +370,10 @@ def score_labels(
     metrics : iterable of str, optional
         Names in `METRICS`. Default: all.
     dunn_max_rows : int or None, default 50,000
-        No Dunn index for more rows; None for no limit.
+        With more rows, the Dunn index is not computed. None for no limit.
     kmedians_max_evaluations : int or None, default 10,000
-        Points tried per cluster before the exact medoid is given up (clusters with fewer points are always
-        exact). None for no limit.
+        Number of points that are tried in a cluster before the search for its exact medoid is given up. Smaller
+        clusters are always exact. None for no limit.
     kmedians_exact_max_rows : int or None, default 200,000
         With more rows the k-medians cost is an upper bound, see `quality.kmedians_cost`. None for no limit.
     W : sparse array of shape (n_samples, n_samples), optional
@@ -389,8 +389,8 @@ def score_labels(
     Returns
     -------
     dict of str to float
-        In the order of ``metrics``. ``nan`` where a metric does not apply: its input was not given, the size
-        is beyond a limit, or its definition is 0/0 (such as the Dunn index of one cluster).
+        In the order of ``metrics``. ``nan`` if a metric does not apply: its input was not given, the size is beyond a
+        limit, or the definition gives 0/0 (such as the Dunn index of one cluster).
 
     Raises
     ------
@@ -411,7 +411,7 @@ def score_labels(
     if n_samples == 0:
         raise ValueError("there is no point to score")
 
-    # One conversion for all metrics that read the points.
+    # The points are converted once for all metrics that read them.
     given: dict[Needs, Any] = {
         "table": table,
         "X": None if X is None else np.asarray(X),

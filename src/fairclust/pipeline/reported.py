@@ -82,11 +82,14 @@ def load_reported(path: str | Path) -> pd.DataFrame:
             continue
         numbers = pd.to_numeric(raw[name].where(raw[name] != ""), errors="coerce").astype("float64")
         wrong = numbers.isna() & (raw[name] != "")
-        whole = name in _REAL or ((numbers.dropna() % 1) == 0).all()
-        if wrong.any() or not whole:
+        what = "number"
+        if name not in _REAL:
+            wrong |= numbers.notna() & (numbers % 1 != 0)
+            what = "whole number"
+        if wrong.any():
             lines = [int(row) + 2 for row in np.flatnonzero(wrong.to_numpy())]
             raise ReportedError(
-                f"{path}: column {name!r} holds something that is no number, in line(s) {lines}"
+                f"{path}: column {name!r} holds something that is no {what}, in line(s) {lines}"
             )
         frame[name] = numbers if name in _REAL else numbers.astype("Int64")
     absent = frame["value"].isna()

@@ -1,7 +1,7 @@
-"""The board: clusterings of a run and of submissions side by side, by what they cost and what they are fair in.
+"""The board: it compares the clusterings of a run with submitted ones by cost and by each notion of fairness.
 
-It differs from the leaderboard of a run, which gives every method the same starts. A submission is a single
-clustering, so single clusterings are compared: the board shows those on the front first, and then the ranks of methods.
+The leaderboard of a run gives every method the same number of starts. A submission is a single clustering, so the board
+compares single clusterings instead: it shows the clusterings on the Pareto front first, and then the ranks of methods.
 """
 
 from __future__ import annotations
@@ -28,23 +28,25 @@ VERIFIED, FROM_LABELS = "verified", "scored from labels"
 MOST_COST = 2.0
 """A clustering that costs more than this many times the cheapest one gets no rank. Random labels are fair as well, and
 would rank high without this limit."""
-# Points that differ by rounding alone are equal.
+# Values are rounded to this many digits, so that points that differ only by rounding errors are equal.
 _DIGITS = 9
 _MOTIVE = (
-    f"A row is a clustering. *{VERIFIED}*: this project ran the method, and the row is the start with the lowest "
-    f"objective of a setting. *{FROM_LABELS}*: others ran it and handed in the labels, which this project scored.",
-    "A clustering is on the front of a data set with a K if no other one is better in cost or fairness and no worse "
-    "in the other. Its rank is 1 on the front, 2 on the front of what is left without it, and so on.",
-    f"A clustering that costs more than {MOST_COST:g} times the cheapest one on its data set has no rank.",
-    "A method's mean rank is that of its best rank on each of its data sets. Methods with other data sets are not "
-    "directly comparable, so the number of data sets stands beside it.",
+    f"A row is a clustering. *{VERIFIED}* means that this project ran the method; the row shows, for one setting, the "
+    f"start with the lowest objective. *{FROM_LABELS}* means that others ran the method and submitted the labels, "
+    "which this project scored.",
+    "The front of a data set and K holds every clustering that no other one beats. One clustering beats another if it "
+    "is better in cost or in fairness and no worse in the other. Clusterings on the front have rank 1. Without them "
+    "the remaining clusterings have a front of their own, whose clusterings have rank 2, and so on.",
+    f"A clustering that costs more than {MOST_COST:g} times as much as the cheapest one on its data set has no rank.",
+    "A method's mean rank is the mean of its best ranks, one for each data set and K. The mean ranks of methods on "
+    "different data sets are not directly comparable, so the table also shows the number of data sets.",
 )
 _OWN = ["dataset", "n_clusters", "method", "setting", "status", "cost", "cost_metric"]
 _LAST = ["paper", "hardware", "seconds", "submitted", "data_hash"]
 
 
 def verified_points(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
-    """The clusterings of a run: of every setting the start with the lowest objective.
+    """The clusterings of a run: for every setting, the start with the lowest objective.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ def verified_points(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row for each, with the columns that `make_board` expects.
+        A row for each clustering, with the columns that `make_board` expects.
     """
     best = best_of_starts(scores)
     # Older scores do not have every metric.
@@ -104,13 +106,13 @@ def make_board(points: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Columns dataset, n_clusters, method, setting, status, cost, cost_metric; for each notion its value, and
-        ``<notion>_front`` and ``<notion>_rank``; paper, hardware, seconds, submitted, data_hash. The order is that
-        of data sets, then costs.
+        ``<notion>_front`` and ``<notion>_rank``; paper, hardware, seconds, submitted, data_hash. Sorted by data set,
+        K and cost.
 
     Raises
     ------
     SubmissionError
-        A submission was scored on other data than those of the run.
+        A submission was scored on data that differ from those of the run.
     """
     points = points.reindex(columns=[*dict.fromkeys([*_OWN, *COSTS, *NOTIONS.values(), *_LAST])])
     _check_data(points)
@@ -176,8 +178,9 @@ def rank_methods(board: pd.DataFrame, notion: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns method, status, data_sets (pairs of a data set and a K), on_front (on how many of them), mean_rank;
-        the lowest mean rank first, and of equal ones the method with more data sets.
+        Columns method, status, data_sets (number of pairs of a data set and a K), on_front (number of these pairs where
+        the method is on the front), mean_rank. Sorted by mean rank; of equal ranks, the method with more data sets is
+        first.
     """
     ranked = board[board[f"{notion}_rank"].notna()]
     best = ranked.groupby(["method", "status", *INSTANCE])[f"{notion}_rank"].min().astype(float)
@@ -206,7 +209,7 @@ def write_board(
     origin : mapping
         The provenance of the run; empty without one.
     version : str
-        Of fairclust: the release that the board belongs to.
+        The release of fairclust that the board belongs to.
     folder : Path
 
     Returns
@@ -224,17 +227,17 @@ def write_board(
 
 
 def _head(board: pd.DataFrame, origin: Mapping[str, Any], version: str) -> list[str]:
-    lines = ["# The board", "", f"Of fairclust {escape_markdown(version)}."]
+    lines = ["# The board", "", f"This board belongs to fairclust {escape_markdown(version)}."]
     if origin:
         made = redact_text(
-            f"Rows that are {VERIFIED} come from the run of {origin['finished']}, with commit "
+            f"The rows with the status '{VERIFIED}' come from the run of {origin['finished']}, with commit "
             f"{origin['git_commit'][:10]}, on {origin['cpu_count']} processors ({origin['platform']})."
         )
         lines.append(escape_markdown(made))
     dates = board.submitted.dropna()
     if len(dates):
         count = f"{len(dates)} rows are" if len(dates) > 1 else "1 row is"
-        lines.append(f"{count} {FROM_LABELS}, handed in until {dates.max()}.")
+        lines.append(f"{count} {FROM_LABELS}; the last submission is of {dates.max()}.")
     return [*lines, "", *(f"- {line}" for line in _MOTIVE), ""]
 
 
@@ -304,7 +307,7 @@ def read_origin(run: Path, scores: pd.DataFrame) -> dict[str, Any]:
         found = {name: stated[name] for name in ("git_commit", "cpu_count", "platform")}
     except (OSError, ValueError, KeyError) as error:
         raise SubmissionError(
-            f"{run} holds no readable provenance.json ({error}). Fix: let the run end first"
+            f"{run} holds no readable provenance.json ({error}). Fix: wait until the run has ended"
         ) from None
     finished = scores.finished.max()
     known = "unknown date" if pd.isna(finished) else f"{datetime.fromtimestamp(finished, UTC):%Y-%m-%d}"

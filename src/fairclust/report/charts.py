@@ -1,4 +1,4 @@
-"""Fronts as inline SVG; `page/page.js` draws them again for other metrics, by the same rules."""
+"""Fronts as inline SVG. When a reader chooses other metrics, `page/page.js` redraws them by the same rules."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _plain(value: Any) -> str:
 
 
 def with_settings(points: pd.DataFrame) -> pd.DataFrame:
-    """`points` with a column `setting`: what distinguishes it among those of its method on its data."""
+    """`points` with a column `setting`: the parameters that differ among the settings of the method on the data set."""
     text = pd.Series("", index=points.index)
     for _, of in points.groupby(["dataset", "n_clusters", "method"], sort=False):
         params = [_params(p) for p in of.params]
@@ -65,7 +65,7 @@ def ticks(low: float, high: float, about: int = 5) -> list[float]:
 
 
 def tick_text(value: float) -> str:
-    """A tick's number, short."""
+    """The short text of a tick's number."""
     size = abs(value)
     if size >= 1e6:
         return f"{value / 1e6:.6g}M"
@@ -77,9 +77,9 @@ def tick_text(value: float) -> str:
 def _domain(
     cost: np.ndarray, fair: np.ndarray, metric: str, on: np.ndarray, several: np.ndarray
 ) -> tuple[float, float, float, float]:
-    """What the axes span: the front of methods with several settings and somewhat more.
+    """The ranges of both axes: the front of the methods with several settings, and a margin.
 
-    A lone control far off, or an unbounded error, would squeeze everything else.
+    If the ranges included every point, one distant reference method or an unbounded error would squeeze all others.
     """
     reach = on & several if (on & several).any() else on
     low, high = cost.min(), cost[reach].max()
@@ -94,29 +94,30 @@ def _domain(
 
 
 def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, title: str) -> dict[str, Any]:
-    """The front of one data set and K, at the first cost and the first fairness metric that it has.
+    """The front of one data set and K: the first cost that has values there, against the first fairness metric.
 
     Parameters
     ----------
     points : DataFrame
         `leaderboard.best_of_starts` of one data set and K, with a column `setting`.
     methods : sequence of str
-        All methods of the page; the page's script knows a method by its place in this list.
+        All methods of the page; the page's script identifies a method by its position in this list.
     names : Names
     title : str
 
     Returns
     -------
     dict
-        title, svg (Markup), front (rows of a table), note (what is not shown), keys (methods on the front as
-        numbers); None for svg if there is nothing to show.
+        title, svg (Markup; None if there is nothing to show), front (rows of a table), head (headings of the table's
+        last two columns; absent without svg), note (which points are not shown, or why there are none), keys (methods
+        on the front as numbers).
     """
     cost_name = next((name for name in COSTS if np.isfinite(points[name]).any()), COSTS[0])
     fair_name = FAIRNESS[0]
     number = {name: i for i, name in enumerate(methods)}
     labels = {name: names.method(name) for name in methods}
     looks = {name: look(names.look(name)) for name in methods}
-    # To the digits that the page holds, so that the browser comes to the same fronts.
+    # Rounded to the digits that the page holds, so that the browser computes the same fronts.
     points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
     points = points.sort_values([cost_name, "method", "params"], ignore_index=True)
     cost, fair = points[cost_name].to_numpy(float), points[fair_name].to_numpy(float)
@@ -189,7 +190,7 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
     ]
     return {
         "title": title,
-        "svg": Markup(svg),  # every text in it is escaped above
+        "svg": Markup(svg),  # all texts in it were escaped above
         "front": front,
         "head": [METRICS[cost_name].label, METRICS[fair_name].label],
         "note": _left_out(of_method, inside, labels),
@@ -207,7 +208,7 @@ def value_text(metric: str, value: float) -> str:
         return "–"
     if math.isinf(value):
         return "∞"
-    # A half is rounded up, as browsers do: Python's own formatting rounds it to the even digit.
+    # Halves are rounded up, as in browsers. Python's formatting would round them to the even digit.
     unit = Decimal(1).scaleb(-METRICS[metric].decimals)
     return f"{Decimal(value).quantize(unit, ROUND_HALF_UP):,}"
 
@@ -230,7 +231,7 @@ def _y_tick(y: float, value: float) -> str:
 
 
 def _stairs(front: list[tuple[float, float]], higher: bool) -> str:
-    """The outline of the region that the front dominates."""
+    """The outline of the region that the front dominates, as an SVG path."""
     if not front:
         return ""
     base = BOTTOM if higher else TOP

@@ -1,9 +1,9 @@
-"""Checks of claims: each looks at one data set and one K and gives a verdict with its numbers.
+"""Checks of claims: each check looks at one data set and one K and gives a verdict with its numbers.
 
 Every check that compares settings takes these options: `lam` (only this lambda), `settings` (method to
-parameters), `fairness` and `level` (only settings whose mean fairness is within the level). Of the settings
-that are left, the one with the best mean of the metric stands for its method. The option `metric` may replace
-the key `metrics`, and tables are named by name or number.
+parameters), `fairness` and `level` (only settings whose mean fairness is within the level). Among the remaining
+settings, the one with the best mean of the metric represents its method. The option `metric` can replace the
+key `metrics`. A table is given by its name or by its number.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from fairclust.report.verdicts import table_rows
 HOLDS, IN_PART, FAILS, NOT_TESTED = "holds", "holds in part", "does not hold", "not tested"
 CLAIM_VERDICTS = (HOLDS, IN_PART, FAILS, NOT_TESTED)
 Finding = tuple[str, str]
-"""A verdict, and a sentence with the numbers that it rests on."""
+"""A verdict, and a sentence with the numbers behind it."""
 
 
 class ClaimError(ValueError):
-    """A claim cannot be checked as it is written; the message names the key and what is known."""
+    """A claim in a paper's file is not valid; the message names the key, and known values where there are some."""
 
 
 class CannotTest(Exception):
-    """What a check needs is not in this run."""
+    """This run lacks something that a check needs; the message says what."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """What checks read.
+    """The data that checks read.
 
     Attributes
     ----------
     tables : mapping of str to TableSpec
         The paper's tables by name.
     reported, cells, steps : DataFrame
-        Reported values, and what `pipeline.scores.load_cells` and `load_steps` give.
+        Reported values, and the frames of `pipeline.scores.load_cells` and `load_steps`.
     names : Names
     """
 
@@ -80,20 +80,20 @@ class Place:
 
 @dataclass(frozen=True)
 class Check:
-    """A check by its function and what it takes.
+    """A check: its function, and the options and methods that a claim gives it.
 
     Attributes
     ----------
     function : callable
-        (claim, place, material) -> Finding; the place of a check across data sets has all cells.
+        (claim, place, material) -> Finding. If the check looks at all data sets together, the place has all cells.
     options : tuple of str
-        Names in `ClaimSpec.options` beside those of `_SETTING_OPTIONS`.
+        Options in `ClaimSpec.options` that the check takes in addition to `_COMMON_OPTIONS`.
     n_methods : int
-        Methods that the claim must name at least.
+        Smallest number of methods that the claim must name.
     needs : tuple of str
         Options that must be given.
     across : bool
-        Whether it looks at all data sets together.
+        Whether the check can look at all data sets together.
     """
 
     function: Callable[[ClaimSpec, Place, Material], Finding]
@@ -110,10 +110,11 @@ _COMMON_OPTIONS = (*_SETTING_OPTIONS, "metric")
 def compare_at_equal(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """At equal fairness the metric of the first method is at most `factor` times that of the second.
 
-    Options: `fairness` (default fairness_error); `level`, or `level_from`: 'reported' (what the paper
-    reports for the second method, else the first), 'method' (the mean of the second method's fairest
-    setting) or the name of another method; `table` (the one that reports the level); `factor` (default 1;
-    a metric that should be high must be at least `factor` times the second method's).
+    Options: `fairness` (default fairness_error); `level`, or `level_from`: 'reported' (the value that the paper
+    reports for the second method, or else for the first), 'method' (the mean of the second method's fairest
+    setting) or the name of another method (the mean of its fairest setting); `table` (the table that reports the
+    level); `factor` (default 1; if higher values of the metric are better, the first method must have at least
+    `factor` times the value of the second).
     """
     options = claim.options
     fairness = str(options.get("fairness", "fairness_error"))
@@ -143,8 +144,8 @@ def compare(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """Each metric of the first method is at most `factor` times that of the second.
 
     Options: `agg` ('mean' over the starts, the default, or 'best'), `factor` as in `compare_at_equal`,
-    `direction` ('lower' or 'higher', instead of the metric's own), `other_dataset` (that of the second
-    method).
+    `direction` ('lower' or 'higher', instead of the metric's direction), `other_dataset` (the data set of the
+    second method, if it is another one).
     """
     places = [place, place]
     if "other_dataset" in claim.options:
@@ -161,13 +162,13 @@ def compare(claim: ClaimSpec, place: Place, material: Material) -> Finding:
 
 
 def never_rises(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """The objective never rises from a step to the next, in no fit of the methods.
+    """The objective never rises from one step to the next, in any fit of the methods.
 
-    Options: `tolerance` (relative, default 1e-9), `column` of the history (default objective).
+    Options: `tolerance` (relative rise that is ignored, default 1e-9), `column` (of the history, default objective).
     """
     column, tolerance = str(claim.options.get("column", "objective")), _real(claim, "tolerance", 1e-9)
     if column not in material.steps:
-        raise CannotTest(f"no history of {column!r} is in this run")
+        raise CannotTest(f"this run has no history of {column!r}")
     n_fits, rises, largest = 0, 0, 0.0
     for method in claim.methods:
         cells = _ran(place, method, material, claim)
@@ -181,28 +182,32 @@ def never_rises(claim: ClaimSpec, place: Place, material: Material) -> Finding:
             rises += bool((rise > tolerance).any())
             largest = max(largest, float(rise.max()))
     if not n_fits:
-        raise CannotTest(f"no fit has a history of {column!r} of two steps or more")
+        raise CannotTest(f"no fit has a history of {column!r} with two or more steps")
     if not rises:
         return HOLDS, f"{column} rises in none of {n_fits} fits"
     return FAILS, f"{column} rises in {rises} of {n_fits} fits, by at most {largest:.3g} of its value"
 
 
 def cannot_reach(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """No setting of the methods reaches `level` in the metric; in part if only single starts do."""
+    """No setting of the methods reaches `level` in the metric; the claim holds in part if only single starts do."""
     means, starts, words = _reach(claim, place, material)
     return (FAILS if any(means) else IN_PART if any(starts) else HOLDS), words
 
 
 def reaches(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """Some setting of every method reaches `level` in the metric; in part if single starts or methods do."""
+    """At least one setting of every method reaches `level` in the metric, by its mean.
+
+    The claim holds in part if some methods, or only single starts, reach it.
+    """
     means, starts, words = _reach(claim, place, material)
     return (HOLDS if all(means) else IN_PART if any(starts) else FAILS), words
 
 
 def faster(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """The second method takes at least `factor` times the seconds of the first; in part if less than that.
+    """The second method takes at least `factor` times the seconds of the first.
 
-    Without options for the setting the mean over all fits counts. `metrics` may name cpu_seconds instead.
+    The claim holds in part if the second method is slower, but by a smaller factor. Without options that choose a
+    setting, the mean over all fits counts. `metrics` can name cpu_seconds instead.
     """
     metric = claim.metrics[0] if claim.metrics else "seconds"
     factor = _real(claim, "factor", 1.0)
@@ -228,8 +233,8 @@ def faster(claim: ClaimSpec, place: Place, material: Material) -> Finding:
 def spread_over_seeds(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """The standard deviation over the starts is small.
 
-    Options: `at_most` (share of the mean, default 0.05) for every method; or `factor`: that of the first
-    method is at most so many times that of the second.
+    Options: `at_most` (largest share of the mean, for every method, default 0.05); or `factor`: the standard
+    deviation of the first method is at most this many times that of the second.
     """
     metric, deviations, words = _metric(claim), [], []
     for method in claim.methods:
@@ -241,7 +246,7 @@ def spread_over_seeds(claim: ClaimSpec, place: Place, material: Material) -> Fin
         words.append(f"{material.names.method(method)} {text} ({found.n} starts)")
     if "factor" in claim.options:
         if len(deviations) < 2:
-            raise ClaimError("option 'factor' compares two methods; name two")
+            raise ClaimError("option 'factor' compares two methods, and the claim names one; name two")
         ok = [deviations[0] <= _real(claim, "factor", 1.0) * deviations[1] * HAIR]
     else:
         ok = [deviation <= _real(claim, "at_most", 0.05) * HAIR for deviation in deviations]
@@ -251,7 +256,8 @@ def spread_over_seeds(claim: ClaimSpec, place: Place, material: Material) -> Fin
 def no_small_clusters(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """The smallest cluster of the first method has at least `share` times n/K rows (default 0.5).
 
-    With a second method, and the cost (the metric) is at most `factor` times the second's (default 1.05).
+    If a second method is named, the cost (the metric) of the first must also be at most `factor` times that of the
+    second (default 1.05).
     """
     metric, share = (
         next((m for m in _metrics(claim) if m != "smallest_cluster"), "sse"),
@@ -274,9 +280,9 @@ def no_small_clusters(claim: ClaimSpec, place: Place, material: Material) -> Fin
 
 
 def same_order(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """The methods of a table stand in the reported order: Kendall's tau of each metric.
+    """The metric orders the methods of a table as the reported values do, measured by Kendall's tau.
 
-    Options: `table` (needed), `tau` (holds from there on, default 0.8; in part above 0).
+    Options: `table` (needed), `tau` (the claim holds from this value on, default 0.8, and in part above 0).
     """
     spec, wanted = table_of(claim.options["table"], material.tables), _real(claim, "tau", 0.8)
     reported = material.reported[material.reported.dataset == place.dataset]
@@ -301,10 +307,10 @@ def same_order(claim: ClaimSpec, place: Place, material: Material) -> Finding:
 
 
 def falls_with_size(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """The metric falls like a power of a size, over methods of a data set or over data sets of a method.
+    """The metric falls like a power of a size: across methods on one data set, or across data sets with one method.
 
-    Options: `sizes` (needed: method or data set to size, or a list in the order of the claim's methods or
-    of its data sets), `power` of one over the size (default 0.5), `tolerance` of the fitted power
+    Options: `sizes` (needed: method or data set to size, or a list in the order of the claim's methods or data
+    sets); `power` p, if the metric is claimed to fall like size^-p (default 0.5); `tolerance` of the fitted power
     (default 0.25).
     """
     sizes, metric = sizes_of(claim), _metric(claim)
@@ -315,7 +321,7 @@ def falls_with_size(claim: ClaimSpec, place: Place, material: Material) -> Findi
         value = _setting(claim, here, method, material, metric).spread(metric).mean
         if not (value > 0 and math.isfinite(value)):
             raise CannotTest(
-                f"{metric_label(metric)} is {number(value, 4)} at size {size:g}: it has no logarithm"
+                f"{metric_label(metric)} is {number(value, 4)} at size {size:g}, so its logarithm is undefined"
             )
         points.append((float(size), value))
     if len(points) < 3:
@@ -342,11 +348,11 @@ CHECKS: Mapping[str, Check] = {
     "same_order": Check(same_order, ("table", "tau"), 0, ("table",)),
     "falls_with_size": Check(falls_with_size, ("sizes", "power", "tolerance"), 0, ("sizes",), across=True),
 }
-"""Every check by the name that a paper's file gives it."""
+"""Every check, under the name that papers' files use for it."""
 
 
 def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> Check:
-    """The check of a claim, if the claim is written as the check takes it.
+    """Look up the check that a claim names, after validating the claim's keys and options for that check.
 
     Parameters
     ----------
@@ -362,7 +368,7 @@ def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec])
     Raises
     ------
     ClaimError
-        There is no such check, option, metric or table, or something that it needs is not given.
+        The check, an option, a metric or a table is unknown, or something that the check needs is not given.
     """
     check = CHECKS.get(claim.check)
     if check is None:
@@ -377,7 +383,7 @@ def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec])
         if option not in claim.options:
             raise ClaimError(f"claims.{name}.options: {claim.check} needs {option!r}")
     if len(claim.methods) < check.n_methods:
-        raise ClaimError(f"claims.{name}.methods: {claim.check} needs {check.n_methods}")
+        raise ClaimError(f"claims.{name}.methods: {claim.check} needs {check.n_methods} method(s)")
     for metric in (*_metrics(claim), claim.options.get("fairness", "sse")):
         if metric not in COLUMNS:
             raise ClaimError(f"claims.{name}: there is no metric {metric!r} (known: {', '.join(COLUMNS)})")
@@ -395,7 +401,7 @@ def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec])
 
 
 def _ran(place: Place, method: str, material: Material, claim: ClaimSpec) -> pd.DataFrame:
-    """The cells of a method that ended well, with the lambda and parameters that the claim names."""
+    """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
     at = cells_of(place.cells, place.dataset, method)
     shown = material.names.method(method)
     if at.empty:
@@ -414,7 +420,7 @@ def _ran(place: Place, method: str, material: Material, claim: ClaimSpec) -> pd.
 
 
 def _setting(claim: ClaimSpec, place: Place, method: str, material: Material, metric: str) -> Choice:
-    """The setting that stands for a method."""
+    """The setting that represents a method."""
     cells = _ran(place, method, material, claim)
     if "fairness" in claim.options and "level" in claim.options:
         match = match_on(str(claim.options["fairness"]), metric)
@@ -426,7 +432,7 @@ def _setting(claim: ClaimSpec, place: Place, method: str, material: Material, me
 
 
 def _level(claim: ClaimSpec, place: Place, material: Material, fairness: str) -> float:
-    """The fairness at which two methods are compared."""
+    """The level of fairness at which two methods are compared."""
     if "level" in claim.options:
         return _real(claim, "level", 0.0)
     source = str(claim.options["level_from"])
@@ -454,9 +460,9 @@ def _compare(
     metric: str = "",
     default_factor: float = 1.0,
 ) -> Finding:
-    """Whether the first of two settings is at most `factor` times the second, or at least where high is good.
+    """Whether the metric of the first setting is at most `factor` times that of the second (at least, if high is good).
 
-    In part if the best starts are, but the means are not.
+    The claim holds in part if only the best starts satisfy this, and not the means.
     """
     metric, factor = metric or _metric(claim), _real(claim, "factor", default_factor)
     first, second = (choice.spread(metric) for choice in choices)
@@ -467,7 +473,7 @@ def _compare(
     first, second = (choice.spread(metric, direction) for choice in choices)
 
     def ok(mine: float, other: float) -> bool:
-        # The share of a negative value, such as a log-likelihood's, is of its size.
+        # For a negative value, such as a log-likelihood, the factor is applied to its absolute value.
         bound = other + (factor - 1) * abs(other) if math.isfinite(other) else other
         slack = (HAIR - 1) * abs(bound) if math.isfinite(bound) else 0.0
         return mine >= bound - slack if higher else mine <= bound + slack
@@ -488,7 +494,7 @@ def _compare(
 
 
 def _reach(claim: ClaimSpec, place: Place, material: Material) -> tuple[list[bool], list[bool], str]:
-    """For each method: whether a setting's mean reaches the level, whether a start does; and the numbers."""
+    """For each method, whether the mean of a setting reaches the level, and whether a start does; and a sentence."""
     metric, level = _metric(claim), _real(claim, "level", 0.0)
     means, starts, words = [], [], []
     for method in claim.methods:
@@ -521,7 +527,7 @@ def _metric(claim: ClaimSpec) -> str:
 def table_of(table: Any, tables: Mapping[str, TableSpec]) -> TableSpec:
     """A table by its name, or by its number in the paper."""
     by_number = {spec.number: spec for spec in tables.values()}
-    # A number in quotes may have been read as a number.
+    # A table number can arrive as a number instead of a text.
     shown = f"{table:g}" if isinstance(table, float) else str(table)
     found = tables.get(shown) or by_number.get(shown)
     if found is None:
@@ -530,22 +536,22 @@ def table_of(table: Any, tables: Mapping[str, TableSpec]) -> TableSpec:
 
 
 def sizes_of(claim: ClaimSpec) -> dict[str, float]:
-    """Sizes by method, or by data set."""
+    """The option `sizes` of a claim as a dictionary from method or data set to size."""
     given = claim.options["sizes"]
     if isinstance(given, list):
         over = next((names for names in (claim.methods, claim.datasets) if len(names) == len(given)), [])
         given = dict(zip(over, given, strict=False))
     if not isinstance(given, dict) or len(given) < 3:
-        raise ClaimError("sizes: give one for each of three or more methods, or data sets, of the claim")
+        raise ClaimError("sizes: give a size for each of three or more methods, or data sets, of the claim")
     if not set(given) <= set(claim.methods) and not (set(given) <= set(claim.datasets) and claim.methods):
-        raise ClaimError(f"sizes: {', '.join(given)} are not all methods, or data sets, of the claim")
+        raise ClaimError(f"sizes: {', '.join(given)} are neither all methods nor all data sets of the claim")
     if not all(isinstance(size, int | float) and size > 0 for size in given.values()):
         raise ClaimError("sizes: expected positive numbers")
     return {str(name): float(size) for name, size in given.items()}
 
 
 def cells_at(cells: pd.DataFrame, dataset: str, n_clusters: int | None) -> pd.DataFrame:
-    """The cells of a data set, with one K or with all."""
+    """The cells of a data set with one K, or with every K if it is None."""
     found = cells[cells.dataset == dataset]
     return found if n_clusters is None else found[found.n_clusters == n_clusters]
 
@@ -562,7 +568,7 @@ def _of_booleans(ok: list[bool]) -> str:
 
 
 def joined(verdicts: Iterable[str]) -> str:
-    """Holds only if it holds everywhere; in part if it does somewhere."""
+    """The common verdict: it holds only if it holds everywhere, and in part if it holds somewhere."""
     found = set(verdicts)
     if found <= {NOT_TESTED}:
         return NOT_TESTED

@@ -1,4 +1,4 @@
-"""Claims of a paper that a run can test; a claim holds only if it holds on all of its data sets."""
+"""Tests of a paper's claims on the cells of a run. A claim holds only if it holds on all of its data sets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLAIM_COLUMNS = ["paper", "claim", "text", "where", "check", "dataset", "n_clust
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found in one place; an empty data set stands for all that the claim is about."""
+    """The result of a check on one data set and K. An empty data set stands for all data sets of the claim."""
 
     dataset: str
     n_clusters: int | None
@@ -107,7 +107,7 @@ def make_claims(
     Raises
     ------
     ClaimError
-        A claim is not written as its check takes it.
+        A claim has keys or options that its check does not take, see `validate_claim`.
     """
     if reported.empty:
         reported = pd.DataFrame(columns=[*KEY, "value", "decimals"])
@@ -145,7 +145,7 @@ def load_claims(path: Path) -> pd.DataFrame:
 
 
 def _places(claim: ClaimSpec, check: Check, material: Material) -> Iterable[Place]:
-    """The data sets and values of K that a claim is about."""
+    """The data sets and values of K on which a claim is checked."""
     cells = material.cells
     methods = claim.methods
     if check.across and set(sizes_of(claim)) <= set(claim.datasets):
@@ -162,15 +162,15 @@ def _places(claim: ClaimSpec, check: Check, material: Material) -> Iterable[Plac
         if claim.check == "same_order" and not claim.n_clusters:
             yield Place(dataset, None, at)
             continue
-        # Some methods may have run with more values of K than others. A claim without its own values of K is checked at
-        # those with which the largest number of its methods ran.
+        # Some methods may have run with more values of K than others. A claim that names no K is checked at the values
+        # of K with which the largest number of its methods ran.
         ran = mine[mine.dataset == dataset].groupby("n_clusters").method.nunique()
         for k in claim.n_clusters or [int(k) for k in ran.index[ran == ran.max()]] or (None,):
             yield Place(dataset, k, cells_at(cells, dataset, k))
 
 
 def _where(result: Result, results: list[Result], names: Names) -> str:
-    """The place of a result, in words, where there are several."""
+    """The data set and K of a result in words, if there are several results."""
     if len(results) == 1:
         return ""
     title = names.dataset(result.dataset) if result.dataset else "together"

@@ -48,7 +48,7 @@ from fairclust.report.redaction import redact_config, redact_csv, redact_text
 from fairclust.report.verdicts import VERDICTS
 
 _CLAIMS = "claims.csv"
-# The archive holds one picture of each figure, the first of these kinds that there is.
+# The archive holds one picture of each figure, in the first of these formats that exists.
 _PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -61,7 +61,7 @@ def make_page(
     figures: Sequence[Path],
     names: Names,
 ) -> str:
-    """The page; see `write_page` for the parameters."""
+    """The HTML of the page; see `write_page` for the parameters."""
     board = read_board(scoreboard)
     methods = names.in_order(scores.method.unique())
     points = with_settings(best_of_starts(scores))
@@ -146,7 +146,7 @@ def write_page(
     scores : DataFrame
         From `pipeline.scores.load_scores`.
     runs : DataFrame
-        What the cells cost, for the archive.
+        Run times and memory of the cells, for the archive.
     provenance : dict
         Versions, commit, machine and configuration.
     papers : mapping
@@ -155,7 +155,7 @@ def write_page(
     scoreboard : Path, optional
         CSV of the scoreboard.
     tables : mapping
-        Paper to the files of its tables and claims; '' to tables that are no paper's.
+        Paper to the files of its tables and claims; '' to the tables that belong to no paper.
     figures : sequence of Path
         Files of figures, in a folder for each paper.
     names : Names
@@ -177,7 +177,7 @@ def write_page(
         members[f"scores/{name}.csv"] = redact_csv(frame.to_csv(index=False)).encode()
     with atomic_write(archive) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, content in members.items():
-            # A fixed date: the same page is the same archive.
+            # ZipInfo's default date is fixed, so that equal pages give equal archives.
             info = zipfile.ZipInfo(f"report/{name}")
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             packed.writestr(info, content)
@@ -235,7 +235,7 @@ def _metric(name: str) -> dict[str, Any]:
 
 
 def _choices(points: pd.DataFrame, metrics: Iterable[str]) -> list[dict[str, Any]]:
-    """Metrics that have a value somewhere, with their place among all."""
+    """The metrics with at least one finite value, each with its index among all costs and fairness metrics."""
     every = (*COSTS, *FAIRNESS)
     return [
         {"index": every.index(name), "name": name, "label": METRICS[name].label}

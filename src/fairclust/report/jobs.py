@@ -1,4 +1,5 @@
-"""What the rules for tables, figures and the page do: read their inputs, rebuild the models, call one function."""
+"""The jobs of the rules for tables, figures and the page: each reads its inputs, rebuilds the models and calls one
+function."""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ def _stem(path: str) -> Path:
 
 
 def table(job: Job) -> None:
-    """A table of a paper."""
+    """Write a table of a paper."""
     from fairclust.report.tables import make_table
 
     given, reported = job.params["table"], _reported(job)
     if reported is None:
-        raise ValueError("a table needs reported values: `reported` in the paper's file")
+        raise ValueError("a table needs reported values; add the key `reported` to the paper's file")
     make_table(
         job.wildcards["paper"],
         given["short_name"],
@@ -42,7 +43,7 @@ def table(job: Job) -> None:
 
 
 def claims(job: Job) -> None:
-    """The claims of a paper."""
+    """Check the claims of a paper and write their table."""
     from fairclust.report.claims import make_claims
 
     given, reported = job.params["claims"], _reported(job)
@@ -60,7 +61,7 @@ def claims(job: Job) -> None:
 
 
 def figure(job: Job) -> None:
-    """A figure of a paper, or the fronts of a data set."""
+    """Draw a figure of a paper, or the fronts of a data set."""
     from fairclust.report.figures import make_figure
 
     given = job.params["figure"]
@@ -78,7 +79,7 @@ def figure(job: Job) -> None:
 
 
 def overview(job: Job) -> None:
-    """Every method on every data set."""
+    """Write the table of every method on every data set."""
     from fairclust.report.tables import make_overview
 
     names = Names(**job.params["names"])
@@ -86,7 +87,7 @@ def overview(job: Job) -> None:
 
 
 def leaderboard(job: Job) -> None:
-    """The ranks of the methods."""
+    """Write the leaderboard."""
     from fairclust.report.leaderboard import make_leaderboard
 
     names = Names(**job.params["names"])
@@ -94,7 +95,7 @@ def leaderboard(job: Job) -> None:
 
 
 def scoreboard(job: Job) -> None:
-    """The verdicts of all papers."""
+    """Write the scoreboard, the verdicts of all papers."""
     from fairclust.report.scoreboard import make_scoreboard
 
     papers: dict[str, Any] = job.params["papers"]
@@ -108,7 +109,7 @@ def scoreboard(job: Job) -> None:
 
 
 def page(job: Job) -> None:
-    """The page for readers."""
+    """Write the page for readers and its archive."""
     from fairclust.report.html import write_page
 
     given = job.params["page"]

@@ -1,8 +1,8 @@
-"""Pareto fronts, and the leaderboard of methods on equal terms that is made of them.
+"""Pareto fronts, and the leaderboard, which compares methods on equal terms by the areas that their fronts dominate.
 
-The terms are equal in three ways. Every method that has starts gets the same number of them. A method's score
-is the mean over single starts, with its spread, beside the score of the best of its starts. Two methods are
-compared only on instances where both were run.
+Three rules make the comparison fair. Every method with random starts gets the same number of them on an instance. The
+score of a method is the mean over single starts; its standard deviation and the score of the best starts are shown
+too. Two methods are compared only on instances where both were run.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from fairclust.report.names import Names
 
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")
-# Full fairness counts as reached at this share of the way from the cheapest clustering to the best one.
+# A method counts as fully fair if its fairness covers this share of the range from the fairness of the cheapest
+# clustering to the best fairness.
 FAIR_ENOUGH = 0.95
 INSTANCE = ["dataset", "n_clusters"]
-# A cell with this status was not tried, so that the method does not count as run.
+# Cells with this status were not fitted, so they do not count as runs of the method.
 NOT_RUN = "skipped"
 LEADERBOARD_RULE = (
     "An instance is a data set with a K. Every method that has starts (seeds) gets the same number of "
@@ -34,9 +35,9 @@ LEADERBOARD_RULE = (
     "cost and fairness. The start's score is the area (hypervolume) that the front dominates in a box. "
     "The box begins at the cost and fairness of the cheapest clustering of any method. It ends at the "
     "best fairness of any method, and at twice the least extra cost for which any method comes 95% of the "
-    "way there. 0 is plain clustering, 100 would be full fairness at no extra cost.",
+    "way there. The score 0 is that of plain clustering, and 100 would be full fairness at no extra cost.",
     "The score of a method on an instance is the mean over its starts, shown with the standard deviation. "
-    "Beside it stands the score of its best starts: of each setting the start with the lowest objective.",
+    "A further column shows the score of its best starts: for each setting, the start with the lowest objective.",
     "Two methods are compared on the instances where both were run. The method with the higher score wins "
     "the instance; equal scores are half a win for each. The list is sorted by the share of wins, "
     "averaged over all rivals. A method whose fits all failed on an instance has the score 0 there. A "
@@ -46,9 +47,9 @@ LEADERBOARD_RULE = (
 
 
 def best_of_starts(cells: pd.DataFrame) -> pd.DataFrame:
-    """Of every setting of every method, data set and K the start with the lowest objective.
+    """The start with the lowest objective, for every setting of every method on every data set and K.
 
-    Only cells that ended well are looked at. The lowest sum of squares counts where there is no objective.
+    Only cells with status 'ok' count. Cells without an objective are ordered by their sum of squares.
     """
     ok = cells[cells.status == "ok"]
     by = ok.objective.where(ok.objective.notna(), ok.sse)
@@ -58,9 +59,9 @@ def best_of_starts(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def pareto(cost: np.ndarray, fairness: np.ndarray, higher: bool) -> np.ndarray:
-    """Which points no other beats, by being better in one and no worse in the other.
+    """Which points are on the front: no other point is better in one value and no worse in the other.
 
-    Of equal points all are on the front.
+    Equal points are all on the front, or none of them is.
 
     Parameters
     ----------
@@ -82,12 +83,12 @@ def pareto(cost: np.ndarray, fairness: np.ndarray, higher: bool) -> np.ndarray:
 
 
 def dominated_areas(x: np.ndarray, y: np.ndarray, of: np.ndarray, n_sets: int) -> np.ndarray:
-    """Areas of the unit square that sets of points dominate.
+    """The areas of the unit square that sets of points dominate.
 
     Parameters
     ----------
     x, y : array of shape (n,)
-        Cost and gain, scaled to the square; points outside of it on the bad sides, or NaN, dominate nothing.
+        Cost and gain, scaled to the square. Points with x >= 1, y <= 0 or NaN dominate nothing.
     of : array of int, shape (n,)
         The set of each point, in 0 .. n_sets - 1.
     n_sets : int
@@ -100,7 +101,7 @@ def dominated_areas(x: np.ndarray, y: np.ndarray, of: np.ndarray, n_sets: int) -
     x, y, of = np.clip(x[inside], 0, None), np.clip(y[inside], None, 1), of[inside]
     order = np.lexsort((x, of))
     x, y, of = x[order], y[order], of[order]
-    # Every set lies two higher than the one before it, so that one running maximum serves all sets.
+    # Adding 2 * of puts every set above the one before it, so that one running maximum serves all sets.
     reached = np.maximum.accumulate(y + 2 * of) - 2 * of
     first = np.diff(of, prepend=-1) > 0
     before = np.where(first, 0.0, np.concatenate([[0.0], reached[:-1]])) if len(x) else reached
@@ -108,10 +109,10 @@ def dominated_areas(x: np.ndarray, y: np.ndarray, of: np.ndarray, n_sets: int) -
 
 
 def on_equal_terms(scores: pd.DataFrame) -> pd.DataFrame:
-    """The cells of as many seeds for each method of an instance, with a column `starts`.
+    """The cells with the same number of seeds for each method of an instance, with a column `starts`.
 
-    `starts` counts random starts: seeds times `n_init`, where a method has that parameter. A method with one
-    seed, where others have more, is deterministic.
+    `starts` counts random starts: the seeds times the parameter `n_init`, if the method has it. A method with a
+    single seed is taken as deterministic and does not lower the common number of seeds.
     """
     tried = scores[scores.status != NOT_RUN]
     if tried.empty:
@@ -136,19 +137,20 @@ def _n_init(params: str) -> int:
 
 @dataclass(frozen=True)
 class Terms:
-    """The cells that are compared, with numbers for what they belong to.
+    """The cells that are compared, with the numbers of the instance, entry and start to which each belongs.
 
     Attributes
     ----------
     cells : DataFrame
-        From `on_equal_terms`, with the columns instance, entry (a method on an instance) and start (one
-        seed of an entry), counted from 0.
+        From `on_equal_terms`, with the further columns instance, entry (a method on an instance) and start (one
+        seed of an entry), counted from 0, and bad (whether the status is not 'ok').
     points : DataFrame
         The best start of every setting, with the columns instance and entry.
     entries : DataFrame
-        Of every entry: dataset, n_clusters, method, instance, starts, settings, failed (cells without a
-        result), ok (cells with one), seconds (of all its fits).
+        For every entry: dataset, n_clusters, method, instance, starts, settings, failed (number of cells without a
+        result), ok (number of cells with one), seconds (sum over its fits).
     entry_of_start : array of int
+        The entry to which each start belongs.
     """
 
     cells: pd.DataFrame
@@ -173,7 +175,7 @@ def make_terms(scores: pd.DataFrame) -> Terms:
 
 
 def _boxes(terms: Terms, cost: np.ndarray, gain: np.ndarray) -> np.ndarray:
-    """The box of every instance: rows cheapest, extra, start, span; NaN where the instance does not count."""
+    """The box of every instance: rows cheapest, extra, start, span; NaN if the instance does not count."""
     instance, entry = terms.points.instance.to_numpy(int), terms.points.entry.to_numpy(int)
     found = np.full((4, int(terms.entries.instance.max()) + 1), np.nan)
     usable = np.isfinite(cost) & ~np.isnan(gain)
@@ -184,7 +186,7 @@ def _boxes(terms: Terms, cost: np.ndarray, gain: np.ndarray) -> np.ndarray:
         if not len(finite) or len(set(entry[rows])) < 2:
             continue
         cheapest = c.min()
-        # Of equally cheap clusterings the fairest; an infinite error stands for the worst finite one.
+        # Among equally cheap clusterings, the fairest one counts. The worst finite error replaces an infinite one.
         start = max(g[c <= cheapest * (1 + 1e-9)].max(), finite.min())
         span = finite.max() - start
         extra = c[g >= start + FAIR_ENOUGH * span].min() - cheapest
@@ -226,7 +228,7 @@ def instance_scores(terms: Terms, cost: str, fairness: str) -> pd.DataFrame:
     found = entries.assign(
         score=single.mean(), sd=single.std(ddof=1), best=areas(points, "entry", len(entries))
     )
-    # A method whose results have no such cost is no candidate; one without any result has failed.
+    # A method whose results lack this cost is left out. A method without any result has failed and is kept.
     has_cost = cells[cost].notna().groupby(cells.entry).any()
     counts = np.isfinite(box[0])[entries.instance.to_numpy(int)]
     return found[counts & (has_cost | (found.ok == 0))].reset_index(drop=True)[columns]
@@ -240,8 +242,8 @@ class Board:
     ----------
     cost, fairness : str
     methods : DataFrame
-        Indexed by method, the first one first: rank, wins, score, sd, best (means over the method's own
-        instances), starts (text: one number, or the least to the most), instances, seconds.
+        Indexed by method and sorted by rank. Columns: rank, wins, score, sd, best (means over the method's
+        instances), starts (text: one number, or the smallest and the largest), instances, failed, seconds.
     instances : DataFrame
         From `instance_scores`.
     """
@@ -253,11 +255,11 @@ class Board:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """Scores: a row for each method, a column for each instance, NaN where not run."""
+        """Scores: a row for each method, a column for each instance; NaN if the method was not run there."""
         return self.instances.set_index(["method", *INSTANCE]).score.unstack(INSTANCE, sort=False)
 
     def duels(self, method: str) -> pd.DataFrame:
-        """The method against every rival on the instances that they share.
+        """Compare the method with every rival on the instances that they share.
 
         Returns
         -------
@@ -279,7 +281,7 @@ class Board:
         return found[found.shared > 0].sort_values(["lead", "shared"], kind="stable")
 
     def behind(self, method: str) -> pd.DataFrame:
-        """The instances where another method has a higher score, by how much, the largest first.
+        """The instances where another method has a higher score than this one, sorted by the lead, largest first.
 
         Returns
         -------
@@ -359,7 +361,11 @@ def make_boards(scores: pd.DataFrame) -> list[Board]:
 
 
 def sentences(board: Board, names: Names) -> list[str]:
-    """Where the leading method does not lead, then by how much it leads; the same of our best method."""
+    """Sentences about a leaderboard, for readers.
+
+    They say how far this project's best method is behind the first method (if it is another one), on which instances
+    the first method does not lead, and by how much it leads or trails four rivals.
+    """
     first = str(board.methods.index[0])
     found = []
     ours = [str(name) for name in board.methods.index if names.is_ours(str(name))]
@@ -411,7 +417,7 @@ def _count(number: float) -> str:
 def make_leaderboard(scores: pd.DataFrame, names: Names, csv: Path) -> None:
     """Write the leaderboards of all costs and fairness metrics as one CSV.
 
-    A row is a method on an instance; rows without data set and K are over all instances of the method.
+    A row is a method on an instance. Rows without data set and K summarise all instances of the method.
     Columns: cost, fairness, dataset, n_clusters, method, label, ours, rank, wins, score, sd, best, starts,
     settings, failed, instances, seconds.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-# Okabe and Ito's palette: the colours differ for all common kinds of colour vision. style.css has them too.
+# Okabe and Ito's palette, whose colours can be told apart with all common kinds of colour vision. They are also in
+# style.css.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-# The outlines of the eight shapes for SVG, each about ten units wide around (0, 0).
+# SVG paths of the eight shapes, each about ten units wide around (0, 0).
 SHAPES = (
     "M4.2 0A4.2 4.2 0 1 1-4.2 0A4.2 4.2 0 1 1 4.2 0Z",
     "M-3.8-3.8H3.8V3.8H-3.8Z",
@@ -18,5 +19,5 @@ SHAPES = (
 
 
 def look(number: int) -> tuple[int, int]:
-    """Colour and shape of the method at a place in the list of methods: 64 methods differ."""
+    """Colour and shape of the method at a position in the list of methods. The first 64 methods all differ."""
     return number % len(COLOURS), (number + number // len(COLOURS)) % len(SHAPES)

@@ -1,4 +1,4 @@
-"""What readers see instead of the names in the configuration."""
+"""The titles and labels that readers see instead of the names in the configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Names:
     Attributes
     ----------
     datasets, methods, families : mapping of str to str
-        Name to title, label and family; a name without an entry stands for itself.
+        Name to title, label or family. A name without an entry is shown as it is in the configuration.
     ours : collection of str
         Methods of this project.
     looks : mapping of str to int
@@ -54,11 +54,11 @@ class Names:
 
 
 def metric_label(name: str) -> str:
-    """Heading of a metric, or of a count of a data set."""
+    """The heading of a metric, or of a count of a data set."""
     return COLUMNS[name].label if name in COLUMNS else name.replace("_", " ")
 
 
 def metric_in_text(name: str) -> str:
-    """A metric within a sentence: without a capital, unless it is an abbreviation."""
+    """The name of a metric within a sentence: without a capital, unless it is an abbreviation."""
     label = metric_label(name)
     return label if label.isupper() else label[0].lower() + label[1:]

@@ -20,7 +20,7 @@ _WORDS = {"yes": "agrees", "no": "differs"}
 
 
 def papers_with_data(board: pd.DataFrame, papers: Mapping[str, Any]) -> list[str]:
-    """The papers for which this run has a value of its own."""
+    """The papers for which this run has at least one value."""
     run = set(board.paper[board.seeds.fillna(0) > 0])
     return [name for name in papers if name in run]
 
@@ -57,7 +57,7 @@ def paper_section(
     figures: Iterable[str],
     names: Names,
 ) -> dict[str, Any]:
-    """What the template needs for one paper.
+    """The data that the template shows for one paper.
 
     Parameters
     ----------
@@ -149,12 +149,12 @@ def _decimals(value: Any) -> int:
 
 
 def _best(value: Any) -> float:
-    """The best start is shown of costs only: a setting is chosen by its fairness."""
+    """The best start of a cost. For fairness it is NaN, because settings are chosen by their fairness."""
     return value.best if value.metric in COLUMNS and COLUMNS[value.metric].is_cost else float("nan")
 
 
 def _others(values: pd.DataFrame, names: Names) -> Table | None:
-    """Reported values that this run has no value for, a row for each reason and data set."""
+    """The reported values for which this run has no value, with a row for each verdict, reason and data set."""
     if values.empty:
         return None
     reasons = [
@@ -204,7 +204,7 @@ def claims_table(path: Path | None, short_name: str, names: Names) -> Table | No
 
 
 def _place(row: Any, names: Names) -> str:
-    """Where a line of the claims is about: everything, or a data set and K."""
+    """The place that a line of the claims is about: all data sets together, or one data set and K."""
     if not row.dataset:
         return "all together"
     return names.dataset(row.dataset) + (f", K = {row.n_clusters}" if row.n_clusters else "")

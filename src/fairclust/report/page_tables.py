@@ -1,4 +1,4 @@
-"""The tables of the page that are about the run: leaderboards, settings, groups, times, what is missing."""
+"""The tables of the page that are about the run: leaderboards, settings, groups, times and missing cells."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, number, spread_text
 
 MAX_SETTINGS = 600
-"""No table of settings for a run with more of them: the charts and the files hold them."""
+"""With more settings than this, the page has no table of settings; the charts and the files still show them."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its heading, whether it holds numbers, whether readers may filter by it."""
+    """A column of a table: its heading, whether it holds numbers, and whether readers can filter by it."""
 
     title: str
     is_number: bool = False
@@ -35,7 +35,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page: text in the cells, None for none."""
+    """A table of the page. Each entry of `rows` is a text, or a `Verdict`."""
 
     caption: str
     columns: list[Column]
@@ -45,13 +45,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A verdict, shown with a sign of its own."""
+    """A verdict, which the page shows with a coloured sign."""
 
     text: str
 
     @property
     def key(self) -> str:
-        """Its name in the style sheet."""
+        """The verdict's class in the style sheet."""
         return self.text.replace(" ", "-")
 
 
@@ -61,7 +61,7 @@ def instance_title(names: Names, dataset: Any, k: Any) -> str:
 
 
 def glossary(audited: Iterable[str] = ()) -> Table:
-    """What each metric is, in the words of its docstring. Metrics of the audit are listed only if in `audited`."""
+    """The meaning of each metric, from its docstring. Metrics of the audit are listed only if they are in `audited`."""
     body = []
     for metric in METRICS.values():
         if metric.audit and metric.name not in audited:
@@ -84,7 +84,7 @@ def glossary(audited: Iterable[str] = ()) -> Table:
 
 
 def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
-    """Every leaderboard as a table, and where its first method does not lead and by how much it leads."""
+    """Every leaderboard as a table, with the sentences of `leaderboard.sentences`."""
     every, found = (*COSTS, *FAIRNESS), []
     for board in boards:
         scores, instances = board.table, list(board.table.columns)
@@ -153,7 +153,7 @@ def settings_table(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> 
     Returns
     -------
     Table or None
-        None if nothing ended well, or for more than `MAX_SETTINGS` settings.
+        None if no cell has the status 'ok', or if there are more than `MAX_SETTINGS` settings.
     """
     if points.empty or len(points) > MAX_SETTINGS:
         return None
@@ -198,7 +198,7 @@ def settings_table(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> 
 
 
 def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
-    """Which cluster is farthest from the data's shares, for the fairest setting on each method's front."""
+    """The cluster and group farthest from the group's share in the data, for the fairest setting of each method."""
     fairness = FAIRNESS[0]
     usable = points[
         points.counts.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()
@@ -214,7 +214,7 @@ def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
             whole = counts.sum(axis=1) / counts.sum()
             with np.errstate(invalid="ignore", divide="ignore"):
                 away = np.where(sizes > 0, counts / sizes - whole[:, None], 0.0)
-            # Of two groups both are equally far: the smaller one is named.
+            # With two groups, both are equally far from their shares. Then the smaller group is named.
             order = np.argsort(whole, kind="stable")
             place, cluster = np.unravel_index(np.abs(away[order]).round(12).argmax(), away.shape)
             group = order[place]
@@ -306,7 +306,7 @@ def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
 
 
 def audited_metrics(points: pd.DataFrame) -> list[str]:
-    """Names of the metrics of the audit that at least one fit has a value of."""
+    """Names of the audit's metrics for which at least one fit has a value."""
     return [
         name
         for name, metric in METRICS.items()
@@ -327,7 +327,7 @@ def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
     -------
     list of dict
         table, with a row for each method; sentences, which name the best and the worst methods in each metric. The list
-        is empty if no fit has a value of a metric of the audit.
+        is empty if no fit has a value of any metric of the audit.
     """
     asked, found = audited_metrics(points), []
     if not asked:
@@ -356,7 +356,7 @@ def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
 
 
 def _fairest(values: pd.Series, names: Names) -> str:
-    """Which methods have the best and the worst value of a metric."""
+    """A sentence that names the methods with the best and the worst value of a metric."""
     metric, values = METRICS[str(values.name)], values.dropna().astype(float)
     low, high = values.min(), values.max()
     best, worst = (high, low) if metric.direction == "higher" else (low, high)
@@ -407,7 +407,7 @@ def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
 
 
 def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
-    """Cells without a result, a row for each status, data set and reason; None if there are none."""
+    """Cells without a result, with a row for each status, data set and reason; None if there are no such cells."""
     bad = scores[scores.status != "ok"]
     if bad.empty:
         return None
@@ -427,13 +427,13 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
 
 
 def brief(reason: Any) -> str:
-    """The first line of a reason, without paths of this machine; the places that were tried may follow it."""
+    """The first line of a reason, without paths of this machine. Later lines may list the places that were tried."""
     text = "" if pd.isna(reason) else str(reason)
     return redact_text(text.partition("\n")[0].removesuffix(" Tried:")) or "no reason given"
 
 
 def list_methods(methods: Iterable[str], names: Names) -> str:
-    """Labels of methods, each once; with semicolons, for labels may hold commas."""
+    """Labels of methods without duplicates, separated by semicolons, because labels may contain commas."""
     return "; ".join(dict.fromkeys(names.method(str(method)) for method in methods))
 
 

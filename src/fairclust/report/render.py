@@ -40,24 +40,24 @@ def number(value: object, decimals: int) -> str:
 
 
 def lam(value: float) -> str:
-    """A lambda: as many digits as it has, a dash for a missing one."""
+    """A lambda with all of its digits; a dash if it is missing."""
     return MISSING if math.isnan(value) else f"{value:,.10g}"
 
 
 def percent(value: float) -> str:
-    """A signed percentage with one decimal; none at all has no sign, a missing one is a dash."""
+    """A signed percentage with one decimal. Zero has no sign, and a missing value is a dash."""
     if math.isnan(value):
         return MISSING
     return "∞" if math.isinf(value) else "0.0 %" if abs(value) < 0.0005 else f"{100 * value:+.1f} %"
 
 
 def spread_text(mean: float, sd: float, decimals: int, best: float = math.nan) -> str:
-    """Mean ± standard deviation, and the best value where it reads differently.
+    """Mean ± standard deviation, and the best value if its text differs from that of the mean.
 
     Parameters
     ----------
     mean, sd : float
-        A missing or infinite standard deviation, as of a single start, is left out.
+        A standard deviation that is missing (as for a single start) or infinite is left out.
     decimals : int
     best : float, optional
         Left out if missing.
@@ -74,12 +74,12 @@ def spread_text(mean: float, sd: float, decimals: int, best: float = math.nan) -
 
 
 def escape_latex(text: object) -> str:
-    """Text that LaTeX prints as it stands, on one line."""
+    """Escape a text, so that LaTeX prints it literally and on one line."""
     return "".join(_LATEX.get(c, c) for c in " ".join(str(text).split()))
 
 
 def escape_markdown(text: object) -> str:
-    """Text for one line of Markdown: no HTML, no line breaks, no end of a table cell."""
+    """Escape a text for one line of Markdown: no HTML, no line breaks, and no end of a table cell."""
     plain = html.escape(" ".join(str(text).split()), quote=False)
     return plain.replace("\\", "\\\\").replace("|", r"\|")
 
@@ -111,14 +111,14 @@ def write_table(
     stem : Path
         Path without ending; '.csv', '.md' and '.tex' are added.
     data : DataFrame
-        For the CSV: full numbers.
+        Unrounded numbers for the CSV.
     shown : DataFrame
-        For Markdown and LaTeX: text, in the layout that a reader sees.
+        Texts for Markdown and LaTeX, in the layout that a reader sees.
     title : str
     notes : sequence of str
         Rules, remarks and reasons, printed below the table.
     lead : sequence of str
-        What a reader of a long table should see first, printed above it in Markdown.
+        Sentences that the reader of a long table should see first, printed above it in Markdown.
     """
     with atomic_write(_with_ending(stem, "csv")) as file:
         data.to_csv(file, index=False)

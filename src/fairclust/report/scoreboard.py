@@ -1,4 +1,4 @@
-"""The scoreboard: rows of every paper's tables counted by verdict, and all rows with their values."""
+"""The scoreboard: all rows of the papers' tables with their values, and the number of rows with each verdict."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fairclust.report.tables import value_text
 from fairclust.report.verdicts import KINDS, MATCHED, ROW_KEY, VERDICTS, Value, load_verdicts
 
 _OF_PAPER = ("impossible", "unpublished", "not run")
-"""Verdicts that say nothing of a comparison, whichever kind it would have been."""
+"""Verdicts of rows in which nothing could be compared; their kind of comparison is shown as 'not compared'."""
 
 
 def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
@@ -25,12 +25,13 @@ def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     board : DataFrame
-        From `verdicts.load_verdicts`: a line per reported value.
+        From `verdicts.load_verdicts`, with one line per reported value.
 
     Returns
     -------
     DataFrame
-        `verdicts.ROW_KEY` and kind, setting, seeds, verdict, reason (of all values) and values (how many).
+        The columns of `verdicts.ROW_KEY`, and kind, setting, seeds, verdict, reason (the reasons of all values, joined)
+        and values (their number).
     """
     found = []
     for _, row in board.groupby(ROW_KEY, sort=False, dropna=False):
@@ -68,7 +69,7 @@ def count_rows(board: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         Columns paper, kind ('as printed', 'matched fairness', or 'not compared'), rows, and one per verdict;
-        papers in their order, only kinds that a paper has.
+        papers in their given order, each with only the kinds that it has.
     """
     rows = row_verdicts(board)
     kind = rows.kind.where(~rows.verdict.isin(_OF_PAPER), "not compared")
@@ -135,16 +136,16 @@ def make_scoreboard(
             lead += _claims_summary(title, load_claims(claims[paper]))
     notes = [
         f"{len(rows)} rows hold {len(board)} reported values. A row is a method on a data set with a K.",
-        "Every value: mean ± standard deviation over the starts, best start of a cost, reported value, and "
-        "whether they agree.",
+        "Every value is shown as the mean ± standard deviation over the starts, the best start (for costs), the "
+        "reported value, and whether the two agree.",
         *(f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items()),
     ]
-    title = "Every row of the papers' tables, and ours"
+    title = "Every row of the papers' tables, with the values of this run"
     write_table(stem, board, pd.DataFrame(shown, columns=columns), title=title, notes=notes, lead=lead)
 
 
 def _value_words(value: pd.Series) -> str:
-    """One value of a row, in one line of text."""
+    """One value of a row as one line of text."""
     decimals = 0 if pd.isna(value.decimals) else int(value.decimals)
     ours = Spread(value["mean"], value["sd"], value["best"], 0 if pd.isna(value.seeds) else int(value.seeds))
     text = value_text(Value(value.metric, float(value.reported), decimals, ours))

@@ -1,4 +1,4 @@
-"""Which setting of a method's grid stands for it; all starts of the setting are then shown."""
+"""Choice of the setting that represents a method in a table. The table then shows all starts of this setting."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from fairclust.report.redaction import redact_text
 
 NOT_RUN = "not in this run"
 HAIR = 1 + 1e-9
-"""Tolerances are widened by it: .025 - .02 is not .005 in floating point."""
+"""Factor by which tolerances are widened against rounding errors: .025 - .02 is not .005 in floating point."""
 
 
 def match_on(fairness: str, order: str = "lam") -> MatchSpec:
-    """A rule of choice that no paper's table states."""
+    """A `MatchSpec` for comparisons that belong to no paper's table."""
     return MatchSpec(fairness=fairness, order=order, table="")
 
 
@@ -34,11 +34,11 @@ class Spread:
     Attributes
     ----------
     mean, sd : float
-        The standard deviation (of a sample) is NaN for a single start.
+        The standard deviation (with n - 1) is NaN for a single start.
     best : float
-        The best start in this metric; NaN where no direction is better.
+        The value of the best start in this metric; NaN if neither direction is better.
     n : int
-        Starts that have a value.
+        Number of starts that have a value.
     """
 
     mean: float = math.nan
@@ -48,7 +48,7 @@ class Spread:
 
 
 def spread(values: pd.Series, direction: str) -> Spread:
-    """Mean, standard deviation and best of the values that are there.
+    """Mean, standard deviation and best value, without the missing values.
 
     Parameters
     ----------
@@ -70,20 +70,20 @@ def spread(values: pd.Series, direction: str) -> Spread:
 
 @dataclass(frozen=True)
 class Choice:
-    """A chosen setting and how it came about.
+    """A chosen setting, and how it was chosen.
 
     Attributes
     ----------
     cells : DataFrame
-        The starts of the setting that ended well; empty if there is nothing to choose from.
+        The starts of the setting with status 'ok'; empty if there is nothing to choose from.
     note : str
-        Why there is no cell, or what the reader must know of the setting chosen.
+        Why there is no cell, or what the reader must know about the chosen setting.
     n_all : int
-        Starts of the setting, or of the method if no setting was chosen.
+        Number of starts of the setting, or of the method's cells if no setting was chosen.
     setting : str
-        The parameters that differ within the grid, with the values chosen.
+        The parameters that differ within the grid, with their chosen values.
     reached : bool
-        Whether the setting is as fair as was asked.
+        Whether the setting is as fair as required.
     """
 
     cells: pd.DataFrame
@@ -94,7 +94,7 @@ class Choice:
 
     @property
     def n_ok(self) -> int:
-        """Starts that ended well."""
+        """Number of starts with status 'ok'."""
         return len(self.cells)
 
     @property
@@ -104,12 +104,12 @@ class Choice:
 
     @property
     def cell(self) -> pd.Series | None:
-        """The start with the lowest objective, for what can show one clustering only."""
+        """The start with the lowest objective, for plots that show a single clustering."""
         starts = best_starts(self.cells)
         return starts.iloc[0] if len(starts) else None
 
     def spread(self, metric: str, direction: str = "") -> Spread:
-        """A metric over the starts; its own direction decides which is best, unless another one is given."""
+        """A metric over the starts. The best start follows the metric's direction, unless another one is given."""
         if metric not in self.cells:
             return Spread()
         own = COLUMNS[metric].direction if metric in COLUMNS else "none"
@@ -117,7 +117,7 @@ class Choice:
 
 
 def cells_of(cells: pd.DataFrame, dataset: str, method: str, n_clusters: float | None = None) -> pd.DataFrame:
-    """The cells of a method on a data set, with one K or (None, or a missing number) with all."""
+    """The cells of a method on a data set with one K, or with every K if it is None or NaN."""
     found = cells[(cells.dataset == dataset) & (cells.method == method)]
     if n_clusters is None or pd.isna(n_clusters):
         return found
@@ -130,12 +130,12 @@ def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     cells : DataFrame
-        Of one method on one data set with one K; only cells that ended well count.
+        The cells of one method on one data set with one K. Only those with status 'ok' count.
 
     Returns
     -------
     DataFrame
-        Sorted by lambda, then by that objective.
+        Sorted by lambda, then by the objective (or SSE).
     """
     ok = cells[cells.status == "ok"]
     by = ok.objective.where(ok.objective.notna(), ok.sse)
@@ -156,8 +156,8 @@ def settings_means(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by params, in the order of the cells; ``lam``, ``cost`` (the mean objective, or the mean SSE
-        where a start has no objective) and ``starts`` (how many ended well) besides the metrics.
+        Indexed by params, in the order of the cells. Columns: the metrics, ``lam``, ``cost`` (the mean objective, or
+        the mean SSE if a start has no objective) and ``starts`` (the number of starts with status 'ok').
     """
     numbers = list(dict.fromkeys(["lam", "objective", "sse", *metrics]))
     ok = cells.loc[cells.status == "ok", ["params", *numbers]]
@@ -174,22 +174,22 @@ def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
 
 
 def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | None = None) -> Choice:
-    """Choose the setting that stands for a method, by means over its starts.
+    """Choose the setting that represents a method, by means over its starts.
 
     Parameters
     ----------
     cells : DataFrame
         As for `best_starts`.
     level : float, optional
-        The worst value allowed of the fairness metric.
+        The worst allowed value of the fairness metric.
     match : MatchSpec, optional
-        How to choose; without it, or without a level, the lowest mean objective wins.
+        How to choose. Without it, or without a level, the setting with the lowest mean objective is chosen.
 
     Returns
     -------
     Choice
-        The first setting, in the order of `match`, whose mean fairness is within the level. Where none is,
-        the fairest one, with ``reached`` False.
+        The first setting, in the order of `match`, whose mean fairness is within the level. If there is none, the
+        fairest setting, with ``reached`` False.
     """
     if cells.empty:
         return Choice(cells, NOT_RUN)
@@ -212,7 +212,7 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
                 chosen = _first(enough[match.order], COLUMNS[match.order].direction)
         else:
             chosen, reached = _first(values, COLUMNS[match.fairness].direction), False
-            note = f"no setting of the grid meets the level {level:.3g}: the fairest is shown"
+            note = f"no setting of the grid reaches the level {level:.3g}, so the fairest one is shown"
     starts = cells[cells.params == chosen]
     ok = starts[starts.status == "ok"]
     if len(ok) < len(starts):
@@ -230,7 +230,7 @@ def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
     cells : DataFrame
         As for `best_starts`.
     metric : str
-        A name in `pipeline.columns.COLUMNS`; where no direction is better the highest counts.
+        A name in `pipeline.columns.COLUMNS`. If neither direction is better, the highest mean is chosen.
 
     Returns
     -------
@@ -258,8 +258,8 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     Returns
     -------
     Choice
-        Without cells if the setting was not run. Where the paper leaves several settings open, the one with
-        the lowest mean objective, with a note.
+        A choice without cells if the setting was not run. If several settings of the grid fit what the paper publishes,
+        the one with the lowest mean objective, with a note.
     """
     wanted = {name: canonical_json(value) for name, value in params.items()}
     texts = list(cells.params.unique())
@@ -277,7 +277,7 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
         return Choice(found, f"not run with the published setting {words}")
     choice = choose(found)
     n_settings = found.params.nunique()
-    note = f"{n_settings} settings fit what is published: that with the lowest objective is shown"
+    note = f"{n_settings} settings fit what is published, and the one with the lowest objective is shown"
     note = "; ".join(filter(None, [choice.note, note if n_settings > 1 and choice.n_ok else ""]))
     setting = choice.setting if n_settings > 1 and choice.setting else words
     return Choice(choice.cells, note, choice.n_all, setting, choice.reached)
@@ -294,22 +294,23 @@ def reported_level(
     n_clusters: float | None = None,
     lam: float = math.nan,
 ) -> float | None:
-    """The fairness that a paper reports for a method, or else for its own method, within its printed digits.
+    """The fairness that a paper reports for a method, or else for the method `own`, as the level of a comparison.
 
-    An error of 0.00 stands for anything below 0.005, a balance of 0.50 for anything from 0.495 on.
+    The level is looser than the reported value by half a unit of its last printed digit, because 0.00 can be the
+    rounded value of an error up to 0.005, and 0.50 that of a balance of 0.495.
 
     Parameters
     ----------
     match : MatchSpec
-        Its ``table`` holds the values if it names one.
+        If it names a ``table``, the values of that table count.
     table : str
-        Otherwise this table does.
+        The table whose values count otherwise.
     reported : DataFrame
         The paper's reported values.
     dataset, method : str
-        As the paper's CSV names them.
+        Names in the paper's CSV.
     own : str
-        Whose value counts for a method that the paper does not have.
+        The method whose value counts if the paper has no value for `method`.
     n_clusters : int, optional
         Only values with this K.
     lam : float
@@ -318,7 +319,7 @@ def reported_level(
     Returns
     -------
     float or None
-        None if the paper reports none. Of several values the best.
+        The level from the best reported value; None if the paper reports none.
     """
     at = reported[reported.table == (match.table or table)]
     at = at[(at.dataset == dataset) & (at.metric == match.fairness)].dropna(subset="value")
@@ -337,29 +338,29 @@ def reported_level(
 
 
 def half_unit(decimals: int) -> float:
-    """Half a unit of the last of so many printed decimals."""
+    """Half a unit of the last digit of a number with this many printed decimals."""
     return 0.5 * 10.0**-decimals
 
 
 def describe(match: MatchSpec | None) -> str:
-    """In words, for readers of a table, how a setting that is not published is chosen."""
+    """A note for readers of a table: how a setting is chosen if the paper does not publish it."""
     if match is None:
-        return "Where a setting is not published, the one with the lowest mean objective is shown."
+        return "If a setting is not published, the one with the lowest mean objective is shown."
     fairness = metric_in_text(match.fairness)
     if match.order == "lam":
-        order = "the smallest lambda (and, of its settings, the lowest mean objective)"
+        order = "the smallest lambda (of several, the one with the lowest mean objective)"
     else:
         best = "highest" if COLUMNS[match.order].direction == "higher" else "lowest"
         order = f"the {best} mean {metric_in_text(match.order)}"
     return (
-        f"Where a setting is not published, of the settings whose mean {fairness} is within the level, that "
-        f"with {order} is shown. The level is the {fairness} that the paper reports, within its printed "
-        "digits."
+        f"If a setting is not published, we look at all settings whose mean {fairness} is within the level, and show "
+        f"the one with {order}. The level is the {fairness} that the paper reports, made looser by half a unit of its "
+        "last printed digit."
     )
 
 
 def varied(params: str, others: Any) -> str:
-    """The parameters of a setting that differ among settings, all as JSON texts."""
+    """The parameters of a setting that differ among the settings `others`; all settings are JSON texts."""
     mine, theirs = json.loads(params), [json.loads(text) for text in others]
     return ", ".join(
         f"{name}={_short(value)}"
@@ -369,7 +370,7 @@ def varied(params: str, others: Any) -> str:
 
 
 def _first(values: pd.Series, direction: str) -> Any:
-    """Index of the best value; the first if none is known, as for a graph without an objective."""
+    """Index of the best value; the first index if all are missing, as for a graph without an objective."""
     if values.isna().all():
         return values.index[0]
     return values.idxmax() if direction == "higher" else values.idxmin()

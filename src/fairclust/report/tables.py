@@ -1,4 +1,4 @@
-"""The tables: each paper's own, reported beside reproduced with verdicts, and an overview of any run."""
+"""The tables: those of each paper, with reported and reproduced values and verdicts, and an overview of any run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fairclust.report.verdicts import VERDICTS, Row, Value, table_rows, verdict_
 
 _OVERVIEW_METRICS = ("sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd")
 _HOW_TO_READ = (
-    "Every entry: mean ± standard deviation over the starts, the best start of a cost, and in brackets the "
-    "reported value (with the relative difference of costs).",
-    "As printed: the paper publishes the setting. Matched fairness: it does not.",
+    "Every entry shows the mean ± standard deviation over the starts, the best start (for costs), and the reported "
+    "value in brackets (for costs, with the relative difference).",
+    "The comparison is 'as printed' if the paper publishes the setting, and 'matched fairness' if it does not.",
 )
 
 
@@ -74,7 +74,7 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
 
     Notes
     -----
-    One row per data set, K and method. A method that misses the level stands with its fairest setting.
+    One row per data set, K and method. For a method that does not reach the level, the fairest setting is shown.
     """
     match = match_on("fairness_error")
     data, shown, notes = [], [], [f"{describe(match).partition(' The level')[0]} The level is {level:g}."]
@@ -103,13 +103,13 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
 
 
 def value_text(value: Value, *, with_best: bool = True) -> str:
-    """Ours over the starts, and the reported value in brackets if there is one.
+    """The text of a value: ours over the starts, and the reported value in brackets if there is one.
 
     Parameters
     ----------
     value : Value
     with_best : bool
-        Whether the best start of a cost is shown too.
+        Whether the best start is shown too.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def value_text(value: Value, *, with_best: bool = True) -> str:
 
 
 def _numbers(row: Row) -> dict[str, object]:
-    """A row for the CSV."""
+    """The columns of a row in the CSV."""
     found: dict[str, object] = {
         "dataset": row.dataset,
         "n_clusters": row.n_clusters,
@@ -167,7 +167,7 @@ def _by_method(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
 
 
 def _by_dataset(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
-    """A row for every data set, with the paper's methods side by side; each of ours has a row of its own."""
+    """A row for every data set, with the paper's methods side by side. Each of our methods has a separate row."""
     lines: dict[tuple[object, ...], dict[str, object]] = {}
     for row in rows:
         is_ours = row.method in spec.ours
@@ -176,7 +176,7 @@ def _by_dataset(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
         if is_ours:
             title += f": {_labelled(row.method, names, row)}"
         text = lines.setdefault(key, {"data set": title})
-        # A row of ours stands in the columns of the paper's own method, which it competes with.
+        # The values of our methods are in the columns of the paper's own method, with which they compete.
         label = names.method(spec.own or row.method) if is_ours else names.method(row.method)
         if f"{label}: verdict" in text:
             label += f", lambda {lam(row.lam)}"
@@ -215,7 +215,7 @@ def _labelled(method: str, names: Names, row: Row | None = None) -> str:
 
 
 def _notes(rows: list[Row], spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
-    """What stands below a table: how to read it, the paper's remarks, what each verdict means, and why."""
+    """The notes below a table: how to read it, the paper's remarks, the meaning of the verdicts, and the reasons."""
     notes = [*_HOW_TO_READ, describe(spec.match), *spec.remarks]
     used = {row.verdict for row in rows}
     notes += [f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items() if verdict in used]
@@ -233,7 +233,7 @@ def _notes(rows: list[Row], spec: TableSpec, reported: pd.DataFrame, names: Name
 
 
 def _of_the_original(row: Row, spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
-    """In words, what the paper reports for the data set that a stand-in stands for."""
+    """A sentence with the values that the paper reports for the data set that a stand-in replaces."""
     at = reported[(reported.table == spec.number) & (reported.dataset == row.original)]
     at = at[(at.method == row.method) & at.value.notna()]
     at = at[(at.lam == row.lam) | at.lam.isna()] if not math.isnan(row.lam) else at

@@ -1,9 +1,9 @@
-"""Verdicts: whether the rows of a paper's table come out of this run.
+"""Verdicts: whether this run reproduces the rows of a paper's table.
 
-The unit is the row: a method on a data set with a K (and a printed lambda). Two kinds of comparison are kept
-apart. *As printed*: the paper publishes the setting, and every value must agree over the starts. *Matched
-fairness*: it does not, so the setting is chosen by one fairness metric, which then no longer counts, and the
-other values say whether ours dominates what is reported or is dominated by it.
+Each row gets one verdict. A row is a method on a data set with a K (and a printed lambda). There are two kinds of
+comparison. *As printed*: the paper publishes the setting, and the mean of every value over the starts must agree.
+*Matched fairness*: the paper does not publish the setting, so the setting is chosen by one fairness metric. This metric
+is then not judged, and the other values decide whether our clustering dominates the reported one or is dominated by it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fairclust.report.selection import (
 )
 
 SHARE = 0.02
-"""Values further apart than this share of the reported one never agree."""
+"""Largest difference at which two values can agree, as a share of the reported one, unless they print alike."""
 
 AS_PRINTED, MATCHED = "as printed", "matched fairness"
 KINDS = (AS_PRINTED, MATCHED)
@@ -41,21 +41,23 @@ KINDS = (AS_PRINTED, MATCHED)
 VERDICTS = {
     "reproduced": "every value agrees: the mean over the starts is within max(half a unit of the last "
     f"printed digit, min(2 standard deviations, {100 * SHARE:g} %)) of the reported value",
-    "better": "no value is worse than reported, at least one is better",
-    "mixed": "some values are better than reported, others worse, or one of them has no value here",
-    "worse": "no value is better than reported, at least one is worse",
-    "not reproduced": "a count of the data set is not exactly the reported one",
-    "dominates": f"as fair as reported, another value is better by more than {100 * SHARE:g} %, none worse",
-    "on the front": f"as fair as reported, and within {100 * SHARE:g} % in all other values",
-    "dominated": f"as fair as reported, another value is worse by more than {100 * SHARE:g} %, none better",
-    "less fair": "no setting of the grid reaches the reported fairness",
-    "collapsed": "clusters are empty, or the balance is 0 where it is not in the paper",
-    "impossible": "a reported value cannot be what its column says",
-    "not judged": "all reported values are times of another machine, or have served to choose the setting",
+    "better": "at least one value is better than reported, and none is worse",
+    "mixed": "some values are better than reported and others are worse, or this run lacks one of the values",
+    "worse": "at least one value is worse than reported, and none is better",
+    "not reproduced": "a count of the data set differs from the reported one",
+    "dominates": f"ours is as fair as reported; another value is better by more than {100 * SHARE:g} %, and none is "
+    "worse",
+    "on the front": f"ours is as fair as reported, and all other values are within {100 * SHARE:g} %",
+    "dominated": f"ours is as fair as reported; another value is worse by more than {100 * SHARE:g} %, and none is "
+    "better",
+    "less fair": "no setting of the grid is as fair as reported",
+    "collapsed": "clusters are empty, or the balance is 0 and the paper's is not",
+    "impossible": "a reported value cannot be the quantity that its column names",
+    "not judged": "all reported values are times of another machine, or were used to choose the setting",
     "not run": "this run has no value; the reason says why",
-    "unpublished": "the paper prints no value, or not what is needed to run it",
+    "unpublished": "the paper prints no value, or too little to run the row",
 }
-"""Verdict to meaning, in the order in which summaries print them."""
+"""Verdict to its meaning, in the order of the summaries."""
 
 REASON_UNKNOWN = "reason not known"
 _NEED_A_REASON = frozenset(
@@ -82,13 +84,13 @@ class Value:
     ----------
     metric : str
     reported : float
-        NaN where the paper prints nothing.
+        NaN if the paper prints no value.
     decimals : int
         Printed decimals of `reported`.
     ours : Spread
         Over the starts of the chosen setting.
     agrees : {'yes', 'better', 'worse', 'no', ''}
-        'no' where no direction is better; empty if the value is not judged.
+        'no' is a value that differs in a metric without a better direction; empty if the value is not judged.
     reason, evidence, note : str
     """
 
@@ -111,15 +113,15 @@ class Row:
     dataset, method : str
     n_clusters : int or None
     lam : float
-        As printed; NaN without.
+        The printed lambda; NaN if there is none.
     role : {'paper', 'ours', 'stand-in'}
         Only rows of the paper have reported values and a verdict.
     original : str
-        The paper's data set that a stand-in stands for.
+        The paper's data set that a stand-in replaces.
     kind : {'as printed', 'matched fairness', ''}
     choice : Choice
     values : tuple of Value
-        In the order of the paper; in rows that are not the paper's, without reported values.
+        In the order of the paper. Only rows of the paper have reported values.
     verdict, note : str
     """
 
@@ -137,7 +139,7 @@ class Row:
 
     @property
     def reasons(self) -> list[str]:
-        """The reasons of the values, each once, with its evidence."""
+        """The reasons of the values without duplicates, each with its evidence."""
         found = []
         for value in self.values:
             evidence = f" (evidence: {value.evidence})" if value.evidence else ""
@@ -146,7 +148,7 @@ class Row:
 
 
 def table_rows(spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> list[Row]:
-    """All rows of a table: the paper's with verdicts, then ours and stand-ins without.
+    """All rows of a table: the rows of the paper with verdicts, and those of our methods and stand-ins without.
 
     Parameters
     ----------
@@ -159,7 +161,7 @@ def table_rows(spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> 
     Returns
     -------
     list of Row
-        In the paper's order, data set by data set; below each data set our methods and its stand-ins.
+        In the paper's order of data sets. The rows of our methods and of stand-ins follow those of each data set.
     """
     of_table = reported[reported.table == spec.number]
     rows: list[Row] = []
@@ -183,7 +185,7 @@ def table_rows(spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> 
             for method in spec.ours
             if method not in methods
         ]
-        # What no paper asks for and no run has would be an empty line.
+        # Without cells in this run, the row of a method of ours would be empty.
         drafts += [row for row in ours if row.choice.n_all]
         rows += [_judged(row, spec) for row in _measured(drafts, spec)]
         for stand_in in spec.stand_ins.get(str(dataset), []):
@@ -206,12 +208,12 @@ def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFr
     paper : str
     spec : TableSpec
     rows : iterable of Row
-        Those that are not the paper's are left out.
+        Rows that are not the paper's are left out.
 
     Returns
     -------
     DataFrame
-        With the columns `VERDICT_COLUMNS`; ``seeds`` is how many starts have a value.
+        With the columns `VERDICT_COLUMNS`; ``seeds`` is the number of starts that have a value.
     """
     lines = []
     for row in rows:
@@ -254,12 +256,12 @@ _COUNTS = ("n_clusters", "decimals", "seeds")
 
 
 def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
-    """Read and join files of verdicts; absent texts are empty.
+    """Read and join files of verdicts. Missing texts are read as empty strings.
 
     Parameters
     ----------
     paths : iterable of Path
-        Written from `verdict_frame`; also the scoreboard's CSV.
+        CSV files of `verdict_frame`, or the scoreboard's CSV.
 
     Returns
     -------
@@ -278,7 +280,7 @@ def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
 
 
 def tolerance(reported: float, decimals: int, sd: float | None) -> float:
-    """How far a mean may be from a reported value that it agrees with.
+    """The largest difference between a mean and a reported value that still agree.
 
     Parameters
     ----------
@@ -286,14 +288,13 @@ def tolerance(reported: float, decimals: int, sd: float | None) -> float:
     decimals : int
         Printed decimals of `reported`.
     sd : float or None
-        Standard deviation over the starts, NaN for a single start; None at matched fairness, where it does
-        not count.
+        Standard deviation over the starts, NaN for a single start; None at matched fairness, where it is not used.
 
     Returns
     -------
     float
-        max(half a unit of the last printed digit, min(2 sd, 2 % of the value)), or without sd the larger of
-        half a unit and 2 %.
+        max(half a unit of the last printed digit, min(2 sd, 2 % of the value)). If sd is None, the larger of half a
+        unit and 2 %.
     """
     share = SHARE * abs(reported)
     if sd is not None:
@@ -315,7 +316,7 @@ def compare_value(metric: str, reported: float, decimals: int, mean: float, sd: 
     Returns
     -------
     {'yes', 'better', 'worse', 'no'}
-        'no' where no direction is better.
+        'no' is a value that differs in a metric without a better direction.
     """
     if metric in OF_DATA:
         return "yes" if mean == reported else "no"
@@ -328,7 +329,7 @@ def compare_value(metric: str, reported: float, decimals: int, mean: float, sd: 
 
 
 def row_verdict(kind: str, agrees: Iterable[str], *, missing: bool, reached: bool) -> str:
-    """The verdict of a row that has values, out of those of its judged values.
+    """The verdict of a row, from the comparisons of its judged values.
 
     Parameters
     ----------
@@ -336,7 +337,7 @@ def row_verdict(kind: str, agrees: Iterable[str], *, missing: bool, reached: boo
     agrees : iterable of str
         From `compare_value`.
     missing : bool
-        Whether a value that should be judged has no value of ours.
+        Whether this run has no value for a reported value that should be judged.
     reached : bool
         Whether the setting is as fair as reported.
 
@@ -368,9 +369,10 @@ def _chosen(
     lam: float,
     original: tuple[str, int | None] | None = None,
 ) -> tuple[str, Choice]:
-    """Kind of comparison and setting of a row; `original` is what a stand-in stands for, with its K.
+    """Kind of comparison and setting of a row; `original` is the data set that a stand-in replaces, with its K.
 
-    A stand-in is other data, where the lambda printed for the original counts only if nothing can be matched.
+    A stand-in has other data, so the lambda printed for the original data set is used only if the table has no rule for
+    matching the fairness.
     """
     at = cells_of(cells, dataset, method, n_clusters)
     if at.empty:
@@ -396,7 +398,7 @@ def _chosen(
         return MATCHED, choose(at, level, spec.match)
     choice = choose(at)
     if at.params.nunique() > 1:
-        note = "the paper publishes no setting: that with the lowest mean objective is shown"
+        note = "the paper publishes no setting, so the one with the lowest mean objective is shown"
         choice = replace(choice, note="; ".join(filter(None, [choice.note, note])))
     return AS_PRINTED, choice
 
@@ -412,7 +414,7 @@ def _kind(spec: TableSpec, method: str, lam: float) -> str:
 
 
 def _why_not(cells: pd.DataFrame, dataset: str, method: str, n_clusters: int | None) -> str:
-    """Why there is no cell: the most particular reason that the cells give."""
+    """Why a row has no cell: the data set, the method, or the K was not run."""
     at = cells[cells.dataset == dataset]
     if at.empty:
         return f"the data set is {NOT_RUN}"
@@ -432,10 +434,10 @@ def _extra_row(
     metrics: list[str],
     original: str,
 ) -> Row:
-    """A row that is not the paper's: ours, or a stand-in's."""
+    """A row that is not the paper's: a method of ours, or a stand-in."""
     k = n_clusters
     if original:
-        # A stand-in may be run with a K of its own.
+        # A stand-in may have been run with another K.
         ran = cells_of(cells, dataset, method).n_clusters.unique()
         k = k if k in ran or len(ran) != 1 else int(ran[0])
     of = (original, n_clusters) if original else None
@@ -447,7 +449,7 @@ def _extra_row(
 def _data_row(
     spec: TableSpec, dataset: str, n_clusters: int | None, values: pd.DataFrame, cells: pd.DataFrame
 ) -> Row:
-    """What the paper says of a data set itself; counts agree exactly or not at all."""
+    """The row with the properties of a data set that the paper reports. A count agrees only if it is equal."""
     at = cells[cells.dataset == dataset]
     found, verdicts = [], set()
     for value in values.itertuples():
@@ -477,7 +479,7 @@ def _data_row(
 
 
 def _measured(rows: list[Row], spec: TableSpec) -> list[Row]:
-    """The rows of one data set with the values of ours, and those that the table shows besides."""
+    """The rows of one data set with our values, and with the further metrics that the table shows (`spec.beside`)."""
     own = next((row for row in rows if row.method == spec.own), None)
     unit = own.choice.spread("seconds").mean if own else math.nan
     found = []
@@ -494,7 +496,7 @@ def _measured(rows: list[Row], spec: TableSpec) -> list[Row]:
 
 
 def _measure(choice: Choice, metric: str, unit: float) -> Spread:
-    """A metric over the starts of a setting; relative times are in units of the own method's mean."""
+    """A metric over the starts of a setting. Relative times are in units of the mean of the paper's own method."""
     if metric == "seconds_std":
         of_seconds = choice.spread("seconds")
         return Spread(of_seconds.sd, math.nan, math.nan, 0 if math.isnan(of_seconds.sd) else of_seconds.n)
@@ -556,15 +558,15 @@ def _is_judged(value: Value, row: Row, spec: TableSpec) -> bool:
 
 
 def _why_not_judged(value: Value, row: Row, spec: TableSpec) -> str:
-    """Why a reported value has no part in its row's verdict; empty if it has."""
+    """Why a reported value does not count for the verdict of its row; empty if it does."""
     if math.isnan(value.reported):
         return ""
     if _fitting(spec, row, value.metric, "unpublished"):
-        return "not published enough to be judged"
+        return "the paper publishes too little to judge this value"
     if value.metric in TIMES and value.metric != "relative_seconds":
         return "time of another machine, not judged"
     if value.metric == "relative_seconds" and row.method == spec.own:
-        return "the unit of relative times, not judged"
+        return "this is the unit of relative times, so it is not judged"
     if row.kind == MATCHED and spec.match is not None and value.metric == spec.match.fairness:
         return "this value chose the setting, so it is not judged"
     return ""
@@ -629,6 +631,6 @@ def _with_reasons(row: Row, spec: TableSpec) -> Row:
 
 
 def _fitting(spec: TableSpec, row: Row, metric: str, kind: str) -> ReasonSpec | None:
-    """The first reason of a kind that is about a value."""
+    """The first reason of a kind that applies to a value."""
     found = (r for r in spec.reasons if r.kind == kind and r.fits(row.dataset, row.method, metric))
     return next(found, None)

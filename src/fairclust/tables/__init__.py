@@ -1,4 +1,4 @@
-"""Raw tables as people have them: read, understood column by column, and prepared for the methods."""
+"""Users' raw tables: reading them, finding the role of each column, and preparing the rows for the methods."""
 
 from fairclust.tables.columns import Column, understand
 from fairclust.tables.errors import TableError

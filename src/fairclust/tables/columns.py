@@ -1,4 +1,4 @@
-"""What each column of a raw table is: a number, a category, or nothing to cluster by."""
+"""The role of each column of a raw table: a number, a category, or no feature."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from fairclust.tables.errors import TableError
 Role = Literal["number", "category", "left out"]
 
 MAX_CATEGORIES = 50
-"""Rarer values of a column with more categories share one."""
+"""If a column has more categories than this, its rarer values are joined into one category."""
 
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d.*)?")
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
-# Fewer rows than these say little of whether a column of numbers has a value of its own for each row.
+# In tables with fewer rows than this, a column of numbers often has different values by chance.
 _FEW_ROWS = 20
 _NEARLY_ALL = 0.95
 
@@ -32,7 +32,7 @@ class Column:
     name : str
     role : {"number", "category", "left out"}
     note : str
-        Why the column is left out, or how it is read; empty where there is nothing to say.
+        Why the column is left out, or how it is read; empty if there is nothing to say.
     """
 
     name: str
@@ -53,13 +53,13 @@ def understand(
     Parameters
     ----------
     frame : DataFrame
-        Without the columns that are no features, such as the sensitive ones.
+        The table without columns that cannot be features, such as the sensitive ones.
     features : collection of str
-        Only these, and none of them is taken for an identifier.
+        If given, only these columns are features, and none of them is treated as an identifier.
     categories : collection of str
         Columns that hold codes of categories, although they look like numbers.
     thousands, decimal : str
-        How numbers are written; without `thousands` it is the other one of comma and point.
+        The separators in numbers. Default of `thousands`: the point if `decimal` is a comma, otherwise the comma.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def understand(
     Raises
     ------
     TableError
-        A column that is asked for cannot be a feature, or none is left.
+        A column in `features` cannot be a feature, or no column is left.
     """
     named = [name for name in frame.columns if not features or name in features]
     columns = [
@@ -136,10 +136,10 @@ def _rare(values: pd.Series) -> str:
 
 
 def _identifies(values: pd.Series, name: str) -> str | None:
-    """Why a column of numbers seems to name the rows, if it does.
+    """Why a column of numbers seems to identify the rows; None if it does not.
 
-    A measurement can have a value of its own for each row, too. So whole numbers must also count the rows in some
-    order, rise from row to row, all have the same number of digits, or be called an identifier.
+    A measurement can also differ in every row. So whole numbers must also count the rows in some order, rise from row
+    to row, all have the same number of digits, or have a name like that of an identifier.
     """
     distinct = values.nunique()
     if len(values) < _FEW_ROWS or distinct <= _NEARLY_ALL * len(values) or (values % 1 != 0).any():
@@ -154,7 +154,7 @@ def _identifies(values: pd.Series, name: str) -> str | None:
 
 
 def is_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
-    """Which cells of text are numbers, with or without separated thousands."""
+    """Which cells of text are numbers, with or without separators of thousands."""
     separator, point = re.escape(_separator(thousands, decimal)), re.escape(decimal)
     grouped = rf"[+-]?\d{{1,3}}({separator}\d{{3}})+({point}\d*)?"
     plain = rf"[+-]?(\d+({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
@@ -162,7 +162,7 @@ def is_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series
 
 
 def to_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
-    """The numbers in cells of which `is_number` is true."""
+    """The numbers in cells for which `is_number` is true."""
     plain = text.str.replace(_separator(thousands, decimal), "", regex=False)
     return pd.to_numeric(plain.str.replace(decimal, ".", regex=False))
 

@@ -1,5 +1,5 @@
-"""The one error of this package."""
+"""The error that this package raises."""
 
 
 class TableError(ValueError):
-    """A table cannot be used as it is; the message names the file, column or cell and what to do."""
+    """A table cannot be used; the message names the file, column or cell and says what to do."""

@@ -35,7 +35,7 @@ def group_columns(
     Returns
     -------
     DataFrame
-        Whole numbers are written without a fraction: a missing cell in a column of numbers would make 1.0 of 1.
+        Whole numbers are written without a fraction. Otherwise a missing cell in the column would turn 1 into 1.0.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def text_or_numbers(
     Raises
     ------
     TableError
-        The mean of a column is asked for that does not hold numbers.
+        `means` names a column that does not hold numbers.
     """
     if name not in means:
         return groups[name].to_numpy(dtype=str)
@@ -116,7 +116,7 @@ def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:
-    """One group for each combination of the columns' values; a row that lacks one of them lacks the group."""
+    """One group for each combination of the columns' values. If one value is missing, the group is missing too."""
     crossed = groups.iloc[:, 0]
     for name in groups.columns[1:]:
         crossed = crossed + BETWEEN + groups[name]
@@ -124,7 +124,7 @@ def cross(groups: pd.DataFrame) -> pd.Series:
 
 
 def _in_ranges(cells: pd.Series, column: SensitiveColumn) -> pd.Series:
-    """The range that each number falls into, as text; missing where the number is missing."""
+    """The range of each number as text; missing if the number is missing."""
     try:
         numbers = pd.to_numeric(cells)
     except (ValueError, TypeError):

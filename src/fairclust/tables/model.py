@@ -1,4 +1,4 @@
-"""A fitted method with the preparation of its table: what is saved, and what predicts."""
+"""A fitted method with the preparation of its table. `fit --save` writes it, and `predict` uses it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairclust.tables.groups import cross, group_columns, text_or_numbers
 
 @dataclass
 class TableModel:
-    """A fitted method, and how raw rows become its input.
+    """A fitted method, and the preparation that turns raw rows into its input.
 
     Attributes
     ----------
@@ -34,14 +34,14 @@ class TableModel:
     ids : list of str
         Columns to write beside the labels.
     ranges : dict of str to SensitiveColumn
-        The sensitive columns of numbers that are cut into ranges, which are their groups.
+        The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
     by_column : bool
         Whether the method was fitted to each of several sensitive columns. Otherwise the groups are the combinations
         of their values.
     means : list of str
         The sensitive columns of numbers whose mean the method bounds; it gets their numbers.
     version : str
-        Of fairclust, when it was made.
+        The version of fairclust that made the model.
     """
 
     preparation: Pipeline
@@ -62,11 +62,11 @@ class TableModel:
 
     @property
     def needed(self) -> list[str]:
-        """The columns without whose values a row gets no label: the features only if they are not imputed."""
+        """The columns in which a row needs values to get a label; features are among them only if none are imputed."""
         return [*self.sensitive, *(self.features if self.missing == "drop" else [])]
 
     def usable(self, frame: pd.DataFrame) -> pd.Series:
-        """Which rows have a group and, where rows with missing cells are dropped, all features.
+        """Which rows have a group and, if rows with missing cells are dropped, all features.
 
         Raises
         ------
@@ -87,12 +87,12 @@ class TableModel:
         return group_columns(frame, self.sensitive, missing_is_group=missing, ranges=self.ranges)
 
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
-        """The cluster of every row, all of them `usable`.
+        """The cluster of every row. All rows must be `usable`.
 
         Raises
         ------
         TableError
-            The table lacks a column, or has a group that was not there in the fit.
+            The table lacks a column, or has a group that did not occur in the fit.
         """
         self._check_features(frame)
         return self.estimator.predict(
@@ -119,12 +119,12 @@ class TableModel:
 def load_model(path: str | Path) -> TableModel:
     """Read a model that `TableModel.save` has written.
 
-    The file is a pickle, so reading it runs what is in it: only open files of people whom you trust.
+    The file is a pickle, and reading it can run any code in it. Only open files from people whom you trust.
 
     Raises
     ------
     TableError
-        There is no such file, or it is no model.
+        There is no such file, or it does not hold a model of this version.
     """
     if not Path(path).is_file():
         raise TableError(f"there is no file {path}")

@@ -1,4 +1,4 @@
-"""From a raw data frame to the matrix that the methods take: one scikit-learn pipeline."""
+"""The preparation of a raw data frame for the methods, as a scikit-learn pipeline."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_preparation(
     thousands: str | None = None,
     decimal: str = ".",
 ) -> Pipeline:
-    """An unfitted pipeline from the columns of a data frame to numbers.
+    """An unfitted pipeline that turns the columns of a data frame into a matrix of numbers.
 
     Numbers are imputed by their median and standardised. Each category becomes a column of zeros and ones, which
     is not standardised: two rows that differ in a category are then as far apart as two rows usually are in a
@@ -38,7 +38,7 @@ def make_preparation(
     scale : {"standardize", "l2", "none"}
         "l2" also divides every row by its length.
     missing : {"impute", "drop", "group"}
-        "impute" takes the median, or the most frequent category. "group" makes a missing category one of its own,
+        "impute" inserts the median, or the most frequent category. "group" treats a missing category as a category,
         and adds a column that says which numbers are missing. "drop" expects rows without missing cells.
     thousands, decimal : str
         As in `understand`.
@@ -67,7 +67,7 @@ def make_preparation(
 
 
 def as_numbers(frame: pd.DataFrame, thousands: str | None, decimal: str) -> pd.DataFrame:
-    """Columns of numbers, some of them written as text such as '44,954', as floats."""
+    """Columns of numbers as floats. Some of them may be text, such as '44,954'."""
     return frame.apply(_as_number, thousands=thousands, decimal=decimal)
 
 

@@ -1,4 +1,4 @@
-"""Read a table into a data frame, whatever kind of file it is."""
+"""Reading of tables in several file formats as data frames."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        "-" is delimited text from standard input. The ending names the kind of file, and everything unknown
-        is delimited text; ``.gz``, ``.bz2`` and ``.xz`` are decompressed.
+        "-" is delimited text from standard input. The ending decides the format, and files with unknown endings are
+        delimited text; ``.gz``, ``.bz2`` and ``.xz`` are decompressed.
     delimiter : str, optional
-        Between the cells of text. Default: the one of ``, ; tab |`` that the first line has most of.
+        Separator of cells in text. Default: the one of ``, ; tab |`` that occurs most often in the first line.
     decimal : str, default="."
     encoding : str, default="utf-8"
 
@@ -121,7 +121,7 @@ def _first_line(file: IO[Any]) -> bytes:
     start = file.read(1 << 16)
     file.seek(0)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        # A line end is two bytes, and cutting between them would leave half a character.
+        # UTF-16 characters have an even number of bytes, so an odd last byte is cut off.
         return start[: len(start) & ~1]
     return start.partition(b"\n")[0]
 
@@ -139,7 +139,7 @@ def _likely_delimiter(first: str) -> str:
 
 
 def _is_data(first: str, delimiter: str) -> bool:
-    """Whether every cell of the first line is a number, and one of them no year or code of a column."""
+    """Whether the first line holds data: only numbers, one of them with a point or a minus, unlike years or codes."""
     cells = [cell.strip().strip('"') for cell in first.partition("\n")[0].split(delimiter)]
     numbers = [re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) is not None for cell in cells]
     return all(numbers) and any("." in cell or cell.startswith("-") for cell in cells)

@@ -1,4 +1,4 @@
-"""The figures of papers and of a run, from cells, their steps and their labels; nothing is fitted here."""
+"""The figures of papers and of a run, drawn from cells, their steps and their labels. No method is fitted here."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def make_figure(
     reported : DataFrame, optional
         The paper's reported values, shown where `spec.table` names a table.
     cells : DataFrame
-        From `scores.load_cells`; other data sets, methods and K than those of `spec` are left out.
+        From `scores.load_cells`. Only the data sets, methods and K that `spec` names are drawn.
     steps : DataFrame
         From `scores.load_steps`.
     planes : mapping

@@ -20,15 +20,15 @@ from fairclust.report.figures.drawing import COLOURS, MARKS, SOFT, Material, She
 from fairclust.report.redaction import redact_text
 from fairclust.report.selection import Choice, choose, reported_level
 
-# Beyond this many points a PDF holds a picture of them: as shapes they would take megabytes.
+# More points than this are drawn as a bitmap in a PDF, because single shapes would take megabytes.
 _MAX_SHAPES = 5_000
 
 
 def _choices(material: Material) -> Iterator[tuple[str, int | None, str, Choice]]:
     """The setting of every method on every data set.
 
-    It is chosen as in the table that the figure names. Without a table it has the lambda that the figure
-    names, or else the largest.
+    If the figure names a table, settings are chosen as in this table. Otherwise, the setting has the lambda that the
+    figure names, or else the largest lambda.
     """
     spec = material.spec
     for dataset, k, cells in material.instances(first_k=True):
@@ -44,10 +44,10 @@ def _choices(material: Material) -> Iterator[tuple[str, int | None, str, Choice]
 
 
 def plot_clusters(material: Material) -> Sheet:
-    """The points of a plane: colour is the cluster, shape the group, a panel for each data set and method.
+    """The points of data sets with two features: the colour is the cluster and the shape is the group.
 
-    Each panel shows the best start of the setting. The points are drawn unscaled, though the methods see
-    them scaled. `y` names the metrics that stand below each panel.
+    There is a panel for each data set and method, with the best start of the setting. The points are drawn unscaled,
+    although the methods see them scaled. `y` names the metrics that are printed below each panel.
     """
     choices = list(_choices(material))
     per_dataset = max((sum(c[0] == name for c in choices) for name in material.spec.datasets), default=1)
@@ -77,7 +77,9 @@ def plot_clusters(material: Material) -> Sheet:
     for dataset in material.spec.datasets:
         if not any(choice[0] == dataset for choice in choices):
             sheet.say(sheet.add(material.title(dataset)), planes[dataset][1] or "no cell was run")
-    sheet.note("colour is the cluster, shape the group; of each setting the start with the lowest objective")
+    sheet.note(
+        "colour is the cluster, shape is the group; each panel shows the start with the lowest objective"
+    )
     return sheet
 
 
@@ -100,7 +102,7 @@ def _draw_points(axes: Axes, data: PreparedDataset, labels: np.ndarray) -> None:
 
 
 def _load_plane(folder: Path | None) -> tuple[PreparedDataset | None, str]:
-    """Points with two columns, or None and why there are none."""
+    """The points of a data set with two features, or None and the reason."""
     if folder is None:
         return None, "the points were not prepared"
     try:
@@ -113,7 +115,7 @@ def _load_plane(folder: Path | None) -> tuple[PreparedDataset | None, str]:
 
 
 def plot_group_shares(material: Material) -> Sheet:
-    """The groups' shares in every cluster and in the data, a panel for each data set and method."""
+    """The groups' shares in every cluster and in the data, with a panel for each data set, K and method."""
     choices = list(_choices(material))
     sheet = Sheet(material.spec.title, min(4, max(1, len(choices))), (3.0, 2.4))
     for dataset, k, method, choice in choices:
@@ -127,7 +129,7 @@ def plot_group_shares(material: Material) -> Sheet:
     for dataset in material.spec.datasets:
         if not any(choice[0] == dataset for choice in choices):
             sheet.say(sheet.add(material.title(dataset)), "no cell was run")
-    sheet.note("below the bars: rows of the cluster; of each setting the start with the lowest objective")
+    sheet.note("below the bars: rows of the cluster; each panel shows the start with the lowest objective")
     return sheet
 
 
@@ -136,7 +138,7 @@ def _draw_shares(sheet: Sheet, axes: Axes, table: dict[str, list[int]]) -> None:
     counts = counts[:, counts.sum(axis=0) > 0]
     columns = np.column_stack([counts.sum(axis=1), counts])
     shares = columns / columns.sum(axis=0)
-    # Two clusters may have one size: bars are placed by number, not by their text.
+    # Bars are placed by number and not by their text, because two clusters may have the same size.
     places, bottom = np.arange(columns.shape[1]), np.zeros(columns.shape[1])
     for number, (group, row) in enumerate(zip(table, shares, strict=True)):
         bars = axes.bar(places, row, bottom=bottom, color=COLOURS[number % len(COLOURS)], width=0.8)

@@ -1,4 +1,4 @@
-"""What all plots share: the material that they are made of, and the sheet of panels that they draw on."""
+"""The material from which all plots are made, and the sheet of panels on which they are drawn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ matplotlib.rcParams.update(
         "axes.spines.top": False,
         "axes.grid": True,
         "grid.alpha": 0.25,
-        # Random ids in a file would make every rerun look like a change.
+        # With random ids in the file, every rerun would look like a change.
         "svg.hashsalt": "fairclust",
     }
 )
@@ -55,17 +55,17 @@ def with_direction(name: str) -> str:
 
 
 def count_starts(cells: pd.DataFrame) -> str:
-    """How many starts (seeds) there are, in words."""
+    """The number of starts (seeds) in words."""
     number = cells.seed.nunique()
     return "one start" if number == 1 else f"{number} starts"
 
 
 @dataclass
 class Sheet:
-    """A figure of panels of one size, with one legend and the notes below all of them.
+    """A figure of panels of equal size, with one legend and notes below them.
 
-    Sizes are in inches and known before anything is drawn. That is why no layout engine is needed, which
-    would draw every figure twice.
+    Sizes are in inches and known before anything is drawn, so no layout engine is needed. A layout engine would draw
+    every figure twice.
 
     Attributes
     ----------
@@ -87,14 +87,14 @@ class Sheet:
     notes: dict[str, None] = field(default_factory=dict)
 
     def add(self, title: str, share: Axes | None = None) -> Axes:
-        """The next panel, row by row; `share` is a panel that has the same axes."""
+        """Add the next panel, row by row. The axes are shared with those of the panel `share`."""
         axes = self.figure.add_axes((0, 0, 1, 1), label=str(len(self.panels)), sharex=share, sharey=share)
         axes.set_title("\n".join(wrap(title, int(self.size[0] / 0.085))))
         self.panels.append(axes)
         return axes
 
     def note(self, text: str) -> None:
-        """A sentence below the panels, once."""
+        """Add a note below the panels, unless it is already there."""
         if text:
             self.notes[text] = None
 
@@ -111,7 +111,7 @@ class Sheet:
         n_columns = min(self.n_columns, count)
         right = _LEFT if self.wide else _RIGHT
         cell = (_LEFT + self.size[0] + right, _TOP + self.size[1] + _BOTTOM)
-        # Titles and notes of a single panel need some width too.
+        # The title and the notes need some width even if there is a single panel.
         width = max(cell[0] * n_columns, 5.2)
         title = wrap(self.title, int(width / 0.1))
         notes = [line for note in self.notes for line in wrap(note, int(width / 0.062))]
@@ -143,7 +143,7 @@ class Sheet:
         return self.figure
 
     def save(self, stem: Path, formats: Sequence[str]) -> None:
-        """Write the figure; the same figure is the same file."""
+        """Write the figure. Equal figures give equal files."""
         self.lay_out()
         for kind in formats:
             metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
@@ -153,7 +153,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Material:
-    """What a plot is made of; the arguments of `make_figure`."""
+    """The material from which a plot is made: arguments of `make_figure`."""
 
     spec: FigureSpec
     match: MatchSpec | None
@@ -169,11 +169,11 @@ class Material:
         return COLOURS[colour], MARKS[shape]
 
     def option(self, name: str, default: Any) -> Any:
-        """What the figure's file says under `options`."""
+        """A value of the figure's `options`."""
         return self.spec.options.get(name, default)
 
     def label(self, name: str, *, direction: bool = True) -> str:
-        """A metric or term for an axis, under the name that the figure's file gives it."""
+        """The label of a metric or term on an axis, as the figure's `labels` give it."""
         given = dict(self.option("labels", {})).get(name)
         return str(given or (with_direction(name) if direction else column_label(name)))
 
@@ -183,12 +183,12 @@ class Material:
             yield dataset, self.cells[self.cells.dataset == dataset]
 
     def instances(self, *, first_k: bool = False) -> Iterator[tuple[str, int | None, pd.DataFrame]]:
-        """Every data set and K with its cells; no K where the data set has no cells.
+        """Every data set and K with its cells; K is None if the data set has no cells.
 
         Parameters
         ----------
         first_k : bool
-            Only the smallest K of a data set, unless the figure's file names values of K.
+            Only the smallest K of a data set, unless the figure names values of K.
         """
         for dataset, cells in self.of_datasets():
             ks: list[int | None] = [int(k) for k in sorted(cells.n_clusters.unique())]
@@ -201,11 +201,11 @@ class Material:
         return ", ".join(filter(None, [*parts, f"K = {k}" if k is not None else ""]))
 
     def methods(self, cells: pd.DataFrame) -> list[str]:
-        """Methods of cells, in the run's order."""
+        """The methods of the cells, in the order of the run."""
         return list(self.names.in_order(cells.method.unique()))
 
     def reported_points(self, dataset: str, k: int | None, x: str, y: str) -> dict[str, pd.DataFrame]:
-        """The paper's values of two metrics, by method: columns value_x and value_y."""
+        """The values that the paper reports for two metrics, by method: columns value_x and value_y."""
         if self.reported is None or not self.spec.table:
             return {}
         of = self.reported
@@ -214,7 +214,7 @@ class Material:
         def values(metric: str) -> pd.DataFrame:
             found = of[of.metric == metric]
             mine = found[found.table == self.spec.table]
-            # Some papers have the cost and the fairness in two tables.
+            # Some papers report the cost and the fairness in different tables.
             return (mine if len(mine) else found)[["method", "lam", "value"]]
 
         points = values(x).merge(values(y), on=["method", "lam"], suffixes=("_x", "_y"))
@@ -228,7 +228,7 @@ def why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
     ----------
     cells : DataFrame
     names : iterable of str
-        The columns that were to be shown.
+        The columns that the plot should show.
     """
     if cells.empty:
         return "no cell was run"
@@ -245,7 +245,7 @@ def why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
 
 
 def finite(cells: pd.DataFrame, *names: str) -> pd.DataFrame:
-    """Cells that ended well and have finite values of all of `names`."""
+    """Cells with status 'ok' and with finite values in all columns of `names`."""
     ok = cells[cells.status == "ok"]
     for name in names:
         if name not in ok:
@@ -256,7 +256,7 @@ def finite(cells: pd.DataFrame, *names: str) -> pd.DataFrame:
 
 
 def at_lam(cells: pd.DataFrame, limit: float | None) -> pd.DataFrame:
-    """Cells of one method at the largest lambda that is not above the limit; all cells without lambda."""
+    """Cells of one method at its largest lambda up to the limit; all cells if the method has no lambda."""
     lams = cells.lam.dropna()
     if lams.empty:
         return cells
@@ -278,12 +278,12 @@ def draw_band(axes: Axes, line: pd.DataFrame, colour: str, mark: str) -> Any:
 
 
 def few_ticks(axes: Axes, *, whole_x: bool = False) -> None:
-    """At most six ticks below, on whole numbers if asked."""
+    """At most six ticks on the horizontal axis; with `whole_x`, only at whole numbers."""
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=whole_x))
 
 
 def note_starts(sheet: Sheet, cells: pd.DataFrame, ok: pd.DataFrame, what: str = "lines") -> None:
-    """Say how many starts the means are of, and how many cells are missing."""
+    """Add notes on the number of starts behind the means, and on missing cells."""
     if ok.empty:
         return
     if ok.seed.nunique() > 1:

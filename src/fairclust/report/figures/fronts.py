@@ -1,4 +1,4 @@
-"""Plots of a cost against fairness: one point for each setting of a method."""
+"""Plots of cost against fairness, with one point for each setting of a method."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ def settings_means(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     cells : DataFrame
         Cells of one method on one data set and K, with finite values.
     x, y : str
-        Metrics; where the cost ties, the better fairness comes first.
+        Metrics. Of settings with equal cost, the fairer one comes first.
 
     Returns
     -------
     DataFrame
-        Indexed by params: x, y, x_sd, y_sd, and front, which says that no other setting is better in both.
+        Indexed by params, with the columns x, y, x_sd, y_sd, and front: whether the setting is fairer than every
+        setting before it.
     """
     sign = -1 if _lower(y) else 1
     grouped = cells.groupby("params")[[x, y]]
@@ -48,7 +49,7 @@ def settings_means(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
 
 
 def plot_front(material: Material) -> Sheet:
-    """`x` (a cost) against each of `y` (fairness metrics), a panel for every data set and K.
+    """`x` (a cost) against each of `y` (fairness metrics), with a panel for every data set and K.
 
     A mark is the mean of a setting over its starts. A line joins the settings of a method that no other
     setting of the method beats in both metrics; the other settings are faint. Hollow marks are the reported
@@ -56,8 +57,8 @@ def plot_front(material: Material) -> Sheet:
     """
     ys = material.spec.y
     instances = list(material.instances())
-    # A data set and K that only one or two methods ran, as in a sweep over K, compares too little: it is drawn only if
-    # there is nothing else.
+    # A data set and K with at most two methods, as in a sweep over K, allows few comparisons. It is drawn only if all
+    # are like this.
     instances = [one for one in instances if one[2].method.nunique() > 2] or instances
     n_columns = min(4, len(ys)) if len(ys) > 1 else min(3, len(instances))
     sheet = Sheet(material.spec.title, n_columns, (3.7, 2.9))
@@ -91,7 +92,7 @@ def _draw_front(
         points = settings_means(ok[ok.method == method], x, y)
         name = material.names.method(method)
         colour, mark = material.look(method)
-        # Later marks are smaller, so that marks in one place are all seen.
+        # Later marks are smaller, so that marks at the same place are all visible.
         style: dict[str, Any] = {
             "color": colour, "marker": mark, "markersize": 8 - 4 * number / max(1, len(methods) - 1),
             "markeredgecolor": "0.25", "markeredgewidth": 0.5,
@@ -99,15 +100,15 @@ def _draw_front(
         beyond = points[points.x > limit]
         if len(beyond):
             sheet.note(
-                f"{material.title(*instance)}: {name} has {len(beyond)} dearer settings than the panel "
-                f"shows, up to {beyond.x.max():,.5g}"
+                f"{material.title(*instance)}: settings of {name} that cost more than the panel shows: "
+                f"{len(beyond)}, up to {beyond.x.max():,.5g}"
             )
             points = points[points.x <= limit]
-        # Of two measures of fairness no setting is beaten: there is nothing to trade.
+        # If both axes show fairness, there is no trade-off with a cost, so no setting is drawn as beaten.
         front = points[points.front] if is_cost else points
         others = points.drop(front.index)
         if len(others):
-            sheet.note("faint: another setting of the same method is better in both metrics")
+            sheet.note("faint: settings that another setting of the same method beats in both metrics")
         axes.plot(others.x, others.y, linestyle="", alpha=0.2, **style)
         axes.errorbar(
             front.x, front.y, front.y_sd, front.x_sd, fmt="none", ecolor=colour, elinewidth=0.8, alpha=0.45
@@ -140,7 +141,10 @@ def _lower(metric: str) -> bool:
 
 
 def _cost_limit(ok: pd.DataFrame, cost: str) -> float:
-    """A little above the methods that have several settings: one control far off would squeeze them."""
+    """A limit a little above the highest cost of the methods with several settings.
+
+    Without it, one distant reference method would squeeze all others.
+    """
     several = ok[ok.groupby("method").params.transform("nunique") > 1]
     if several.empty:
         return np.inf
@@ -149,10 +153,10 @@ def _cost_limit(ok: pd.DataFrame, cost: str) -> float:
 
 
 def plot_bands(material: Material) -> Sheet:
-    """`x` against each of `y`, a panel for each method with the same axes, settings marked by their lambda.
+    """`x` against each of `y`, with a panel for each method. The panels have the same axes.
 
-    A point is a mean over the starts with a standard deviation to each side. A line with a band joins the
-    means that no other mean of the method beats in both metrics.
+    A point is the mean of a setting over its starts, with one standard deviation to each side and its lambda. A line
+    with a band joins the means that no other mean of the method beats in both metrics.
     """
     x, ys = material.spec.x, material.spec.y
     rows = [(*instance, y) for instance in material.instances(first_k=True) for y in ys]
@@ -173,7 +177,7 @@ def plot_bands(material: Material) -> Sheet:
             _draw_band_of_settings(material, axes, ok, y)
             note_starts(sheet, of, ok, "points")
         if share is not None:
-            # The panels of the row share the axis: it is known only after the last one has its points.
+            # The panels of a row share the axis, so its limit is set after the last panel has its points.
             share.set_ylim(bottom=0)
     sheet.note("numbers at the points: lambda")
     return sheet
@@ -203,7 +207,7 @@ def _draw_band_of_settings(material: Material, axes: Axes, ok: pd.DataFrame, y: 
 
 
 def _short_names(cells: pd.DataFrame) -> dict[str, str]:
-    """Settings by their lambda, and by what else differs between them."""
+    """Short names of settings: the lambda, and further parameters that differ between them."""
     found = {text: json.loads(text) for text in cells.params.unique()}
     # Only parameters that every setting has can tell the settings apart. Others, such as `record_labels`, change only
     # what a fit records.

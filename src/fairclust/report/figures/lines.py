@@ -26,13 +26,13 @@ from fairclust.report.looks import look
 
 _LOGARITHMIC = ("seconds", "cpu_seconds")
 _WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective")
-"""Columns whose axis does not begin at zero."""
+"""Columns whose axis need not begin at zero."""
 
 
 def plot_lam_tradeoff(material: Material) -> Sheet:
     """The first of `y` (left axis) and the second (right axis) against lambda.
 
-    There is a panel for each data set, K and method.
+    Each data set, K and method has a panel.
     """
     left, *others = material.spec.y
     panels = [
@@ -70,7 +70,7 @@ def plot_lam_tradeoff(material: Material) -> Sheet:
 
 
 def _draw_on(axes: Axes, cells: pd.DataFrame, metric: str, number: int) -> None:
-    """A line against lambda in a colour of its own, which the axis takes too."""
+    """Draw a line against lambda. The axis gets the colour of the line."""
     draw_band(axes, mean_and_spread(cells, "lam", metric), COLOURS[number], MARKS[number])
     axes.set_ylabel(column_label(metric), color=COLOURS[number])
     axes.tick_params(axis="y", colors=COLOURS[number])
@@ -110,7 +110,7 @@ def plot_cost_by_k(material: Material) -> Sheet:
 
 
 def plot_by_size(material: Material) -> Sheet:
-    """Each of `y` against the number of rows: the data sets of the figure joined, a line for each method."""
+    """Each of `y` against the number of rows. A line for each method joins the data sets of the figure."""
     ys = material.spec.y
     sheet = Sheet(material.spec.title, min(3, len(ys)), (3.5, 2.7))
     sizes = material.cells.dataset.nunique()
@@ -126,7 +126,7 @@ def plot_by_size(material: Material) -> Sheet:
 
 
 def plot_metric_by_k(material: Material) -> Sheet:
-    """Each of `y` against K, a line for each method, a panel for each data set."""
+    """Each of `y` against K, with a line for each method and a panel for each data set."""
     panels = [(dataset, y, cells) for dataset, cells in material.of_datasets() for y in material.spec.y]
     n_columns = len(material.spec.y) if len(material.spec.y) > 1 else min(3, len(panels))
     sheet = Sheet(material.spec.title, n_columns, (3.5, 2.7))
@@ -141,7 +141,7 @@ def plot_metric_by_k(material: Material) -> Sheet:
 def _draw_lines(
     material: Material, sheet: Sheet, axes: Axes, cells: pd.DataFrame, x: str, y: str
 ) -> list[Any]:
-    """A line for each method; the panel says why if there is none."""
+    """Draw a line for each method. If there is none, the panel shows the reason."""
     drawn = []
     for method, of in _one_setting_each(material, sheet, finite(cells, x, y)):
         colour, mark = material.look(method)
@@ -165,8 +165,8 @@ def _one_setting_each(
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """The cells of one setting of every method on every data set and K.
 
-    That is the setting with the lambda that the figure names, or else the largest. Of several settings with
-    this lambda it is the one whose mean objective is lowest.
+    The setting has the lambda that the figure names, or else the largest lambda. If several settings have this lambda,
+    the one with the lowest mean objective is used.
     """
     for method in material.methods(ok):
         of_method = ok[ok.method == method]
@@ -178,7 +178,7 @@ def _one_setting_each(
                 if mean.isna().all():
                     continue
                 at = at[at.params == mean.idxmin()]
-                sheet.note("of several settings of a method: the one with the lowest objective")
+                sheet.note("if a method has several settings, the one with the lowest objective is shown")
             parts.append(at)
         parts = [part for part in parts if len(part)]
         if parts:

@@ -1,4 +1,4 @@
-"""Plots of what an estimator records at its outer steps, a line for each start."""
+"""Plots of the history that an estimator records at its outer steps, with a line for each start."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from fairclust.report.figures.drawing import (
 
 
 def plot_convergence(material: Material) -> Sheet:
-    """The objective (or each of `y`) against outer steps, a panel for each data set, K and method.
+    """The objective (or each of `y`) against outer steps, with a panel for each data set, K and method.
 
-    All lines have the lambda that the figure names, or else the largest.
+    All lines have the lambda that the figure names, or else the largest lambda.
     """
     return _plot_steps(material, material.spec.y or ("objective",), first_k=False, per_row=3)
 
@@ -54,7 +54,7 @@ def _draw_steps(material: Material, sheet: Sheet, axes: Axes, cells: pd.DataFram
         reason = f"the method records no {name} at its steps" if len(ok) else why_empty(cells)
         sheet.say(axes, reason)
         return
-    # Several settings may have the lambda: the lines are those of the first in the order of the cells.
+    # If several settings have this lambda, the first one in the order of the cells is drawn.
     ok = ok[ok.params == ok.params.iloc[0]]
     colour, mark = material.look(str(ok.method.iloc[0]))
     for key in ok.key:

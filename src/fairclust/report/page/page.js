@@ -1,6 +1,6 @@
 "use strict";
-// Adds to a page that is complete without it: sorting, filters, and charts for other metrics. What the charts
-// do is what report/charts.py does for the first metrics.
+// This script adds sorting, filters, and charts for other metrics; the page is complete without it. The charts follow
+// the rules of report/charts.py, which draws those for the first metrics.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const tip = document.getElementById("tip");
@@ -35,7 +35,7 @@
     const rows = [...body.rows].map((row) => [value(row), row]);
     rows.sort(([a], [b]) => {
       if (!isNumber) return (down ? -1 : 1) * a.localeCompare(b, "en", { numeric: true });
-      // What has no value stays at the end, whichever way.
+      // Rows without a value stay at the end in both directions.
       if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) - Number.isNaN(b);
       return a === b ? 0 : (down ? b - a : a - b);
     });
@@ -157,7 +157,7 @@
         values: mark.dataset.v.split(",").map((v) => (v === "" ? NaN : v === "inf" ? Infinity : Number(v))),
       }));
       this.current = null;
-      // The browser's own hint would cover ours.
+      // The browser's tooltip would cover ours.
       this.svg.querySelectorAll(".p > title").forEach((title) => title.remove());
       this.svg.addEventListener("pointermove", (event) => this.point(event));
       this.svg.addEventListener("pointerdown", (event) => this.point(event));
@@ -176,7 +176,7 @@
       const x = (event.clientX - box.left) * scale, y = (event.clientY - box.top) * scale;
       let best = null, least = 20 ** 2;
       for (const p of this.visible) {
-        // Of marks in one place the one on the front.
+        // Of marks at the same place, the one on the front is chosen.
         const away = (p.x - x) ** 2 + (p.y - y) ** 2 - (p.mark.classList.contains("on") ? 1 : 0);
         if (away < least) { best = p; least = away; }
       }
@@ -219,7 +219,7 @@
 
     draw(wanted, fairness, whole) {
       this.select(null);
-      // A graph has no sum of squares: it shows the first cost that it has.
+      // Graphs have no sum of squares, so the first cost that has values is shown.
       const has = (i) => this.points.some((p) => Number.isFinite(p.values[i]));
       const cost = has(wanted) ? wanted : [...Array(data.costs).keys()].find(has) ?? wanted;
       Object.assign(this, { cost, fairness });
