@@ -416,7 +416,7 @@ def test_the_page_of_standard_data_states_the_rows_of_the_catalogue(config):
     for line in text.splitlines():
         if line.startswith("| `"):
             names, rows, *_ = (cell.strip() for cell in line.strip("|").split("|"))
-            known = None if rows == "not known here" else int(rows.replace(",", ""))
+            known = None if rows == "unknown" else int(rows.replace(",", ""))
             listed |= dict.fromkeys(re.findall(r"`(\w+)`", names), known)
     assert {name: config.datasets[name].rows for name in listed} == listed
     files = ("standard", "kfc", "diabetes", "compas", "openml", "athletes", "hmda")

@@ -77,7 +77,7 @@ def test_prune_removes_unused_fits_and_leaves_nothing_to_run(forced):
         forced.would[:-1]
         == forced.pruned[:-1]
         == [
-            "results/fits/blobs/random/k3.cells: no block of the configuration",
+            "results/fits/blobs/random/k3.cells: belongs to no block of the configuration",
             "results/fits/blobs/stripes/k3.cells: 2 cells that are not asked for",
         ]
     )
