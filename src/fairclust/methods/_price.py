@@ -414,7 +414,9 @@ class PriceClusterer(PrototypeClusterer):
         bound = least - paid_limits(criterion, found)
         self.gap_ = certified_gap(criterion, found, cost, bound, counts)
         per_cell = points.n_samples / counts.size
-        dear = (self.gap_ > _LARGE_GAP and per_cell >= _PER_CELL) or (
+        # The bounds also cost too much where they have emptied a cluster, which the gap at these centres does not show.
+        emptied = not counts.sum(axis=0).all()
+        dear = ((self.gap_ > _LARGE_GAP or emptied) and per_cell >= _PER_CELL) or (
             self.gap_ > 1 and per_cell >= _FEW_PER_CELL
         )
         saved = 0.0
