@@ -110,7 +110,9 @@ def test_the_mean_of_a_column_of_numbers_is_bounded(people, capsys, tmp_path):
     written = pd.read_csv(labels)
     table = pd.read_csv(people).iloc[written["row"] - 1]
     assert len(written) == N - 5
-    assert mean_deviation(written["cluster"], sensitive_features=table["age"]) <= 0.052
+    # The rounding of the numbers adds what docs/bounds.md states.
+    most = 0.05 + 0.01 / np.sqrt(written["cluster"].value_counts().min())
+    assert mean_deviation(written["cluster"], sensitive_features=table["age"]) <= most
     assert (
         by_column("fairness_ratio", written["cluster"], sensitive_features=table[["gender"]])["worst"] > 0.75
     )

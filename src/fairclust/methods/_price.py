@@ -422,15 +422,13 @@ class PriceClusterer(PrototypeClusterer):
         saved = 0.0
         # This is not done for rows with weights, which cannot be split, nor for rows in chunks, which are so many that
         # a few do not matter.
-        here = (
-            isinstance(points, TiledPoints) and not isinstance(points, WeightedPoints) and codes is not None
-        )
-        if dear and here:
+        weighted = isinstance(points, WeightedPoints)
+        if dear and isinstance(points, TiledPoints) and not weighted and codes is not None:
             strict = cost
             loose = round_loosely(points, criterion, found)
             if loose is not None and loose[1] < (1 - _LARGE_GAP) * strict:
                 self.labels_, cost, counts = loose
-            far = self._loosely(points, criterion, [prototypes, *starts], codes)  # type: ignore[arg-type]
+            far = self._loosely(points, criterion, [prototypes, *starts], codes)
             if far is not None:
                 worse = criterion.excess(far.counts).max() > criterion.excess(counts).max() + _NO_WORSE
                 if far.cost < cost * (1 / _FAR_CHEAPER if worse else 1 - _LARGE_GAP):
