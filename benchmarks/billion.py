@@ -25,7 +25,9 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
+import numba
 import numpy as np
+from numba import njit
 
 from fairclust import KMeans, PriceFairKMeans, open_chunks
 from fairclust.chunks import ChunkTable
@@ -48,14 +50,21 @@ def recipe(number: int, rows: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng([SEED, number])
     blob = rng.integers(CLUSTERS, size=rows, dtype=np.uint8)
     X = rng.standard_normal((rows, FEATURES), dtype=np.float32)
-    X *= SPREAD
-    X += centers[blob]
-    ends = np.cumsum(shares, axis=1).astype(np.float32)
     drawn = rng.random(rows, dtype=np.float32)
-    groups = np.zeros(rows, np.uint8)
-    for j in range(GROUPS - 1):
-        groups += drawn > ends[blob, j]
+    groups = np.empty(rows, np.uint8)
+    place_rows(blob, X, drawn, centers, np.cumsum(shares, axis=1).astype(np.float32), groups)
     return X, groups
+
+
+@njit(cache=True, nogil=True)
+def place_rows(blob, X, drawn, centers, ends, groups):  # type: ignore[no-untyped-def]
+    """Move normal rows to their blobs in place, and find the group of a number drawn from the unit interval."""
+    for p in range(len(X)):
+        for i in range(X.shape[1]):
+            X[p, i] = X[p, i] * np.float32(SPREAD) + centers[blob[p], i]
+        groups[p] = 0
+        for j in range(ends.shape[1] - 1):
+            groups[p] += drawn[p] > ends[blob[p], j]
 
 
 @dataclass(frozen=True)
@@ -164,13 +173,16 @@ def fit(method: str, folder: Path | None, rows: int) -> dict[str, float]:
 def count(folder: Path | None, rows: int, labels: np.ndarray) -> np.ndarray:
     """Return the group-by-cluster table of the labels, with the groups from the file or drawn again."""
     groups = None if folder is None else np.load(folder / "groups.npy", mmap_mode="r")
-    table, first = np.zeros((GROUPS, CLUSTERS), np.int64), 0
-    for number, size in chunks_of(rows):
-        own = recipe(number, size)[1] if groups is None else groups[first : first + size]
-        part = np.asarray(labels[first : first + size]).astype(np.int64)
-        table += contingency(part, own.astype(np.int64), CLUSTERS, GROUPS).astype(np.int64)
-        first += size
-    return table
+
+    def part(chunk: tuple[int, int]) -> np.ndarray:
+        number, size = chunk
+        rows_of_chunk = slice(number * CHUNK_ROWS, number * CHUNK_ROWS + size)
+        own = recipe(number, size)[1] if groups is None else groups[rows_of_chunk]
+        given = np.asarray(labels[rows_of_chunk]).astype(np.int64)
+        return contingency(given, own.astype(np.int64), CLUSTERS, GROUPS).astype(np.int64)
+
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        return sum(pool.map(part, chunks_of(rows)), np.zeros((GROUPS, CLUSTERS), np.int64))
 
 
 def rows_off(table: np.ndarray) -> float:

@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import time
 from types import SimpleNamespace
 
@@ -51,3 +54,32 @@ def test_numba_reports_what_it_compiles(monkeypatch, capsys):
     finally:
         numba.core.event.unregister("numba:compile", announcer)
     assert "compiling for this machine" in capsys.readouterr().err
+
+
+FITS = """
+import hashlib
+import numpy as np
+from fairclust import FairMixture, PriceFairKMeans, VariationalFairKMeans
+rng = np.random.default_rng(0)
+X = rng.normal(size=(600, 3)) + 3 * rng.integers(2, size=(600, 1))
+g = rng.integers(3, size=600)
+paper = VariationalFairKMeans(3, lam=500.0, match_reference=True, random_state=0).fit(X, sensitive_features=g)
+newton = VariationalFairKMeans(3, lam=500.0, random_state=0).fit(X, sensitive_features=g)
+prices = PriceFairKMeans(3, random_state=0).fit(X, sensitive_features=g)
+mixture = FairMixture(3, lam=5.0, random_state=0).fit(X, sensitive_features=g)
+steps = [step for model in (paper, newton, prices, mixture) for step in model.history_]
+numbers = [[v for name, v in step.items() if name != "seconds"] for step in steps] + mixture.means_.tolist()
+print(hashlib.sha256(repr(numbers).encode()).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_kernels_that_were_just_compiled_compute_the_same_digits_as_kernels_from_the_cache(tmp_path):
+    # Compilers may reorder the sums of these kernels. Numba runs a kernel that another one calls from a separate
+    # object while it compiles, and from the caller's object later, unless it is inlined.
+    run = [sys.executable, "-c", FITS]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    compiled, cached = (
+        subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout for _ in range(2)
+    )
+    assert compiled == cached

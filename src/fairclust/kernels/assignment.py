@@ -101,7 +101,7 @@ def _gaps(lo, hi, a, count, every, total, some):  # type: ignore[no-untyped-def]
             some[t // every] = second
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _few_products(s, n, out):  # type: ignore[no-untyped-def]
     """As `_outer_products`, without entries of s below `_SMALL`; False if a point has more than `_FEW` others."""
     n_clusters = s.shape[0]
@@ -122,7 +122,7 @@ def _few_products(s, n, out):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
     """out[k, l] = sum_i s[k, i] s[l, i], in blocks of 2 x 4 sums, so that each load is used in several products."""
     n_clusters = s.shape[0]
@@ -151,7 +151,7 @@ def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
                         out[m + c, k + r] = value
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
     n_clusters = a.shape[1]
     zero = a.dtype.type(0)

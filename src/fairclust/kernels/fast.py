@@ -8,6 +8,9 @@ from numba import types
 from numba.extending import intrinsic, overload
 
 FAST = {"contract", "reassoc", "nsz", "arcp"}
+"""A kernel with these flags that another kernel calls also needs ``forceinline=True``. Without it Numba optimises the
+called kernel a second time for its caller, which can reorder sums once more. In the process that compiles, both callers
+would use the first version, and in later processes each would use its own."""
 
 
 @intrinsic

@@ -157,7 +157,7 @@ class _Parts(NamedTuple):
     tables: np.ndarray
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type: ignore[no-untyped-def]
     """Compute z[k, i] = log(pi_k f_k(x_i)) for the points of one tile, and the largest of each point in `top`.
 
@@ -213,7 +213,7 @@ def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type
                 top[i] = np.maximum(top[i], row[i])
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _responsibilities(  # type: ignore[no-untyped-def]
     points, codes, counts, n, const, roots, root_means, tables, sharpness, with_logsum, psi, top, total, mass
 ):
