@@ -145,7 +145,7 @@ def dual_prices(
         return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, 1, True)
     many = criterion.combined or (not criterion.equal and y.size > _LARGE_UNKNOWNS)
     first, grow, shrink = _MANY_DAMPING if many else (_DAMPING, 10, 10)
-    damping, n_passes = _DAMPING if start is None else first, 0
+    damping, n_passes, rejected = _DAMPING if start is None else first, 0, False
     for level in levels:
         temperature = level * unit
 
@@ -169,9 +169,12 @@ def dual_prices(
             # If the two values of the dual are equal up to rounding errors, the error decides.
             if new.value >= at.value or (new.value >= at.value - at.noise and new.error < at.error):
                 at = new
-                damping = max(damping / shrink, _DAMPING)
+                # A smaller damping has just failed, so it is tried again only after two steps in a row are accepted.
+                damping = damping if rejected else max(damping / shrink, _DAMPING)
+                rejected = False
             else:
                 damping = min(grow * damping, _MOST_DAMPING)
+                rejected = True
         y = at.multipliers
     return Prices(
         criterion.prices(y), y, at.mass, at.cost, at.violation, at.error, n_passes, at.error <= enough

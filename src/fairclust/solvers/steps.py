@@ -11,7 +11,7 @@ from fairclust.base import Diverged
 from fairclust.solvers.alternation import Step
 from fairclust.solvers.bound import bound_iteration, fairness_term
 from fairclust.solvers.criteria import Criterion
-from fairclust.solvers.fair_assignment import certified_gap, paid_limits, solve
+from fairclust.solvers.fair_assignment import certified_gap, paid_limits
 from fairclust.solvers.penalty import Effort, PenaltySolution, Target, minimize_penalty
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import dual_prices
@@ -25,7 +25,8 @@ _NEXT = (0.0016,)
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
 # Factor for `_TOL` and `_FAR` during the search for the best of several starts.
 ROUGH = 30
-_MANY_GROUPS = 20
+# No temperature is below this number of units, divided by the number of points for each cell of the table.
+_PER_POINT = 0.5
 # The table may always be off its bounds by this part of a point, because the centres hardly depend on it.
 _PART_OF_A_POINT = 0.3
 
@@ -109,11 +110,13 @@ def newton_step(
     )
 
 
-def _levels(levels: tuple[float, ...], points: Points, criterion: Criterion) -> tuple[float, ...]:
-    """Raise low temperatures for many small groups, where few points are near a boundary at low ones."""
-    if points.n_groups <= _MANY_GROUPS or criterion.equal:
-        return levels
-    least = points.n_groups / points.n_samples
+def _levels(levels: tuple[float, ...], points: Points) -> tuple[float, ...]:
+    """Raise low temperatures if there are few points for each cell of the table.
+
+    At low temperatures, few of these points are near a boundary. The smoothed dual then has almost no curvature in
+    some cells, and most of Newton's steps fail.
+    """
+    least = _PER_POINT * points.n_groups * points.n_clusters / points.n_samples
     return tuple(dict.fromkeys(max(level, least) for level in levels))
 
 
@@ -134,14 +137,15 @@ def price_step(
     start = multipliers if last is None else last.state
     factor = ROUGH if rough else 1
     tol = max(factor * _TOL, _PART_OF_A_POINT / points.n_samples)
-    levels = _levels(_FIRST if start is None else _NEXT, points, criterion)
+    levels = _levels(_FIRST if start is None else _NEXT, points)
     found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
     n_passes = found.n_passes + 1
     if start is not None and found.error > max(1.0, factor * _FAR * points.n_samples):
         # The centres have moved too far for a start at the lowest temperature.
-        cold = solve(points, criterion)
-        n_passes += cold.n_passes
-        found = min(found, cold, key=lambda prices: prices.error)
+        levels = _levels(_FIRST[1:], points)
+        heated = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
+        n_passes += heated.n_passes
+        found = min(found, heated, key=lambda prices: prices.error)
     labels, counts, _, least = points.priced(found.prices)
     bound = least - paid_limits(criterion, found)
     if last is not None and bound > last.objective:
