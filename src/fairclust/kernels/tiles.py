@@ -80,6 +80,11 @@ def padded(count):  # type: ignore[no-untyped-def]
     return min(TILE, (count + _VECTOR - 1) // _VECTOR * _VECTOR)
 
 
+def blocks(n: int, size: int) -> list[slice]:
+    """Cut the range of `n` rows or tiles into slices of `size`; the last one may be shorter."""
+    return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
+
+
 @lru_cache(maxsize=4)
 def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
     # The process id is part of the key, because a forked child process does not have its parent's threads.
@@ -156,5 +161,10 @@ def _sum_by_group(per_tile, group, out):  # type: ignore[no-untyped-def]
 def sum_by_group(per_tile: np.ndarray, layout: TileLayout, n_groups: int) -> np.ndarray:
     """Add up per-tile rows, shape (n_tiles, ...), into float64 rows per group, shape (n_groups, ...)."""
     out = np.zeros((n_groups, *per_tile.shape[1:]))
-    _sum_by_group(per_tile.reshape(layout.n_tiles, -1), layout.group, out.reshape(n_groups, -1))
+    add_by_group(per_tile, layout.group, out)
     return out
+
+
+def add_by_group(per_tile: np.ndarray, group: np.ndarray, out: np.ndarray) -> None:
+    """Add per-tile rows, shape (n_tiles, ...), to rows per group, shape (n_groups, ...), in the order of the tiles."""
+    _sum_by_group(per_tile.reshape(len(group), -1), group, out.reshape(len(out), -1))

@@ -11,7 +11,7 @@ import numpy as np
 from fairclust.base import is_mapped
 from fairclust.kernels.mixture import MixtureTiles
 
-_BLOCK_ROWS = 1 << 17
+BLOCK_ROWS = 1 << 17
 _LEAST_PER_GROUP = 50
 _MOST_CATEGORIES = 65_536
 
@@ -143,10 +143,6 @@ def at_most(n: int, limit: int, rng: np.random.RandomState) -> np.ndarray | None
 
 def as_index(rows: np.ndarray | None) -> np.ndarray | slice:
     return slice(None) if rows is None else rows
-
-
-def blocks(n: int, size: int = _BLOCK_ROWS) -> list[slice]:
-    return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
 
 
 def in_batches(
