@@ -120,16 +120,16 @@ def run_over_tiles(kernel: Callable[..., None], n_tiles: int, entries: int, *arg
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack(lo, hi, X, shift, order, start, count, out):  # type: ignore[no-untyped-def]
+def _pack(lo, hi, X, shift, unit, order, start, count, out):  # type: ignore[no-untyped-def]
     for t in range(lo, hi):
         for i in range(count[t]):
             p = order[start[t] + i]
             for f in range(X.shape[1]):
-                out[t, f, i] = X[p, f] - shift[f]
+                out[t, f, i] = (X[p, f] - shift[f]) / unit
 
 
 def pack_points(
-    X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeLike = np.float32
+    X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeLike = np.float32, unit: float = 1.0
 ) -> np.ndarray:
     """Copy points into tiles.
 
@@ -140,13 +140,16 @@ def pack_points(
     shift : ndarray of shape (n_features,)
         Subtracted in float64 before the cast to `dtype`, so that data far from the origin keep their precision.
     dtype : float32 or float64
+    unit : float
+        The differences are divided by it, in float64 as well.
 
     Returns
     -------
     ndarray of shape (n_tiles, n_features, TILE)
     """
     out = np.zeros((layout.n_tiles, X.shape[1], TILE), dtype)
-    run_over_tiles(_pack, layout.n_tiles, X.size, X, shift, layout.order, layout.start, layout.count, out)
+    place = layout.order, layout.start, layout.count
+    run_over_tiles(_pack, layout.n_tiles, X.size, X, shift, float(unit), *place, out)
     return out
 
 
