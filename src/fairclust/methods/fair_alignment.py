@@ -88,6 +88,9 @@ class FairAlignmentKMeans(FairClusterer):
 
     Notes
     -----
+    Distances of points to centres are computed in blocks of rows. The memory therefore grows with the rows and their
+    columns, about ``8 N (3 d + 16)`` bytes, and not with `n_clusters`.
+
     With `epsilon` the pairs are first matched and then split, as in the paper's alternation. The authors' program
     instead splits a share of all possible pairs, those that are cheapest to match, and does not keep the bound. The
     same `epsilon` therefore has different effects in the two.

@@ -40,7 +40,7 @@ _STEPS, _TOL = 30, 1e-5
 _SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
 # Tiles of smaller problems are kept in double precision.
 _DOUBLE_ENTRIES = 1 << 23
-_BLOCK_ROWS = 1 << 16
+_BLOCK_ROWS = 1 << 14
 # Lower temperatures are used only if the relative rounding error of the sums is at most this.
 _DOUBLE_ROUNDING = 1e-12
 # With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS

@@ -12,7 +12,7 @@ from fairclust.base import is_mapped
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.kernels.tiles import blocks
 
-BLOCK_ROWS = 1 << 17
+BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
 _LEAST_PER_GROUP = 50
 _MOST_CATEGORIES = 65_536
 
@@ -50,7 +50,7 @@ class Rows(NamedTuple):
     def numeric(self, X: np.ndarray) -> np.ndarray:
         """Numeric columns of some rows, minus `shift` and divided by `unit`, in the dtype of `X`."""
         found = np.empty((len(X), len(self.columns.numeric)), X.dtype)
-        for block in blocks(len(X), BLOCK_ROWS):
+        for block in blocks(len(X), _SMALL_BLOCK_ROWS):
             found[block] = (X[block][:, self.columns.numeric] - self.shift) / self.unit
         return found
 
