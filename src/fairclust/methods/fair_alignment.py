@@ -170,7 +170,7 @@ class FairAlignmentKMeans(FairClusterer):
             plan = self._match(Z, rows, pi, centers, rng)
             apart = self._set_free(Z, plan, pi, centers)
             centers, objective, clustering, ends = self._recenter(Z, plan, apart, pi, centers)
-            shares = np.stack([np.bincount(end, plan.mass, self.n_clusters) for end in ends])
+            shares: np.ndarray = np.stack([np.bincount(own, plan.mass, self.n_clusters) for own in ends])
             self.history_.append(_record(step, objective, clustering, shares, begin))
             begin = perf_counter()
             stale = 0 if objective < self.objective_ * (1 - self.tol) else stale + 1
