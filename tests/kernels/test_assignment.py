@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
-from fairclust.kernels.assignment import Potentials, cluster_moments
+from fairclust.kernels import assignment
+from fairclust.kernels.assignment import Potentials, SquaredDistances, cluster_moments
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
 
 SIZES = [1, 2, TILE - 1, TILE, TILE + 1, 3 * TILE + 17]
@@ -148,3 +150,42 @@ def test_rows_are_probabilities_for_any_finite_input(X, n_groups, n_clusters, sc
     labels = found.hard(scale, np.zeros((n_groups, n_clusters)))[0]
     assert labels.min() >= 0
     assert labels.max() < n_clusters
+
+
+def test_distances_that_are_computed_when_read(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, centers, codes = rng.normal(size=(5000, 3)), rng.normal(size=(4, 3)), rng.integers(3, size=5000)
+    monkeypatch.setattr(assignment, "_BLOCK_ROWS", 2 * TILE)
+    lazy, table = SquaredDistances(X, centers), cdist(X, centers, "sqeuclidean")
+    assert lazy.shape == table.shape
+    labels, squares = lazy.nearest()
+    np.testing.assert_array_equal(labels, table.argmin(axis=1))
+    np.testing.assert_array_equal(squares, table.min(axis=1))
+    found = [Potentials.empty(make_layout(codes, 3), 3, 4, np.float64) for _ in range(2)]
+    for potentials, costs in zip(found, (lazy, table), strict=True):
+        potentials.set_costs(costs)
+    np.testing.assert_array_equal(found[0].a, found[1].a)
+    least = table.min(axis=1)
+    layout = found[0].layout
+    for t in range(layout.n_tiles):
+        rows = layout.order[layout.start[t] : layout.start[t] + layout.count[t]]
+        np.testing.assert_array_equal(found[0].a[t, :, : len(rows)].T, table[rows] - least[rows][:, None])
+
+
+@pytest.mark.parametrize("units", [1, 7, 400])
+def test_points_that_can_move_are_the_cheapest_of_every_boundary(units):
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(3000, 2)), (np.arange(3000) % 2).astype(np.int32)
+    found = potentials(X, codes, 2, X[:5], np.float64)
+    prices = rng.normal(size=(2, 5))
+    a = cdist(X, X[:5], "sqeuclidean")
+    labels = (a + prices[codes]).argmin(axis=1)
+    for j, rows, excess in found.movable(prices, labels, np.array([units, units])):
+        assert (codes[rows] == j).all()
+        np.testing.assert_allclose(excess, a[rows] - a[rows].min(axis=1, keepdims=True), atol=1e-12)
+        for k in range(5):
+            inside = np.flatnonzero((codes == j) & (labels == k))
+            for other in set(range(5)) - {k}:
+                regret = a[inside, other] + prices[j, other] - a[inside, k] - prices[j, k]
+                cheapest = inside[np.argsort(regret)[:units]]
+                assert np.isin(cheapest, rows).all()

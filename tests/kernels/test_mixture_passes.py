@@ -97,6 +97,12 @@ def test_passes_match_numpy(n_samples, n_numeric, n_categorical, shared, n_clust
                 np.testing.assert_allclose(again, by_group, rtol=tol, atol=tol * n_samples)
     out = tiles.log_joint(moved)
     np.testing.assert_allclose(out, z[tiles.layout.order], rtol=100 * tol, atol=10 * tol)
+    labels = np.empty(n_samples, int)
+    labels[tiles.layout.order] = out.argmax(axis=1)
+    counts = [np.bincount(labels[groups == j], minlength=n_clusters) for j in range(n_groups)]
+    np.testing.assert_array_equal(tiles.hard_table(moved), counts)
+    scaled = MixtureTiles.pack(X, levels, n_levels, groups, n_groups, shift, dtype, unit=3.0)
+    np.testing.assert_allclose(3 * scaled.points, tiles.points, rtol=1e-6)
 
 
 def test_sharpness():

@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from problems import from_blobs
 
+from fairclust.kernels import assignment
 from twins import softmax
 
 
@@ -20,6 +21,16 @@ def test_soft_moments_match_numpy(dtype, rtol, n_clusters):
     assert logsum == pytest.approx(np.log(np.exp(-(2.0 * a + prices[codes])).sum(axis=1)).sum(), rel=rtol)
     # Both methods use this kernel.
     for one, other in zip(potentials.soft(2.0, prices), (mass, potential, logsum), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_moments_do_not_depend_on_the_blocks_of_tiles(monkeypatch):
+    _, _, potentials, _ = from_blobs(n_samples=6000, n_groups=3, n_clusters=5, dtype=np.float32)
+    prices = np.random.default_rng(1).normal(size=(3, 5))
+    whole = potentials.soft_moments(2.0, prices)
+    monkeypatch.setattr(assignment, "_PRODUCT_BYTES", 1)
+    monkeypatch.setattr(assignment, "_LEAST_TILES", 5)
+    for one, other in zip(potentials.soft_moments(2.0, prices), whole, strict=True):
         np.testing.assert_array_equal(one, other)
 
 

@@ -16,9 +16,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
+from scipy.spatial.distance import cdist
 
 from fairclust.kernels.fast import FAST, exp
-from fairclust.kernels.tiles import TILE, TileLayout, padded, run_over_tiles, sum_by_group
+from fairclust.kernels.tiles import (
+    TILE,
+    TileLayout,
+    add_by_group,
+    blocks,
+    padded,
+    run_over_tiles,
+    sum_by_group,
+)
 
 # The scale of temperatures is at most _MOST_MEDIANS times the median gap. The median is taken over about
 # _MEDIAN_TILES tiles.
@@ -27,6 +36,10 @@ _MEDIAN_TILES = 64
 # With many clusters, a point has a share of at least _SMALL in few of them, mostly in less than _FEW. Products of
 # smaller shares do not change the curvature noticeably.
 _MANY_CLUSTERS, _SMALL, _FEW = 64, 1e-6, 32
+# Tables of costs are read in blocks of this many rows.
+_BLOCK_ROWS = 1 << 14
+# The second moments of single tiles take at most this many bytes, but a block has at least _LEAST_TILES tiles.
+_PRODUCT_BYTES, _LEAST_TILES = 1 << 24, 128
 
 
 # Without the flag "reassoc" sums keep their order, so distances do not depend on the number of features in a sweep.
@@ -288,7 +301,7 @@ def _priced(lo, hi, a, prices, group, start, count, order, labels, mass, potenti
 
 
 @njit(cache=True, nogil=True)
-def _set_costs(lo, hi, costs, order, start, count, a, row_min):  # type: ignore[no-untyped-def]
+def _set_costs(lo, hi, costs, start, count, a, row_min):  # type: ignore[no-untyped-def]
     n_clusters = a.shape[1]
     for t in range(lo, hi):
         for i in range(TILE):
@@ -296,7 +309,7 @@ def _set_costs(lo, hi, costs, order, start, count, a, row_min):  # type: ignore[
             for k in range(n_clusters):
                 a[t, k, i] = 0.0
         for i in range(count[t]):
-            p = order[start[t] + i]
+            p = start[t] + i
             low = np.float64(costs[p, 0])
             for k in range(1, n_clusters):
                 low = min(low, np.float64(costs[p, k]))
@@ -312,6 +325,36 @@ def _moments(X, labels, counts, sums):  # type: ignore[no-untyped-def]
         counts[k] += 1
         for f in range(X.shape[1]):
             sums[k, f] += X[p, f]
+
+
+@dataclass(frozen=True)
+class SquaredDistances:
+    """The table of squared distances of points to centres. Its rows are computed when they are read.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    centers : ndarray of shape (n_clusters, n_features)
+    """
+
+    X: np.ndarray
+    centers: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.X), len(self.centers)
+
+    def __getitem__(self, rows: slice | np.ndarray) -> np.ndarray:
+        """The chosen rows of the table, in double precision."""
+        return cdist(self.X[rows], self.centers, "sqeuclidean")
+
+    def nearest(self) -> tuple[np.ndarray, np.ndarray]:
+        """The nearest centre of each point and the squared distance to it, both of shape (n_samples,)."""
+        labels, squares = np.empty(len(self.X), int), np.empty(len(self.X))
+        for rows in blocks(len(self.X), _BLOCK_ROWS):
+            table = self[rows]
+            labels[rows], squares[rows] = table.argmin(axis=1), table.min(axis=1)
+        return labels, squares
 
 
 @dataclass
@@ -392,26 +435,30 @@ class Potentials:
         real = np.arange(TILE) < self.layout.count[:, None]
         self.row_min_sum = float(self.row_min.sum(axis=1, where=real, dtype=np.float64).sum())
 
-    def set_costs(self, costs: np.ndarray) -> None:
+    def set_costs(self, costs: np.ndarray | SquaredDistances) -> None:
         """Fill in potentials of any kind.
 
         Parameters
         ----------
-        costs : ndarray of shape (n_samples, n_clusters)
-            In the order of the points. The array may be mapped from a file and is never copied as a whole.
+        costs : ndarray or SquaredDistances of shape (n_samples, n_clusters)
+            In the order of the points. It is read in blocks of rows and never copied as a whole, so the array may be
+            mapped from a file.
         """
         layout = self.layout
-        run_over_tiles(
-            _set_costs,
-            layout.n_tiles,
-            self.entries,
-            costs,
-            layout.order,
-            layout.start,
-            layout.count,
-            self.a,
-            self.row_min,
-        )
+        for tiles in blocks(layout.n_tiles, _BLOCK_ROWS // TILE):
+            start, count = layout.start[tiles], layout.count[tiles]
+            first, last = start[0], start[-1] + count[-1]
+            part = np.asarray(costs[layout.order[first:last]])
+            run_over_tiles(
+                _set_costs,
+                len(start),
+                part.size,
+                part,
+                start - first,
+                count,
+                self.a[tiles],
+                self.row_min[tiles],
+            )
         self.row_min_sum = float(self.row_min.sum(dtype=np.float64))
 
     def mean_excess(self) -> float:
@@ -445,21 +492,24 @@ class Potentials:
             tiles = np.flatnonzero(layout.group == j)
             first, last = layout.start[tiles[0]], layout.start[tiles[-1]] + layout.count[tiles[-1]]
             members = layout.order[first:last]
-            slot = np.arange(last - first)
-            excess = self.a[tiles[0] + slot // TILE, :, slot % TILE].astype(np.float64)
+            own = labels[members]
             chosen = np.zeros(len(members), dtype=bool)
             for k in range(self.n_clusters):
-                inside = np.flatnonzero(labels[members] == k)
+                inside = np.flatnonzero(own == k)
                 if len(inside) <= units[j]:
                     chosen[inside] = True
                     continue
-                regret = excess[inside] + prices[j]
-                regret -= regret[:, [k]]
+                # Only one column at a time is converted to double precision, because a table of all would take more
+                # memory than all tiles.
+                tile, slot = tiles[0] + inside // TILE, inside % TILE
+                paid = self.a[tile, k, slot].astype(np.float64) + prices[j, k]
                 for other in range(self.n_clusters):
                     if other != k:
-                        nearest = np.argpartition(regret[:, other], units[j] - 1)[: units[j]]
-                        chosen[inside[nearest]] = True
-            yield int(j), members[chosen], excess[chosen]
+                        regret = self.a[tile, other, slot].astype(np.float64) + prices[j, other] - paid
+                        chosen[inside[np.argpartition(regret, units[j] - 1)[: units[j]]]] = True
+            found = np.flatnonzero(chosen)
+            excess = self.a[tiles[0] + found // TILE, :, found % TILE].astype(np.float64)
+            yield int(j), members[found], excess
 
     def mean_gap(self) -> float:
         """Mean over points of the second smallest minus the smallest potential, which is the scale of temperatures.
@@ -501,7 +551,7 @@ class Potentials:
         logsum : float
             Sum over points of ``log sum_k exp(-(scale * a_pk + offset[g, k]))``.
         """
-        return self._soft(scale, offset, np.empty((0, 0, 0), self.a.dtype))
+        return self._soft(scale, offset, np.empty((0, 0, 0)))
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
         """As `soft`, and also the second moments that Newton's method needs.
@@ -513,39 +563,47 @@ class Potentials:
         moments : ndarray of shape (n_groups, n_clusters, n_clusters)
             Sums of ``s_p s_p'`` per group.
         """
-        n_clusters = self.a.shape[1]
-        products = np.empty((self.layout.n_tiles, n_clusters, n_clusters), self.a.dtype)
-        sums = self._soft(scale, offset, products)
-        return *sums, sum_by_group(products, self.layout, self.n_groups)
+        moments = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
+        return *self._soft(scale, offset, moments), moments
 
     def _of_tiles(self) -> tuple[np.ndarray, ...]:
         """Further arguments of `_soft_kernel` that describe the tiles, after their groups and numbers of points."""
         return ()
 
-    def _soft(
-        self, scale: float, offset: np.ndarray, products: np.ndarray
-    ) -> tuple[np.ndarray, float, float]:
-        layout = self.layout
-        mass = np.empty((layout.n_tiles, self.a.shape[1]))
+    def _soft(self, scale: float, offset: np.ndarray, moments: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """`soft`, which also adds the second moments to `moments`, unless this is empty."""
+        layout, dtype, n_clusters = self.layout, self.a.dtype, self.n_clusters
+        mass = np.empty((layout.n_tiles, n_clusters))
         potential = np.empty(layout.n_tiles)
         logsum = np.empty(layout.n_tiles)
         # A constant for each group cancels in the softmax. Subtracting it makes the rounding errors smaller.
         base = offset.min(axis=1, keepdims=True)
-        run_over_tiles(
-            self._soft_kernel,
-            layout.n_tiles,
-            self.entries,
-            self.a,
-            self.a.dtype.type(scale),
-            (offset - base).astype(self.a.dtype),
-            layout.group,
-            layout.count,
-            *self._of_tiles(),
-            mass,
-            potential,
-            logsum,
-            products,
-        )
+        shifted = (offset - base).astype(dtype)
+        # Every tile has its own products, which are added in the order of the tiles. Each block of tiles overwrites the
+        # products of the block before.
+        most = layout.n_tiles
+        if len(moments):
+            most = min(most, max(_LEAST_TILES, _PRODUCT_BYTES // (dtype.itemsize * n_clusters**2)))
+        products = np.empty((most if len(moments) else 0, n_clusters, n_clusters), dtype)
+        for tiles in blocks(layout.n_tiles, max(1, most)):
+            group = layout.group[tiles]
+            run_over_tiles(
+                self._soft_kernel,
+                len(group),
+                len(group) * n_clusters * TILE,
+                self.a[tiles],
+                dtype.type(scale),
+                shifted,
+                group,
+                layout.count[tiles],
+                *(part[tiles] for part in self._of_tiles()),
+                mass[tiles],
+                potential[tiles],
+                logsum[tiles],
+                products,
+            )
+            if len(moments):
+                add_by_group(products[: len(group)], group, moments)
         taken_out = scale * self.row_min_sum + float(self.group_sizes @ base[:, 0])
         return (
             sum_by_group(mass, layout, self.n_groups),

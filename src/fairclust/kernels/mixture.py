@@ -362,6 +362,19 @@ def _rows(lo, hi, points, codes, count, start, const, means, roots, root_means, 
                 out[start[t] + i, k] = z[k, i]
 
 
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _hard_table(lo, hi, points, codes, counts, count, const, means, roots, root_means, tables, table):  # type: ignore[no-untyped-def]
+    z = np.empty((len(const), TILE), points.dtype)
+    top = np.empty(TILE, points.dtype)
+    for t in range(lo, hi):
+        _log_joint(points[t], codes[t], const, roots, root_means, tables, z, top)
+        for i in range(count[t]):
+            k = 0
+            while z[k, i] != top[i] and k < len(z) - 1:
+                k += 1
+            table[t, k] += counts[t, i]
+
+
 @njit(cache=True, nogil=True)
 def _joined(tables, members, out):  # type: ignore[no-untyped-def]
     """Log probabilities of joint categories, which are the sums of the log probabilities of their members."""
@@ -471,6 +484,7 @@ class MixtureTiles:
         shift: np.ndarray,
         dtype: DTypeLike = np.float32,
         *,
+        unit: float = 1.0,
         merge: bool = False,
     ) -> MixtureTiles:
         """Sort rows by group and cut them into tiles.
@@ -485,6 +499,8 @@ class MixtureTiles:
         shift : ndarray of shape (n_numeric,)
             Subtracted from the numeric features.
         dtype : float32 or float64
+        unit : float
+            The numeric features are divided by it after that.
         merge : bool
             Whether to join columns of categories and, if there are no numeric features, to make one point of rows with
             the same categories and group. Sums over the points are the same up to rounding. This takes as long as
@@ -497,7 +513,7 @@ class MixtureTiles:
                 numeric, levels, groups = numeric[rows], levels[rows], groups[rows]
             levels, members = _joint_categories(levels, n_levels)
         layout = make_layout(groups, n_groups)
-        points = pack_points(numeric, layout, shift, dtype)
+        points = pack_points(numeric, layout, shift, dtype, unit)
         codes = pack_points(levels, layout, np.zeros(levels.shape[1], np.int32), np.int32)
         if counts is not None:
             counts = pack_points(counts[:, None], layout, np.zeros(1), dtype)[:, 0]
@@ -722,9 +738,17 @@ class MixtureTiles:
 
     def hard_table(self, components: Components) -> np.ndarray:
         """Number of rows of each group for which each component is the most probable, shape (n_groups, n_clusters)."""
-        labels = self.log_joint(components).argmax(axis=1)
-        real = np.arange(TILE) < self.layout.count[:, None]
-        groups = np.repeat(self.layout.group, self.layout.count)
-        n_clusters = len(components.const)
-        found = np.bincount(groups * n_clusters + labels, self._counts[real], self.n_groups * n_clusters)
-        return found.reshape(self.n_groups, n_clusters)
+        n_clusters, layout = len(components.const), self.layout
+        table = np.zeros((layout.n_tiles, n_clusters))
+        run_over_tiles(
+            _hard_table,
+            layout.n_tiles,
+            self.n_points * n_clusters,
+            self.points,
+            self.codes,
+            self._counts,
+            layout.count,
+            *self._parts(components),
+            table,
+        )
+        return self._by_group(table)

@@ -80,6 +80,11 @@ def padded(count):  # type: ignore[no-untyped-def]
     return min(TILE, (count + _VECTOR - 1) // _VECTOR * _VECTOR)
 
 
+def blocks(n: int, size: int) -> list[slice]:
+    """Cut the range of `n` rows or tiles into slices of `size`; the last one may be shorter."""
+    return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
+
+
 @lru_cache(maxsize=4)
 def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
     # The process id is part of the key, because a forked child process does not have its parent's threads.
@@ -115,16 +120,16 @@ def run_over_tiles(kernel: Callable[..., None], n_tiles: int, entries: int, *arg
 
 
 @numba.njit(cache=True, nogil=True)
-def _pack(lo, hi, X, shift, order, start, count, out):  # type: ignore[no-untyped-def]
+def _pack(lo, hi, X, shift, unit, order, start, count, out):  # type: ignore[no-untyped-def]
     for t in range(lo, hi):
         for i in range(count[t]):
             p = order[start[t] + i]
             for f in range(X.shape[1]):
-                out[t, f, i] = X[p, f] - shift[f]
+                out[t, f, i] = (X[p, f] - shift[f]) / unit
 
 
 def pack_points(
-    X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeLike = np.float32
+    X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeLike = np.float32, unit: float = 1.0
 ) -> np.ndarray:
     """Copy points into tiles.
 
@@ -135,13 +140,16 @@ def pack_points(
     shift : ndarray of shape (n_features,)
         Subtracted in float64 before the cast to `dtype`, so that data far from the origin keep their precision.
     dtype : float32 or float64
+    unit : float
+        The differences are divided by it, in float64 as well.
 
     Returns
     -------
     ndarray of shape (n_tiles, n_features, TILE)
     """
     out = np.zeros((layout.n_tiles, X.shape[1], TILE), dtype)
-    run_over_tiles(_pack, layout.n_tiles, X.size, X, shift, layout.order, layout.start, layout.count, out)
+    place = layout.order, layout.start, layout.count
+    run_over_tiles(_pack, layout.n_tiles, X.size, X, shift, float(unit), *place, out)
     return out
 
 
@@ -156,5 +164,10 @@ def _sum_by_group(per_tile, group, out):  # type: ignore[no-untyped-def]
 def sum_by_group(per_tile: np.ndarray, layout: TileLayout, n_groups: int) -> np.ndarray:
     """Add up per-tile rows, shape (n_tiles, ...), into float64 rows per group, shape (n_groups, ...)."""
     out = np.zeros((n_groups, *per_tile.shape[1:]))
-    _sum_by_group(per_tile.reshape(layout.n_tiles, -1), layout.group, out.reshape(n_groups, -1))
+    add_by_group(per_tile, layout.group, out)
     return out
+
+
+def add_by_group(per_tile: np.ndarray, group: np.ndarray, out: np.ndarray) -> None:
+    """Add per-tile rows, shape (n_tiles, ...), to rows per group, shape (n_groups, ...), in the order of the tiles."""
+    _sum_by_group(per_tile.reshape(len(group), -1), group, out.reshape(len(out), -1))

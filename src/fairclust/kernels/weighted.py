@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fairclust.kernels.assignment import Potentials, _outer_products
+from fairclust.kernels.assignment import Potentials, SquaredDistances, _outer_products
 from fairclust.kernels.fast import FAST, exp
 from fairclust.kernels.points import TiledPoints
 from fairclust.kernels.tiles import TILE, padded
@@ -92,7 +92,7 @@ class WeightedPotentials(Potentials):
         super().set_distances(points, centers, squared=squared)
         self._weigh_minima()
 
-    def set_costs(self, costs: np.ndarray) -> None:
+    def set_costs(self, costs: np.ndarray | SquaredDistances) -> None:
         super().set_costs(costs)
         self._weigh_minima()
 

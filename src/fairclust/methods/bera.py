@@ -7,10 +7,10 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import COUNT, INIT, FairClusterer
+from fairclust.kernels.assignment import SquaredDistances
 from fairclust.solvers.fair_assignment import fair_assignment
 from fairclust.solvers.fair_lp import bound_violation, fair_assignment_lp, round_assignment
 from fairclust.solvers.lloyd import Lloyd
@@ -37,7 +37,8 @@ class BeraFairKMeans(FairClusterer):
     solver : "lp" or "prices", default="lp"
         "lp" solves the linear program by HiGHS and uses the published rounding, see `fairclust.solvers.fair_lp`.
         "prices" uses group prices and their rounding, see `fairclust.fair_assignment`. It finds the same optimum up to
-        a relative error of 1e-4 or less, in a time that is linear in the number of rows, like that of k-means.
+        a relative error of 1e-4 or less, in a time that is linear in the number of rows, like that of k-means. It keeps
+        N x K distances in single precision, and "lp" several tables of them in double precision.
     random_state : int, RandomState or None
 
     Attributes
@@ -127,21 +128,21 @@ class BeraFairKMeans(FairClusterer):
                 f"k-means stopped after {self.max_iter} steps and may not have converged: raise max_iter"
             )
         self.cluster_centers_ = vanilla.cluster_centers_
-        distances = cdist(X, self.cluster_centers_, "sqeuclidean")
-        members = codes if codes.ndim == 2 else codes[:, None] == np.arange(len(self.groups_))
-        shares = members.sum(axis=0) / len(codes)
-        lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
-        nearest = float(distances.min(axis=1).sum())
+        distances = SquaredDistances(X, self.cluster_centers_)
+        nearest = float(distances.nearest()[1].sum())
         sizes = np.bincount(vanilla.labels_, minlength=self.n_clusters)
+        members = codes.T if codes.ndim == 2 else (codes == j for j in range(len(self.groups_)))
         table = np.array(
-            [np.bincount(vanilla.labels_[inside], minlength=self.n_clusters) for inside in members.T]
+            [np.bincount(vanilla.labels_[inside], minlength=self.n_clusters) for inside in members]
         )
+        shares = table.sum(axis=1) / len(codes)
+        lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
         self.history_ = [_record(1, nearest, bound_violation(table, sizes, lower, upper), begin)]
         self.labels_ = self._assign(distances, codes, lower, upper)
         self.price_of_fairness_ = self.cost_ / nearest if nearest > 0 else 1.0 if self.cost_ <= 0 else np.inf
 
     def _assign(
-        self, distances: np.ndarray, codes: np.ndarray, lower: np.ndarray, upper: np.ndarray
+        self, distances: SquaredDistances, codes: np.ndarray, lower: np.ndarray, upper: np.ndarray
     ) -> np.ndarray:
         """Compute labels at given centres. Also sets the costs and the violation, and adds to the history."""
         begin = perf_counter()
@@ -150,10 +151,11 @@ class BeraFairKMeans(FairClusterer):
             self.lp_cost_, self.cost_, self.violation_ = found.lower_bound, found.cost, found.slack
             self.history_.append(_record(2, found.cost, found.violation, begin))
             return found.labels
-        fractional = fair_assignment_lp(distances, codes, lower=lower, upper=upper)
+        table = distances[:]
+        fractional = fair_assignment_lp(table, codes, lower=lower, upper=upper)
         self.history_.append(_record(2, fractional.cost, np.zeros(1), begin))
         begin = perf_counter()
-        rounded = round_assignment(fractional.shares, distances, codes, lower=lower, upper=upper)
+        rounded = round_assignment(fractional.shares, table, codes, lower=lower, upper=upper)
         self.history_.append(_record(3, rounded.cost, rounded.violation, begin))
         self.lp_cost_, self.cost_ = fractional.cost, rounded.cost
         self.violation_ = float(rounded.violation.max())

@@ -14,6 +14,8 @@ from sklearn.utils._param_validation import Interval
 
 from fairclust.base import COUNT, INIT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported
 from fairclust.group_encoding import neutral_order
+from fairclust.kernels.assignment import SquaredDistances
+from fairclust.kernels.tiles import blocks
 from fairclust.solvers.lloyd import Lloyd
 
 # Lloyd steps on the aligned points in every round.
@@ -21,6 +23,8 @@ _LLOYD_STEPS = 50
 # The alternation ends after this many rounds without gain. A single round is not enough, because every round draws new
 # random blocks.
 _PATIENCE = 3
+# Pairs and points are read in blocks of this many. Where every block reads all pairs, there are at most _MOST_BLOCKS.
+_BLOCK_ROWS, _MOST_BLOCKS = 1 << 14, 16
 
 
 class _Plan(NamedTuple):
@@ -84,6 +88,9 @@ class FairAlignmentKMeans(FairClusterer):
 
     Notes
     -----
+    Distances of points to centres are computed in blocks of rows. The memory therefore grows with the rows and their
+    columns, about ``8 N (3 d + 16)`` bytes, and not with `n_clusters`.
+
     With `epsilon` the pairs are first matched and then split, as in the paper's alternation. The authors' program
     instead splits a share of all possible pairs, those that are cheapest to match, and does not keep the bound. The
     same `epsilon` therefore has different effects in the two.
@@ -162,17 +169,15 @@ class FairAlignmentKMeans(FairClusterer):
         for step in range(1, self.max_iter + 1):
             plan = self._match(Z, rows, pi, centers, rng)
             apart = self._set_free(Z, plan, pi, centers)
-            centers, objective, clustering, table = self._recenter(Z, plan, apart, pi, centers)
-            shares = np.stack([table[r].sum(axis=0) for r in rows])
+            centers, objective, clustering, ends = self._recenter(Z, plan, apart, pi, centers)
+            shares: np.ndarray = np.stack([np.bincount(own, plan.mass, self.n_clusters) for own in ends])
             self.history_.append(_record(step, objective, clustering, shares, begin))
             begin = perf_counter()
             stale = 0 if objective < self.objective_ * (1 - self.tol) else stale + 1
             if objective < self.objective_:
                 self.objective_, self.shares_ = objective, shares[np.argsort(order)]
                 self.cluster_centers_ = centers + shift
-                # Points with half of their mass in two clusters are common if one group is twice as large as the other.
-                # Ties must not favour the first clusters.
-                self.labels_ = (table * (1 + 1e-9 * rng.uniform(size=table.shape))).argmax(axis=1)
+                self.labels_ = _labels(plan, ends, len(Z), self.n_clusters, rng)
             if stale == _PATIENCE:
                 break
         self.n_iter_, self.converged_ = step, stale == _PATIENCE
@@ -211,10 +216,13 @@ class FairAlignmentKMeans(FairClusterer):
         apart = np.zeros(len(plan.mass), bool)
         if self.epsilon == 0:
             return apart
-        a, b = Z[plan.first], Z[plan.second]
-        own = [cdist(z, centers, "sqeuclidean").min(axis=1) for z in (a, b)]
-        saved = _transport(a, b, pi, self.transport_weight) - pi[0] * own[0] - pi[1] * own[1]
-        saved += cdist(pi[0] * a + pi[1] * b, centers, "sqeuclidean").min(axis=1)
+        saved = np.empty(len(plan.mass))
+        for block in blocks(len(saved), _BLOCK_ROWS):
+            a, b = Z[plan.first[block]], Z[plan.second[block]]
+            of_a, of_b, of_mean = (
+                SquaredDistances(z, centers).nearest()[1] for z in (a, b, pi[0] * a + pi[1] * b)
+            )
+            saved[block] = _transport(a, b, pi, self.transport_weight) - pi[0] * of_a - pi[1] * of_b + of_mean
         order = np.argsort(-saved, kind="stable")
         apart[order] = (np.cumsum(plan.mass[order]) <= self.epsilon + 1e-12) & (saved[order] > 0)
         return apart
@@ -222,43 +230,71 @@ class FairAlignmentKMeans(FairClusterer):
     def _recenter(
         self, Z: np.ndarray, plan: _Plan, apart: np.ndarray, pi: np.ndarray, centers: np.ndarray
     ) -> tuple[np.ndarray, float, float, np.ndarray]:
-        """Weighted Lloyd steps on the means of pairs and the points of split pairs, then costs and masses.
+        """Weighted Lloyd steps on the means of pairs and the points of split pairs, then costs and clusters.
 
         Returns
         -------
         centers : ndarray of shape (n_clusters, n_features)
         objective, clustering : float
             Multiplied by the number of points.
-        table : ndarray of shape (n_samples, n_clusters)
-            Mass of every point in every cluster. The masses of each group sum to one.
+        ends : ndarray of int, shape (2, n_pairs)
+            The clusters of the pairs' rows in the first and in the second group.
         """
-        a, b = Z[plan.first], Z[plan.second]
-        joint = ~apart
-        points = np.concatenate([pi[0] * a[joint] + pi[1] * b[joint], a[apart], b[apart]])
-        weights = np.concatenate([plan.mass[joint], pi[0] * plan.mass[apart], pi[1] * plan.mass[apart]])
+        joint, split = np.flatnonzero(~apart), np.flatnonzero(apart)
+        n_joint, n_split = len(joint), len(split)
+        points = np.empty((n_joint + 2 * n_split, Z.shape[1]))
+        moved = np.empty(n_joint)
+        for block in blocks(n_joint, _BLOCK_ROWS):
+            a, b = Z[plan.first[joint[block]]], Z[plan.second[joint[block]]]
+            points[block] = pi[0] * a + pi[1] * b
+            moved[block] = _transport(a, b, pi, self.transport_weight)
+        points[n_joint : n_joint + n_split] = Z[plan.first[split]]
+        points[n_joint + n_split :] = Z[plan.second[split]]
+        weights = np.concatenate([plan.mass[joint], pi[0] * plan.mass[split], pi[1] * plan.mass[split]])
+        distances = SquaredDistances(points, centers)
         labels = np.full(len(points), -1)
         for _ in range(_LLOYD_STEPS):
-            old, labels = labels, cdist(points, centers, "sqeuclidean").argmin(axis=1)
+            old, (labels, squares) = labels, distances.nearest()
             if np.array_equal(old, labels):
                 break
             mass = np.bincount(labels, weights, len(centers))
             sums = np.stack([np.bincount(labels, weights * x, len(centers)) for x in points.T], axis=1)
             # An empty cluster keeps its centre.
             centers = np.where(mass[:, None] > 0, sums / np.where(mass > 0, mass, 1)[:, None], centers)
-        distances = cdist(points, centers, "sqeuclidean")
-        labels = distances.argmin(axis=1)
-        clustering = float(weights @ distances[np.arange(len(points)), labels])
-        transport = float(plan.mass[joint] @ _transport(a[joint], b[joint], pi, self.transport_weight))
+            distances = SquaredDistances(points, centers)
+        else:
+            labels, squares = distances.nearest()
+        clustering = float(weights @ squares)
+        transport = float(plan.mass[joint] @ moved)
 
-        n_joint, n_apart = joint.sum(), apart.sum()
-        of_first, of_second = np.empty((2, len(plan.mass)), int)
-        of_first[joint] = of_second[joint] = labels[:n_joint]
-        of_first[apart], of_second[apart] = labels[n_joint : n_joint + n_apart], labels[n_joint + n_apart :]
-        cells = np.concatenate([plan.first, plan.second]) * len(centers)
-        cells += np.concatenate([of_first, of_second])
-        table = np.bincount(cells, np.tile(plan.mass, 2), len(Z) * len(centers))
+        ends = np.empty((2, len(plan.mass)), int)
+        ends[:, joint] = labels[:n_joint]
+        ends[:, split] = labels[n_joint:].reshape(2, n_split)
         n = len(Z)
-        return centers, n * (clustering + transport), n * clustering, table.reshape(n, -1)
+        return centers, n * (clustering + transport), n * clustering, ends
+
+
+def _labels(
+    plan: _Plan, ends: np.ndarray, n_samples: int, n_clusters: int, rng: np.random.RandomState
+) -> np.ndarray:
+    """The cluster with most of the mass of each point, shape (n_samples,), from the clusters of the pairs' rows.
+
+    The table of the masses of points in clusters is made for one block of points after the other. Every block reads all
+    pairs, so there are at most `_MOST_BLOCKS` of them.
+    """
+    labels = np.empty(n_samples, int)
+    for rows in blocks(n_samples, max(_BLOCK_ROWS, -(-n_samples // _MOST_BLOCKS))):
+        n_rows = rows.stop - rows.start
+        table = np.zeros(n_rows * n_clusters)
+        for points, clusters in zip((plan.first, plan.second), ends, strict=True):
+            inside = np.flatnonzero((points >= rows.start) & (points < rows.stop))
+            cells = (points[inside] - rows.start) * n_clusters + clusters[inside]
+            table += np.bincount(cells, plan.mass[inside], len(table))
+        # Points with half of their mass in two clusters are common if one group is twice as large as the other. Ties
+        # must not favour the first clusters.
+        table *= 1 + 1e-9 * rng.uniform(size=len(table))
+        labels[rows] = table.reshape(n_rows, n_clusters).argmax(axis=1)
+    return labels
 
 
 def _transport(a: np.ndarray, b: np.ndarray, pi: np.ndarray, weight: float) -> np.ndarray:

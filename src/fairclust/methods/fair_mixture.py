@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import MixtureTiles
+from fairclust.kernels.tiles import blocks
 from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._levels import (
     LEVELS,
@@ -48,9 +49,9 @@ from fairclust.solvers.mixture_fit import (
     plain_em,
 )
 from fairclust.solvers.mixture_rows import (
+    BLOCK_ROWS,
     Rows,
     as_index,
-    blocks,
     count_of,
     draw,
     endless_batches,
@@ -500,7 +501,7 @@ class FairMixture(ColumnsClusterer):
         for i, table in zip(columns.categorical, by_column, strict=True):
             self.cluster_centers_[:, i] = table.argmax(axis=1)
         components, loglik, sums = mixture.components(), 0.0, np.zeros((rows.n_groups, self.n_clusters))
-        for block in blocks(len(rows.X)):
+        for block in blocks(len(rows.X), BLOCK_ROWS):
             by_group, logsum = rows.tiles(block).table(components)
             sums, loglik = sums + by_group, loglik + logsum
         # Convert the log densities into the unit of the data.
@@ -519,7 +520,7 @@ class FairMixture(ColumnsClusterer):
         """Yield the log joint densities of blocks of rows, in the frame of the fit."""
         components = mixture.components(offset)
         rows = self._rows(X, np.zeros(len(X), np.int32), 1)
-        for block in blocks(len(X)):
+        for block in blocks(len(X), BLOCK_ROWS):
             yield block, rows.tiles(block).log_joint(components)
 
     def _labels(self, X: np.ndarray, mixture: Mixture, offset: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fairclust.base import positive_weights
-from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.tiles import make_layout
+from fairclust.kernels.assignment import Potentials, SquaredDistances
+from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.kernels.weighted import WeightedPotentials
 from fairclust.solvers.bounds import Asked, bounds_criterion
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
@@ -40,7 +40,7 @@ _STEPS, _TOL = 30, 1e-5
 _SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
 # Tiles of smaller problems are kept in double precision.
 _DOUBLE_ENTRIES = 1 << 23
-_BLOCK_ROWS = 1 << 16
+_BLOCK_ROWS = 1 << 14
 # Lower temperatures are used only if the relative rounding error of the sums is at most this.
 _DOUBLE_ROUNDING = 1e-12
 # With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
@@ -121,7 +121,8 @@ def fair_assignment(
     Parameters
     ----------
     distances : array-like of shape (n_samples, n_clusters)
-        Cost of each point in each cluster, finite. An array mapped from a file is read in blocks.
+        Cost of each point in each cluster, finite. An array mapped from a file is read in blocks. The fit keeps a copy
+        in tiles: in single precision, or in double precision if there are at most 8 million entries.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
         The group of every row, or several sensitive columns, each of which is bounded on its own. If there are several
         columns and all hold truth values, each column is a group, and groups may overlap: the share of the points
@@ -183,19 +184,16 @@ def fair_assignment(
     >>> fair_assignment([[0, 1], [0, 1], [0, 2], [0, 3]], size_max=2).labels.tolist()
     [1, 1, 0, 0]
     """
-    costs = np.asarray(distances)
-    if costs.ndim != 2 or not costs.size:
-        raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
-    if costs.dtype not in (np.float32, np.float64):
-        costs = costs.astype(np.float64)
-    sensitive = read_sensitive(sensitive_features, len(costs), bins=bins, means=mean_tolerance or ())
-    weights, unit = check_weights(sample_weight, len(costs))
+    costs = distances if isinstance(distances, SquaredDistances) else _checked(distances)
+    n_samples, n_clusters = costs.shape
+    sensitive = read_sensitive(sensitive_features, n_samples, bins=bins, means=mean_tolerance or ())
+    weights, unit = check_weights(sample_weight, n_samples)
     potentials = _potentials(costs, sensitive, weights)
     asked = Asked(tolerance, min_balance, max_gap, target, size_min, size_max, crossed, mean_tolerance)
 
     def solved(asked: Asked) -> tuple[Criterion, Prices]:
         mean = None if weights is None else unit
-        criterion = bounds_criterion(asked, sensitive, potentials.group_sizes, costs.shape[1], unit=mean)
+        criterion = bounds_criterion(asked, sensitive, potentials.group_sizes, n_clusters, unit=mean)
         return criterion, solve(potentials, criterion)
 
     def assigned(criterion: Criterion, found: Prices) -> FairAssignment:
@@ -217,6 +215,13 @@ def fair_assignment(
     return replace(fairest.found, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
 
 
+def _checked(distances: Any) -> np.ndarray:
+    costs = np.asarray(distances)
+    if costs.ndim != 2 or not costs.size:
+        raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
+    return costs if costs.dtype in (np.float32, np.float64) else costs.astype(np.float64)
+
+
 def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
     """Divide weights by their mean; returns them and the mean, or None and 1 without weights.
 
@@ -232,23 +237,27 @@ def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None
     return weights / mean, mean
 
 
-def _potentials(costs: np.ndarray, sensitive: Sensitive, weights: np.ndarray | None) -> Potentials:
-    dtype = np.float64 if costs.size <= _DOUBLE_ENTRIES else np.float32
+def _potentials(
+    costs: np.ndarray | SquaredDistances, sensitive: Sensitive, weights: np.ndarray | None
+) -> Potentials:
+    n_samples, n_clusters = costs.shape
+    dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
     n_groups = len(sensitive.cells)
     layout = make_layout(sensitive.codes, n_groups)
     if weights is None:
-        potentials = Potentials.empty(layout, n_groups, costs.shape[1], dtype)
+        potentials = Potentials.empty(layout, n_groups, n_clusters, dtype)
     else:
-        potentials = WeightedPotentials.empty(layout, n_groups, costs.shape[1], dtype)
+        potentials = WeightedPotentials.empty(layout, n_groups, n_clusters, dtype)
         potentials.weigh(weights)
     potentials.set_costs(costs)
-    if not np.isfinite(potentials.row_min_sum) or not np.isfinite(potentials.a).all():
+    # The largest entry is NaN if any entry is.
+    if not np.isfinite(potentials.row_min_sum) or not np.isfinite(potentials.a.max()):
         raise ValueError("distances has entries that are not finite")
     return potentials
 
 
 def _assign(
-    costs: np.ndarray,
+    costs: np.ndarray | SquaredDistances,
     potentials: Potentials,
     criterion: Criterion,
     solved: Prices,
@@ -259,8 +268,7 @@ def _assign(
     labels, _, counts, _ = round_prices(potentials, criterion, solved)
     # The cost and the bound are summed in double precision, even if the tiles are in single precision.
     cost = least = 0.0
-    for first in range(0, len(costs), _BLOCK_ROWS):
-        block = slice(first, first + _BLOCK_ROWS)
+    for block in blocks(costs.shape[0], _BLOCK_ROWS):
         rows = np.asarray(costs[block], dtype=np.float64)
         paid = rows[np.arange(len(rows)), labels[block]]
         reduced = (rows + solved.prices[sensitive.codes[block]]).min(axis=1)

@@ -10,8 +10,9 @@ import numpy as np
 
 from fairclust.base import is_mapped
 from fairclust.kernels.mixture import MixtureTiles
+from fairclust.kernels.tiles import blocks
 
-_BLOCK_ROWS = 1 << 17
+BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
 _LEAST_PER_GROUP = 50
 _MOST_CATEGORIES = 65_536
 
@@ -48,23 +49,22 @@ class Rows(NamedTuple):
 
     def numeric(self, X: np.ndarray) -> np.ndarray:
         """Numeric columns of some rows, minus `shift` and divided by `unit`, in the dtype of `X`."""
-        return ((X[:, self.columns.numeric] - self.shift) / self.unit).astype(X.dtype)
+        found = np.empty((len(X), len(self.columns.numeric)), X.dtype)
+        for block in blocks(len(X), _SMALL_BLOCK_ROWS):
+            found[block] = (X[block][:, self.columns.numeric] - self.shift) / self.unit
+        return found
 
     def tiles(self, rows: np.ndarray | slice = slice(None), *, merge: bool = False) -> MixtureTiles:
         X, columns = self.X[rows], self.columns
-        shift = self.shift
-        if self.unit != 1:
-            numeric, shift = self.numeric(X), np.zeros_like(shift)
-        else:
-            numeric = X if not len(columns.categorical) else np.ascontiguousarray(X[:, columns.numeric])
         return MixtureTiles.pack(
-            numeric,
+            X if not len(columns.categorical) else np.ascontiguousarray(X[:, columns.numeric]),
             columns.levels(X),
             sum(columns.sizes),
             self.codes[rows],
             self.n_groups,
-            shift,
+            self.shift,
             {"single": np.float32, "double": np.float64}[self.precision],
+            unit=self.unit,
             merge=merge,
         )
 
@@ -143,10 +143,6 @@ def at_most(n: int, limit: int, rng: np.random.RandomState) -> np.ndarray | None
 
 def as_index(rows: np.ndarray | None) -> np.ndarray | slice:
     return slice(None) if rows is None else rows
-
-
-def blocks(n: int, size: int = _BLOCK_ROWS) -> list[slice]:
-    return [slice(begin, min(n, begin + size)) for begin in range(0, n, size)]
 
 
 def in_batches(

@@ -53,12 +53,13 @@ def start_mixture(
     if n_numeric:
         limit = max(_START_ROWS, n_clusters) if is_mapped(rows.X) else len(rows.X)
         some = as_index(at_most(len(rows.X), limit, rng))
-        points = rows.numeric(rows.X[some])
         if isinstance(init, str):
+            points = rows.numeric(rows.X[some])
             centers = initial_centers(points, n_clusters, "k-means++", rng).astype(points.dtype)
-            centers = Lloyd(n_clusters, init=centers, n_init=1).fit(points).cluster_centers_
+            centers = Lloyd(n_clusters, init=centers, n_init=1, copy_x=False).fit(points).cluster_centers_
         else:
-            centers = (initial_centers(points, n_clusters, init, rng) - rows.shift) / rows.unit
+            given = rows.X[:0, rows.columns.numeric]
+            centers = (initial_centers(given, n_clusters, init, rng) - rows.shift) / rows.unit
         means, logits = centers, np.zeros_like(logits)
     log_sd = np.zeros((1, 1) if family.shared else (n_clusters, n_numeric))
     mixture = Mixture(family, np.zeros(n_clusters), means, np.maximum(log_sd, family.min_log_sd), logits)
