@@ -13,7 +13,7 @@ from importlib.resources import files
 from fairclust import methods
 from fairclust.cli import CommandError
 
-# The short names of the methods, which the pipeline's configuration uses as well.
+# Short names of the methods. The entries of the pipeline, in config/methods/, are variants and have longer names.
 SHORT_NAMES = {
     "price": "PriceFairKMeans",
     "vfc": "VariationalFairKMeans",
