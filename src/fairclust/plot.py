@@ -245,8 +245,9 @@ class ClusterSharesDisplay:
         # Lines show the shares in all rows, for comparison with every cluster.
         for level in self.shares.loc["all"].cumsum()[:-1]:
             self.ax_.axhline(level, color="black", linewidth=0.8, linestyle="--")
-        self.ax_.set(xlabel="Cluster", ylabel="Share of the rows")
-        self.ax_.legend()
+        self.ax_.set(xlabel="Cluster", ylabel="Share of the rows", ylim=(0, 1))
+        # The bars fill the axes, so the legend is above them.
+        self.ax_.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4, frameon=False)
         return self
 
 

@@ -41,8 +41,9 @@ def test_by_hand():
     labels = np.array([0, 0, 0, 1], np.int32)
     counts = contingency(labels, codes, 2)
     assert sweep(X, codes, centers, labels, counts, rho=0, lam=0) == (0, pytest.approx(0.32))
-    # The gaps n_jk / N_j - n_k / N are (1/4, -1/4) and (-1/4, 1/4), so the penalty is 1/4. It is zero after the first
-    # point has moved. The move adds 0.36 - 0.16 = 0.2 to the distances, so it pays for rho above 0.8.
+    # The gaps n_jk / N_j - n_k / N are (1/4, -1/4) and (-1/4, 1/4), so the penalty is 1/4. The
+    # penalty is zero after the first point has moved. The move adds 0.36 - 0.16 = 0.2 to the distances, so it pays for
+    # rho above 0.8.
     assert sweep(X, codes, centers, labels, counts, rho=0.79, lam=0)[0] == 0
     assert sweep(X, codes, centers, labels, counts, rho=0.81, lam=0)[0] == 1
     np.testing.assert_array_equal(labels, [1, 0, 0, 1])

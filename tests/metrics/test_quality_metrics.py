@@ -100,7 +100,7 @@ def test_kmedians_cost_is_never_approximate():
     assert kmedians_cost(points, labels, max_evaluations=300) == exact
 
 
-# Two edges of weight 2 inside {0, 1} and {2, 3}, one edge of weight 1 between 1 and 2.
+# The graph has edges of weight 2 between 0 and 1 and between 2 and 3, and an edge of weight 1 between 1 and 2.
 W = sp.csr_array(np.array([[0, 2, 0, 0], [2, 0, 1, 0], [0, 1, 0, 2], [0, 0, 2, 0]], dtype=float))
 
 

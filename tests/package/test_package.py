@@ -89,3 +89,10 @@ def test_polars_frames(grouped_blobs):
     model = fairclust.KMeans(2, random_state=0).fit(frame[["a", "b"]], sensitive_features=frame["sex"])
     assert list(model.groups_) == ["f", "m"]
     assert 0 <= fairclust.metrics.balance(model.labels_, sensitive_features=frame[["sex"]]) <= 1
+    two = frame.select("sex", polars.Series("half", ["low", "high"] * 30))
+    price = fairclust.PriceFairKMeans(2, random_state=0).fit(frame[["a", "b"]], sensitive_features=two)
+    twin = fairclust.PriceFairKMeans(2, random_state=0).fit(X[:, :2], sensitive_features=two.to_pandas())
+    np.testing.assert_array_equal(price.labels_, twin.labels_)
+    np.testing.assert_array_equal(
+        price.predict(frame[["a", "b"]], sensitive_features=two), twin.predict(X[:, :2], two)
+    )

@@ -55,6 +55,7 @@ def check_command(X: np.ndarray, sex: np.ndarray, folder: Path) -> None:
     subprocess.run([*command, "predict", model, table, "--out", folder / "new.csv"], check=True)
     subprocess.run([*command, "front", table, *options, "--out", folder / "front"], check=True)
     assert len(pd.read_csv(folder / "new.csv")) == len(pd.read_csv(out)) == len(X)
+    subprocess.run([*command, "methods"], check=True)
     done = subprocess.run([*command, "status"], capture_output=True, text=True)
     assert done.returncode == 2 and "pip install 'fairclust[pipeline]'" in done.stderr, done.stderr
 

@@ -12,6 +12,7 @@ from small import GENERATED, small_config, small_paper
 from fairclust.pipeline.config import (
     Config,
     ConfigError,
+    _nearest,
     json_schema,
     load_config,
     read_yaml,
@@ -291,3 +292,9 @@ def test_every_wrong_value_gives_a_config_error(path, value):
 
 def test_the_schema_names_every_key():
     assert set(json.loads(json_schema())["properties"]) == set(Config.model_fields)
+
+
+def test_a_name_that_begins_as_another_is_suggested_first():
+    known = ["price_kmeans", "price_gap", "vfc_kmeans"]
+    assert _nearest("price", known) == "; did you mean 'price_kmeans'?"
+    assert _nearest("prize_gap", known) == "; did you mean 'price_gap'?"

@@ -74,6 +74,14 @@ def test_signs_of_numbers(people):
     assert set(X[:, 0]) == {1234.5, 17.25}
 
 
+@pytest.mark.parametrize("cell, option", [("{},5", "--decimal ,"), ("{}'500", '--thousands "\'"')])
+def test_a_column_with_other_signs_says_which_option_reads_it(people, cell, option):
+    for values in (range(100, 100 + N), [*range(100, 110)] * (N // 10)):
+        note = roles(people.assign(income=[cell.format(value) for value in values]))["income"][1]
+        assert f"such as {cell.format(100)!r}, which {option} would read" in note
+    assert "would read" not in str(roles(people))
+
+
 def test_preparation(people):
     people.loc[:3, "age"] = np.nan
     people.loc[4:9, "education"] = None

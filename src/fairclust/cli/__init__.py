@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -123,5 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message = f"this needs the package {error.name}: pip install 'fairclust[{extra}]'"
         print(f"fairclust {args.command}: {message}", file=sys.stderr)
         return 2
-    print("\n".join(lines))
+    try:
+        print("\n".join(lines), flush=True)
+    except BrokenPipeError:
+        # A reader such as `head` has what it wants. Python would report the error again when it closes the file.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

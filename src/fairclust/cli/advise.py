@@ -46,9 +46,10 @@ NEEDS = {
     ),
     "cost": Need(
         "no group should pay more than the others, in distance to its centres",
-        "kmeans",
+        "socially_fair",
         "",
-        "no method here promises it: `fairclust fit` prints under 'who pays' what each group pays, so compare methods",
+        "makes the mean cost of the group that pays most as small as it can, and promises no shares; `fairclust fit` "
+        "prints under 'who pays' what each group pays",
     ),
     "columns": Need(
         "several sensitive columns at once",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import difflib
 import inspect
 import re
 import textwrap
+from importlib.resources import files
 
 from fairclust import methods
 from fairclust.cli import CommandError
 
-# The short names of the methods, which the pipeline's configuration uses as well.
+# Short names of the methods. The entries of the pipeline, in config/methods/, are variants and have longer names.
 SHORT_NAMES = {
     "price": "PriceFairKMeans",
     "vfc": "VariationalFairKMeans",
@@ -52,14 +54,20 @@ def list_methods() -> list[str]:
     rows = []
     for name, home in sorted(methods._HOMES.items(), key=lambda item: item[1]):
         called = f"{home} ({also[name]})" if name in also else home
-        first = (inspect.getdoc(getattr(methods, name)) or "").partition("\n")[0]
-        rows.append((called, name, first))
+        rows.append((called, name, _first_line(name, home)))
     widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
     return [
         *(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows),
         "",
         "`fairclust methods NAME` shows the parameters of one method, and `fairclust advise` helps to choose one.",
     ]
+
+
+def _first_line(name: str, home: str) -> str:
+    """The first line of a class's documentation. The module is not imported, as it may need a package of an extra."""
+    source = files(methods.__name__).joinpath(f"{home}.py").read_text(encoding="utf-8")
+    classes = [of for of in ast.parse(source).body if isinstance(of, ast.ClassDef) and of.name == name]
+    return (ast.get_docstring(classes[0]) or "").partition("\n")[0]
 
 
 def find_method(name: str) -> type:

@@ -9,12 +9,20 @@ import argparse
 from pathlib import Path
 
 
+def _one_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        hint = "; `fairclust front` and `report` take a range" if ":" in text else ""
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number{hint}") from None
+
+
 def add_fit(commands: argparse._SubParsersAction) -> None:
     """Add `fairclust fit` and its options."""
     parser = commands.add_parser("fit", help="cluster the rows of a table, print metrics, write labels")
     _add_raw_table(parser)
     parser.add_argument("--method", default="price", help="see `fairclust methods` (default: %(default)s)")
-    parser.add_argument("--n-clusters", type=int, required=True, metavar="K")
+    parser.add_argument("--n-clusters", type=_one_number, required=True, metavar="K")
     parser.add_argument(
         "--set",
         action="append",

@@ -156,6 +156,12 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[st
     categories = [name for name in listed["categories"] if name not in codes]
     columns = understand(others, features=features, categories=categories, **own)
     groups = group_columns(frame, sensitive, missing_is_group=args.missing == "group", ranges=ranges)
+    for name, of in groups.drop(columns=measured).items():
+        if len(of) >= _FEW_ROWS and of.nunique() > len(of) / 2:
+            raise CommandError(
+                f"--sensitive: {name!r} holds {of.nunique():,} different values in {len(of):,} rows, and each would be "
+                "a group. Fix: name a column whose values many rows share"
+            )
     # A row without the number cannot count for the mean, so it is left out even if missing values are a group.
     groups[measured] = groups[measured].where(frame[measured].notna())
     used = [column.name for column in columns if column.role != "left out"]
@@ -178,6 +184,8 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[st
 
 
 _SHOWN_RANGES = 4
+# In tables with fewer rows than this, groups can be small by chance.
+_FEW_ROWS = 20
 _LISTS = ("sensitive", "features", "exclude", "id", "categories")
 
 

@@ -85,8 +85,8 @@ class TableFile:
 
     def __init__(self, path: Path, reader: ReaderSpec, dataset: str):
         self.path, self.reader, self.dataset = path, reader, dataset
-        # `_head` is the number of lines before the CSV part of the file (the head of an ARFF file), `_named` is whether
-        # the first CSV row holds the names of the columns.
+        # `_head` is the number of lines before the CSV part of the file, which is the head of an ARFF file. `_named`
+        # says whether the first CSV row holds the names of the columns.
         self._head, self._named = 0, reader.header and reader.format == "csv"
         if reader.format == "arff":
             try:

@@ -72,7 +72,7 @@ class FairAlignmentKMeans(FairClusterer):
     labels_, groups_
         A point whose mass is split between clusters gets the one with most of its mass. Ties are broken at random.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Centres of the round with the lowest objective, from which `labels_` are as well. New points have no match, so
+        Centres of the round with the lowest objective. `labels_` are from the same round. New points have no match, so
         there is no `predict`.
     shares_ : ndarray of shape (n_groups, n_clusters)
         The share of each group's mass that is in every cluster, before rounding.

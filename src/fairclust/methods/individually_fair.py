@@ -135,7 +135,10 @@ class IndividuallyFairClustering(RowCenterClusterer):
 
 
 def _filled(X: np.ndarray, rows: np.ndarray, n_clusters: int, rng: np.random.RandomState) -> np.ndarray:
-    """Add rows until there are `n_clusters`, drawn with the squared distance to those before, as in k-means++."""
+    """Add rows until there are `n_clusters`, as k-means++ does.
+
+    The probability of a row is proportional to its squared distance to the nearest row that was chosen before.
+    """
     found = list(rows)
     nearest = np.min([((X - X[p]) ** 2).sum(axis=1) for p in found], axis=0)
     while len(found) < n_clusters:

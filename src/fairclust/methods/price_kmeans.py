@@ -19,7 +19,8 @@ class PriceFairKMeans(PricesInChunks):
         t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
         mapping does not name are not bounded.
     min_balance : float or mapping of column to float, optional
-        r. The bounds are ``n_ik >= r n_jk`` for the counts of all groups i, j in every cluster k, instead of shares.
+        Instead of shares, bound the balance of every cluster from below by this number r: ``n_ik >= r n_jk`` for the
+        counts of all groups i, j in every cluster k.
     max_gap : float or mapping of column to float, optional
         A bound on Delta, `fairclust.metrics.delta`, instead of shares.
     target : None, mapping or array-like of shape (n_groups,), default=None

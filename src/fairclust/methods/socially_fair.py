@@ -52,8 +52,8 @@ class SociallyFairKMeans(PrototypeClusterer):
         The weight of each group in the centres. The weights sum to one. A group whose cost is below the largest one
         even without any weight has the weight 0.
     gap_ : float
-        Relative duality gap of the centres computed for the last step's clusters: no other centres lower the largest
-        cost of a group there by a larger fraction than this.
+        Relative duality gap of the centres, for the clusters of the last step. With these clusters, no other centres
+        lower the largest cost of a group by a larger fraction than this.
 
     Notes
     -----

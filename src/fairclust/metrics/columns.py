@@ -79,6 +79,8 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
     if isinstance(sensitive_features, Mapping):
         return {str(name): cells for name, cells in sensitive_features.items()}
     if hasattr(sensitive_features, "columns"):
+        if hasattr(sensitive_features, "to_pandas"):  # polars, pyarrow
+            return {str(name): sensitive_features[name] for name in sensitive_features.columns}
         return {str(name): sensitive_features.iloc[:, i] for i, name in enumerate(sensitive_features.columns)}
     values = np.asarray(sensitive_features)
     if values.ndim == 1:

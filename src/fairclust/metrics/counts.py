@@ -5,6 +5,8 @@ Row j, column k of the table is n_jk, the number of points of group j in cluster
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -54,8 +56,8 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
 
     Parameters
     ----------
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        Strings, numbers or categories, also as a data frame.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping of columns
+        Strings, numbers or categories.
 
     Returns
     -------
@@ -70,6 +72,8 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
     # Imported here, so that callers who already have codes do not wait for pandas.
     import pandas as pd
 
+    if isinstance(sensitive_features, Mapping):
+        sensitive_features = np.column_stack([group_codes(column) for column in sensitive_features.values()])
     # `np.asarray` would turn the NaN in a list of strings into the string 'nan', and drop the mask of a masked array.
     # Both are missing values.
     is_list = isinstance(sensitive_features, (list, tuple))

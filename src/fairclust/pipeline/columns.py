@@ -87,7 +87,8 @@ def of_columns(
         Codes of the values, by column.
     n_clusters : int
     numbers : mapping of str to ndarray of float64, shape (n_samples,)
-        The numbers of the columns whose codes are those of ranges. Such a column also has its `mean_deviation`.
+        The numbers of the columns whose codes are those of ranges. For these columns the `mean_deviation` is
+        computed too.
 
     Returns
     -------

@@ -503,7 +503,9 @@ def _unknown(key: str, names: Iterable[str], known: Mapping[str, Any]) -> list[s
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(name), [str(k) for k in known], n=1)
+    names = [str(k) for k in known]
+    longer = [k for k in names if str(name) and k.startswith(str(name))]
+    close = longer or difflib.get_close_matches(str(name), names, n=1)
     return f"; did you mean {close[0]!r}?" if close else f" (known: {', '.join(map(str, known)) or 'none'})"
 
 

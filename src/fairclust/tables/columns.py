@@ -111,6 +111,7 @@ def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str
         read = to_number(example, thousands, decimal)
         return Column(name, "number", f"{example.iloc[0]!r} is read as {read.iloc[0]:g}" if len(read) else "")
     distinct = text.nunique()
+    signs = _other_signs(text)
     if text.str.fullmatch(_DATE.pattern).mean() > _NEARLY_ALL:
         return Column(name, "left out", f"dates, such as {text.iloc[0]!r}")
     if numeric.mean() > 0.5 and distinct > MAX_CATEGORIES:
@@ -122,10 +123,28 @@ def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str
             f"{int(strange.index[0]) + 1}; correct them, or see --thousands and --decimal",
         )
     if distinct > _NEARLY_ALL * len(text):
-        return Column(name, "left out", f"an identifier: {distinct:,} different values in {len(text):,} rows")
+        return Column(
+            name, "left out", f"an identifier: {distinct:,} different values in {len(text):,} rows{signs}"
+        )
     if distinct > 0.5 * len(text):
-        return Column(name, "left out", f"free text: {distinct:,} different values in {len(text):,} rows")
-    return Column(name, "category", _rare(text))
+        return Column(
+            name, "left out", f"free text: {distinct:,} different values in {len(text):,} rows{signs}"
+        )
+    return Column(name, "category", (_rare(text) + signs).removeprefix("; "))
+
+
+def _other_signs(text: pd.Series) -> str:
+    """A hint for a column of text whose cells are numbers with other signs than those that the options name."""
+    for option, thousands, decimal in (
+        ("--decimal ,", ".", ","),
+        ('--thousands "\'"', "'", "."),
+        ("--thousands ' '", " ", "."),
+        ("--decimal .", ",", "."),
+    ):
+        if is_number(text, thousands, decimal).mean() > _NEARLY_ALL:
+            example = text[text.str.contains(r"\D")].iloc[0]
+            return f"; it seems to hold numbers, such as {example!r}, which {option} would read"
+    return ""
 
 
 def _rare(values: pd.Series) -> str:

@@ -105,8 +105,8 @@ def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -
             continue
         if bins is None:
             raise TableError(
-                f"{name!r} holds {len(np.unique(numbers))} different numbers, and each would be a group. Fix: "
-                "--bins 4, for example, makes four ranges of them"
+                f"{name!r} holds {len(np.unique(numbers)):,} different numbers, and each would be a group. Fix: "
+                "--bins 4, for example, makes four ranges of them; if they identify the rows, name another column"
             )
         try:
             found[name] = cut_column(name, numbers, bins)

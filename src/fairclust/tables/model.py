@@ -74,8 +74,10 @@ class TableModel:
             The table lacks a column.
         """
         self._check_features(frame)
-        groups = self._columns(frame)
-        keep = groups.notna().all(axis=1) & frame[self.means].notna().all(axis=1)
+        if self._lacks_groups(frame):
+            keep = pd.Series(True, index=frame.index)
+        else:
+            keep = self._columns(frame).notna().all(axis=1) & frame[self.means].notna().all(axis=1)
         return keep & frame[self.features].notna().all(axis=1) if self.missing == "drop" else keep
 
     def groups(self, frame: pd.DataFrame) -> pd.Series:
@@ -89,15 +91,27 @@ class TableModel:
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """The cluster of every row. All rows must be `usable`.
 
+        Some methods need no groups. For them the table may lack all sensitive columns.
+
         Raises
         ------
         TableError
             The table lacks a column, or has a group that did not occur in the fit.
         """
         self._check_features(frame)
-        return self.estimator.predict(
-            self.preparation.transform(frame), sensitive_features=self._groups_for_estimator(frame)
-        )
+        X = self.preparation.transform(frame)
+        if not self._lacks_groups(frame):
+            return self.estimator.predict(X, sensitive_features=self._groups_for_estimator(frame))
+        try:
+            return self.estimator.predict(X)
+        except ValueError:
+            raise TableError(
+                f"the table has no sensitive column {self.sensitive[0]!r}, and {type(self.estimator).__name__} needs "
+                "the groups of new rows. Fix: add the column, or fit by --method kmeans or fmc, which need no groups"
+            ) from None
+
+    def _lacks_groups(self, frame: pd.DataFrame) -> bool:
+        return not any(name in frame.columns for name in self.sensitive)
 
     def _check_features(self, frame: pd.DataFrame) -> None:
         absent = [name for name in self.features if name not in frame.columns]
@@ -130,10 +144,13 @@ def load_model(path: str | Path) -> TableModel:
         raise TableError(f"there is no file {path}")
     try:
         model = joblib.load(path)
-    except Exception as error:
-        raise TableError(f"{path} cannot be read as a model: {error}") from None
+    except Exception:
+        model = None
     if not isinstance(model, TableModel):
-        raise TableError(f"{path} is no model that `fairclust fit --save` has written")
+        raise TableError(
+            f"{path} is no model that `fairclust fit --save` has written. Fix: name the model first and the "
+            "table second, as in `fairclust predict MODEL TABLE`"
+        )
     if model.version != __version__:
         raise TableError(
             f"{path} was saved by fairclust {model.version}, this is {__version__}: fit it again, or install "

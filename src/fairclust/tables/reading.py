@@ -24,6 +24,8 @@ _READERS = {
     ".xlsx": pd.read_excel,
     ".xls": pd.read_excel,
 }
+# The first bytes of compressed data, for standard input, which has no name.
+_PACKED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ\x00": lzma.decompress}
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
 
 
@@ -35,8 +37,8 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        "-" is delimited text from standard input. The ending decides the format, and files with unknown endings are
-        delimited text; ``.gz``, ``.bz2`` and ``.xz`` are decompressed.
+        "-" is delimited text from standard input. The ending of a file decides its format, and files with unknown
+        endings are delimited text. Text that is compressed by gzip, bzip2 or xz is decompressed.
     delimiter : str, optional
         Separator of cells in text. Default: the one of ``, ; tab |`` that occurs most often in the first line.
     decimal : str, default="."
@@ -113,7 +115,8 @@ def _read_text(path: Path, delimiter: str | None, decimal: str, encoding: str) -
 
 def _open(path: Path) -> IO[Any]:
     if str(path) == "-":
-        return io.BytesIO(sys.stdin.buffer.read())
+        data = sys.stdin.buffer.read()
+        return io.BytesIO(next((of(data) for begin, of in _PACKED.items() if data.startswith(begin)), data))
     return _OPENERS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[operator]
 
 
