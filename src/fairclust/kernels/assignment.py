@@ -44,39 +44,44 @@ _PRODUCT_BYTES, _LEAST_TILES = 1 << 24, 128
 
 # Without the flag "reassoc" sums keep their order, so distances do not depend on the number of features in a sweep.
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _squared_distances(lo, hi, points, centers, root, count, a, row_min):  # type: ignore[no-untyped-def]
+def _squares(points, c, n, row):  # type: ignore[no-untyped-def]
     """Add four features per sweep over a tile, because loading and storing the sums takes most of a sweep's time."""
-    n_clusters, n_features = centers.shape
-    zero = a.dtype.type(0)
+    n_features = len(c)
+    zero = row.dtype.type(0)
+    for i in range(n):
+        row[i] = zero
+    f = 0
+    while f + 3 < n_features:
+        x0, x1, x2, x3 = points[f], points[f + 1], points[f + 2], points[f + 3]
+        c0, c1, c2, c3 = c[f], c[f + 1], c[f + 2], c[f + 3]
+        for i in range(n):
+            d0 = x0[i] - c0
+            d1 = x1[i] - c1
+            d2 = x2[i] - c2
+            d3 = x3[i] - c3
+            acc = row[i] + d0 * d0
+            acc = acc + d1 * d1
+            acc = acc + d2 * d2
+            row[i] = acc + d3 * d3
+        f += 4
+    while f < n_features:
+        x = points[f]
+        cf = c[f]
+        for i in range(n):
+            diff = x[i] - cf
+            row[i] += diff * diff
+        f += 1
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+def _squared_distances(lo, hi, points, centers, root, count, a, row_min):  # type: ignore[no-untyped-def]
+    n_clusters = len(centers)
     for t in range(lo, hi):
         n = padded(count[t])
         low = row_min[t]
         for k in range(n_clusters):
             row = a[t, k]
-            c = centers[k]
-            for i in range(n):
-                row[i] = zero
-            f = 0
-            while f + 3 < n_features:
-                x0, x1, x2, x3 = points[t, f], points[t, f + 1], points[t, f + 2], points[t, f + 3]
-                c0, c1, c2, c3 = c[f], c[f + 1], c[f + 2], c[f + 3]
-                for i in range(n):
-                    d0 = x0[i] - c0
-                    d1 = x1[i] - c1
-                    d2 = x2[i] - c2
-                    d3 = x3[i] - c3
-                    acc = row[i] + d0 * d0
-                    acc = acc + d1 * d1
-                    acc = acc + d2 * d2
-                    row[i] = acc + d3 * d3
-                f += 4
-            while f < n_features:
-                x = points[t, f]
-                cf = c[f]
-                for i in range(n):
-                    diff = x[i] - cf
-                    row[i] += diff * diff
-                f += 1
+            _squares(points[t], centers[k], n, row)
             if root:
                 for i in range(n):
                     row[i] = np.sqrt(row[i])
@@ -90,6 +95,42 @@ def _squared_distances(lo, hi, points, centers, root, count, a, row_min):  # typ
             row = a[t, k]
             for i in range(n):
                 row[i] -= low[i]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+def _nearest(lo, hi, points, centers, start, count, order, labels, sizes, sums, cost):  # type: ignore[no-untyped-def]
+    """Labels of the nearest centres, with the sizes, sums and costs of each tile, in one pass and without a table."""
+    n_clusters, n_features = centers.shape
+    row = np.empty(TILE, points.dtype)
+    best = np.empty(TILE, points.dtype)
+    arg = np.empty(TILE, np.int32)
+    for t in range(lo, hi):
+        n = padded(count[t])
+        for k in range(n_clusters):
+            _squares(points[t], centers[k], n, row)
+            narrow = np.int32(k)
+            if k == 0:
+                for i in range(n):
+                    best[i] = row[i]
+                    arg[i] = 0
+            else:
+                for i in range(n):
+                    v = row[i]
+                    b = best[i]
+                    old = arg[i]
+                    arg[i] = narrow if v < b else old
+                    best[i] = min(b, v)
+        sizes[t] = 0.0
+        sums[t] = 0.0
+        paid = 0.0
+        for i in range(count[t]):
+            k = arg[i]
+            labels[order[start[t] + i]] = k
+            sizes[t, k] += 1.0
+            paid += best[i]
+            for f in range(n_features):
+                sums[t, k, f] += points[t, f, i]
+        cost[t] = paid
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -687,6 +728,43 @@ class Potentials:
             float(potential.sum()) + self.row_min_sum,
             float(least.sum()) + self.row_min_sum,
         )
+
+
+def nearest_centers(
+    packed: np.ndarray, centers: np.ndarray, layout: TileLayout, n_groups: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Assign packed points to the nearest of some centres of the same dtype; ties go to the first.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,), int32
+        In the order of the points.
+    counts : ndarray of shape (n_groups, n_clusters), float64
+    sums : ndarray of shape (n_clusters, n_features), float64
+        Of the packed points.
+    cost : float
+        Sum of the squared distances.
+    """
+    n_clusters, n_features = centers.shape
+    labels = np.empty(len(layout.order), np.int32)
+    sizes = np.empty((layout.n_tiles, n_clusters))
+    sums = np.empty((layout.n_tiles, n_clusters, n_features))
+    cost = np.empty(layout.n_tiles)
+    run_over_tiles(
+        _nearest,
+        layout.n_tiles,
+        n_clusters * len(labels),
+        packed,
+        centers,
+        layout.start,
+        layout.count,
+        layout.order,
+        labels,
+        sizes,
+        sums,
+        cost,
+    )
+    return labels, sum_by_group(sizes, layout, n_groups), sums.sum(axis=0), float(cost.sum())
 
 
 def cluster_moments(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.kernels.assignment import Potentials, cluster_moments
+from fairclust.kernels.assignment import Potentials, cluster_moments, nearest_centers
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
 
 DTYPES = {"single": np.float32, "double": np.float64}
@@ -62,3 +62,33 @@ class TiledPoints(Potentials):
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cluster sizes, shape (n_clusters,), and sums of the points, shape (n_clusters, n_features)."""
         return cluster_moments(self.X, labels, self.n_clusters)
+
+
+class NearestPoints:
+    """Points for plain k-means only: a pass finds the nearest centres and adds up the clusters, and stores no distances.
+
+    Parameters
+    ----------
+    points : TiledPoints
+        With squared distances.
+    """
+
+    def __init__(self, points: TiledPoints) -> None:
+        self.points, self.n_groups, self.n_clusters = points, points.n_groups, points.n_clusters
+
+    def measure(self, centers: np.ndarray) -> None:
+        """Assign every point to the nearest of these centres, shape (n_clusters, n_features)."""
+        points = self.points
+        shifted = (centers - points.shift).astype(points.a.dtype)
+        self._labels, self._counts, sums, self._cost = nearest_centers(
+            points.packed, shifted, points.layout, self.n_groups
+        )
+        self._sums = sums + self._counts.sum(axis=0)[:, None] * points.shift
+
+    def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """As `Potentials.hard` at scale 1 and without offsets."""
+        return self._labels, self._counts, self._cost
+
+    def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `TiledPoints.sums`, for the labels of the last `hard`."""
+        return self._counts.sum(axis=0), self._sums

@@ -22,7 +22,7 @@ from fairclust.base import (
     initial_centers,
 )
 from fairclust.group_encoding import neutral_order
-from fairclust.kernels.points import DTYPES, TiledPoints
+from fairclust.kernels.points import DTYPES, NearestPoints, TiledPoints
 from fairclust.kernels.weighted import WeightedPoints
 from fairclust.methods._columns import new_groups
 from fairclust.methods._prototypes import PrototypeClusterer
@@ -272,7 +272,9 @@ class PriceClusterer(PrototypeClusterer):
 
     def _plain(self, points: TiledPoints, start: Prototypes) -> Run:
         judge = partial(judge_fall, tol=self.tol / 10)
-        return alternate(Alternation(plain_step, self._update, judge), points, start, max_iter=_PLAIN_STEPS)
+        kind: Alternation[Any] = Alternation(plain_step, self._update, judge)
+        fast = type(points) is TiledPoints and points.squared
+        return alternate(kind, NearestPoints(points) if fast else points, start, max_iter=_PLAIN_STEPS)
 
     def _runs(self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]) -> list[Run]:
         """Run the alternation from all starts. Returns at most the three cheapest runs, the cheapest first.
