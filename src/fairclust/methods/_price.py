@@ -271,7 +271,7 @@ class PriceClusterer(PrototypeClusterer):
         return starts
 
     def _plain(self, points: TiledPoints, start: Prototypes) -> Run:
-        judge = partial(judge_fall, tol=self.tol / 10)
+        judge = partial(judge_fall, tol=self.tol)
         kind: Alternation[Any] = Alternation(plain_step, self._update, judge)
         fast = type(points) is TiledPoints and points.squared
         return alternate(kind, NearestPoints(points) if fast else points, start, max_iter=_PLAIN_STEPS)
