@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fairclust.kernels.points import TiledPoints
+from fairclust.kernels.points import NearestPoints, TiledPoints
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, mean_centers
 from fairclust.solvers.bound import bound_iteration
 from fairclust.solvers.criteria import share_bounds
@@ -127,3 +127,20 @@ def test_alternation(both, kind):
     assert runs[0].verdict == runs[1].verdict == "at rest"
     assert runs[0].last.objective == pytest.approx(runs[1].last.objective, rel=1e-7)
     np.testing.assert_allclose(runs[0].prototypes.centers, runs[1].prototypes.centers, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_features", [1, 4, 7])
+def test_plain_steps_in_one_pass_agree_with_those_that_store_distances(n_features):
+    rng = np.random.default_rng(n_features)
+    X, codes = rng.normal(size=(2000, n_features)) + 100, rng.integers(0, 3, 2000).astype(np.int32)
+    points = TiledPoints.pack(X, codes, 3, 5)
+    near = NearestPoints(points)
+    points.measure(X[:5])
+    near.measure(X[:5])
+    labels, counts, cost = points.hard(1.0, np.zeros((3, 5)))
+    found = near.hard(1.0, np.zeros((3, 5)))
+    np.testing.assert_array_equal(found[0], labels)
+    np.testing.assert_array_equal(found[1], counts)
+    assert found[2] == pytest.approx(cost, rel=1e-6)
+    for sums, expected in zip(near.sums(labels), points.sums(labels), strict=True):
+        np.testing.assert_allclose(sums, expected, rtol=1e-6)

@@ -65,7 +65,7 @@ class TiledPoints(Potentials):
 
 
 class NearestPoints:
-    """Points for plain k-means only: a pass finds the nearest centres and adds up the clusters, and stores no distances.
+    """Points for plain k-means: one pass finds the nearest centres and adds up the clusters. It stores no distances.
 
     Parameters
     ----------

@@ -273,8 +273,10 @@ class PriceClusterer(PrototypeClusterer):
     def _plain(self, points: TiledPoints, start: Prototypes) -> Run:
         judge = partial(judge_fall, tol=self.tol)
         kind: Alternation[Any] = Alternation(plain_step, self._update, judge)
+        # Other kinds of points have weights, are sparse, or have medoids as centres.
         fast = type(points) is TiledPoints and points.squared
-        return alternate(kind, NearestPoints(points) if fast else points, start, max_iter=_PLAIN_STEPS)
+        measured: Any = NearestPoints(points) if fast else points
+        return alternate(kind, measured, start, max_iter=_PLAIN_STEPS)
 
     def _runs(self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]) -> list[Run]:
         """Run the alternation from all starts. Returns at most the three cheapest runs, the cheapest first.
