@@ -33,8 +33,9 @@ class _Schedule(NamedTuple):
 
 
 class Effort(Enum):
-    """How long to search near old prices: two passes, at most 15, or a new descent from a higher temperature."""
+    """How long to search near old prices: one or two passes, at most 15, or a new descent from a higher temperature."""
 
+    STEP = _Schedule((0.002,), 1)
     BRIEF = _Schedule((0.002,), 2)
     # A search near old prices that takes longer than this is not worth its time. The cold start is safer.
     FULL = _Schedule((0.002,), 15)
@@ -169,12 +170,15 @@ def _newton(
     lam: float,
     target: Target,
 ) -> tuple[np.ndarray, int, bool]:
-    """Newton steps with a line search at one temperature. Returns prices, number of passes and whether it converged."""
+    """Newton steps with a line search at one temperature. Returns prices, number of passes and whether it converged.
+
+    If `max_passes` is 1, the step is not checked: the caller must compare the energy of its labels.
+    """
     temperature = level * unit
     enough = tol * points.n_samples * temperature
     at = _evaluate(points, prices, temperature, lam, target)
     n_passes = 1
-    while n_passes < max_passes:
+    while n_passes < max(max_passes, 2):
         slope = (lam / temperature) * _penalty_hessian(at.mass, target) @ at.curvature
         try:
             step = np.linalg.solve(np.eye(prices.size) + slope, at.residual.ravel())
@@ -188,6 +192,8 @@ def _newton(
             by_group = step.reshape(prices.shape)
             centred = by_group - by_group.mean(axis=1, keepdims=True)
             return at.prices, n_passes, bool(np.abs(centred).max() <= _SMALL_STEP * unit)
+        if max_passes == 1:
+            return at.prices + step.reshape(prices.shape), n_passes, False
         length = 1.0
         while length >= _SHORTEST_STEP:
             trial = at.prices + length * step.reshape(prices.shape)

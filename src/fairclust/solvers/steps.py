@@ -16,8 +16,10 @@ from fairclust.solvers.penalty import Effort, PenaltySolution, Target, minimize_
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import dual_prices
 
-# Prices that have not converged are accepted if the energy falls by this fraction of the clustering term.
-_FALL = 3e-5
+# Prices that have not converged are accepted if the energy falls by this fraction of the clustering term. With at least
+# _MANY_POINTS points for each cell of the table, this is the fraction for a single Newton step, and after more passes
+# any fall is accepted. With fewer points, such steps can end in worse minima.
+_FALL, _FALL_OF_MANY, _MANY_POINTS = 3e-5, 1e-5, 150
 # Temperatures of `price_step`, for the first step and for later ones. They are not low, because the last assignment of
 # a run is solved again with lower ones.
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
@@ -73,6 +75,7 @@ def newton_step(
     """
     most_empty, most = (points.n_clusters, np.inf) if last is None else (last.n_empty, last.objective)
     empty_cells = 0 if last is None else (last.counts == 0).sum()
+    many = points.n_samples >= _MANY_POINTS * points.n_groups * points.n_clusters
     if last is not None:
         prices = last.offset if warm_start else None
     starts: list[tuple[np.ndarray | None, Effort]] = [(None, Effort.FULL)]
@@ -82,14 +85,15 @@ def newton_step(
         # If the centres have moved far, a cold start may end in a worse minimum than the last prices.
         starts.append((last.offset, Effort.HEAT))
         if warm_start:
-            starts.insert(0, (last.offset, Effort.BRIEF))
+            starts.insert(0, (last.offset, Effort.STEP if many else Effort.BRIEF))
     tried: list[PenaltySolution] = []
     for start, effort in starts:
         found = minimize_penalty(points, lam=lam, target=target, start=start, effort=effort)
         tried.append(found)
         # A warm start may not get away from its start, or it may empty some cells. As long as the energy falls, a
         # result that has not converged is good enough to continue from.
-        falls = last is not None and found.energy <= most - _FALL * found.clustering
+        least_fall = _FALL if not many else _FALL_OF_MANY if effort is Effort.STEP else 0.0
+        falls = last is not None and found.energy <= most - least_fall * found.clustering
         sound = start is None or ((found.converged or falls) and (found.counts == 0).sum() <= empty_cells)
         # The energy does not penalise empty clusters, so their number is compared as well.
         if sound and found.n_empty <= most_empty and found.energy <= most:
