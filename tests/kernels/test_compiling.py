@@ -80,6 +80,7 @@ def test_kernels_that_were_just_compiled_compute_the_same_digits_as_kernels_from
     run = [sys.executable, "-c", FITS]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     compiled, cached = (
-        subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout for _ in range(2)
+        subprocess.run(run, env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
     )
     assert compiled == cached

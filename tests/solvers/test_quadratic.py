@@ -4,11 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from fairclust.solvers.criteria import share_bounds
+from fairclust.solvers.criteria import exact_shares, share_bounds
 from fairclust.solvers.quadratic import (
     complementary,
     nonnegative_minimum,
     step_of_bands,
+    step_of_equal_rows,
     step_of_equal_shares,
     step_of_rows_that_bind,
 )
@@ -31,6 +32,17 @@ def test_step_of_equal_shares_solves_the_model():
     # The gradient that is left is the same multiple of the shares in every group.
     left = (mass - np.einsum("jkl,jl->jk", blocks, step)) / shares[:, None]
     np.testing.assert_allclose(left, np.broadcast_to(left[0], left.shape), atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_steps_of_equal_shares_are_the_same(seed):
+    blocks, mass, shares = curved(4, 6, seed)
+    blocks += 0.1 * np.eye(6)
+    criterion = exact_shares(shares)
+    step = step_of_equal_rows(criterion.rows, blocks, criterion.rows @ mass - criterion.limits)
+    np.testing.assert_allclose(
+        criterion.prices(step), step_of_equal_shares(blocks, mass, shares), atol=1e-4 * np.abs(step).max()
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -21,6 +21,7 @@ from fairclust.solvers.quadratic import (
     complementary,
     nonnegative_minimum,
     step_of_bands,
+    step_of_equal_rows,
     step_of_equal_shares,
     step_of_rows_that_bind,
 )
@@ -229,6 +230,10 @@ def _newton_step(
     if criterion.equal:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
         blocks[:, diagonal, diagonal] += damping * (curved + shorten)
+        if n_clusters >= _MANY_CLUSTERS:
+            found = step_of_equal_rows(rows, blocks, rows @ mass - criterion.limits)
+            if found is not None:
+                return y + found
         step = step_of_equal_shares(blocks, mass, criterion.high)
         return y + step[:-1] - step[-1]
     slack = rows @ mass - criterion.limits

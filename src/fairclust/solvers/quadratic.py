@@ -3,21 +3,22 @@
 The curvature is block diagonal in the prices, with one K x K block ``B_j = (diag(n_j) - M_j) / T`` for each group j.
 The rows of a criterion mix the groups, so the Hessian with respect to the multipliers is dense. `step_of_equal_shares`
 and `step_of_bands` use the blocks to solve a small system for each group instead of one system for all groups.
-`step_of_rows_that_bind` needs only products with the Hessian. `nonnegative_minimum` and `complementary` solve small
-dense problems.
+`step_of_rows_that_bind` and `step_of_equal_rows` need only products with the Hessian. `nonnegative_minimum` and
+`complementary` solve small dense problems.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import lu_factor, lu_solve
+from scipy.sparse import csr_array
 
 _PIVOTS, _FULL_PIVOTS = 40, 5
 _ZERO = 1e-11
 _INTERIOR_STEPS = 60
 # Conjugate gradients use at most this many products with the Hessian for one system. They end when the residual is
-# this fraction of the first one.
-_PRODUCTS, _RESIDUAL = 500, 1e-10
+# this fraction of the first one. Where no rows are found by pivoting, a rough solution is good enough.
+_PRODUCTS, _RESIDUAL, _ROUGH_RESIDUAL = 500, 1e-10, 1e-5
 
 
 def step_of_equal_shares(blocks: np.ndarray, mass: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -149,33 +150,70 @@ def step_of_rows_that_bind(
     ndarray of shape (n_rows, n_clusters) or None
         None if the rows that bind were not found, or a system was not solved in `_PRODUCTS` products.
     """
-    squares = rows**2 @ np.einsum("jkk->jk", blocks) + damping
-
-    def product(v: np.ndarray) -> np.ndarray:
-        curved = np.matmul(blocks, (rows.T @ v)[:, :, None])[:, :, 0]
-        return rows @ curved + damping * v
+    hessian = _Hessian(rows, blocks, damping)
 
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The step if all multipliers that are not free become zero, and the gradient after it."""
         step = np.where(free, 0.0, -y)
-        left = slack - product(step)
-        residual = np.where(free, left, 0.0)
-        scaled = residual / squares
+        step = hessian.solve(slack - hessian @ step, free, step, _RESIDUAL)
+        return step, slack - hessian @ step
+
+    return pivot(solve, y > 0, y, np.abs(y).max() or 1.0, np.abs(slack).max() or 1.0)
+
+
+def step_of_equal_rows(rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray) -> np.ndarray | None:
+    """The step of the multipliers of ``rows @ n = limits`` that maximises the model, by conjugate gradients.
+
+    Parameters
+    ----------
+    rows, blocks, slack
+        As for `step_of_rows_that_bind`. The blocks are positive definite.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_clusters) or None
+        None if the system was not solved in `_PRODUCTS` products.
+    """
+    try:
+        return _Hessian(rows, blocks, 0.0).solve(slack, np.True_, np.zeros_like(slack), _ROUGH_RESIDUAL)
+    except np.linalg.LinAlgError:
+        return None
+
+
+class _Hessian:
+    """The matrix ``rows @ blocks @ rows' + damping``, as products with it. Most entries of the blocks are zero."""
+
+    def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
+        n_groups, n_clusters = blocks.shape[:2]
+        group, k, other = np.nonzero(blocks)
+        cells = group * n_clusters + k, group * n_clusters + other
+        self._blocks = csr_array((blocks[group, k, other], cells), shape=(n_groups * n_clusters,) * 2)
+        self._rows, self._damping = rows, damping
+        self._squares = rows**2 @ np.einsum("jkk->jk", blocks) + damping
+
+    def __matmul__(self, v: np.ndarray) -> np.ndarray:
+        prices = self._rows.T @ v
+        return self._rows @ (self._blocks @ prices.ravel()).reshape(prices.shape) + self._damping * v
+
+    def solve(
+        self, right: np.ndarray, free: np.ndarray | np.bool, step: np.ndarray, accuracy: float
+    ) -> np.ndarray:
+        """Add the solution for the free entries to a step. Raises LinAlgError after `_PRODUCTS` products."""
+        residual = np.where(free, right, 0.0)
+        scaled = residual / self._squares
         direction, size = scaled, float((residual * scaled).sum())
-        enough = _RESIDUAL**2 * size
+        enough = accuracy**2 * size
         for _ in range(_PRODUCTS):
             if size <= enough:
-                return step, slack - product(step)
-            curved = np.where(free, product(direction), 0.0)
+                return step
+            curved = np.where(free, self @ direction, 0.0)
             length = size / float((direction * curved).sum())
             step = step + length * direction
             residual = residual - length * curved
-            scaled = residual / squares
+            scaled = residual / self._squares
             before, size = size, float((residual * scaled).sum())
             direction = scaled + size / before * direction
         raise np.linalg.LinAlgError(f"not solved in {_PRODUCTS} products")
-
-    return pivot(solve, y > 0, y, np.abs(y).max() or 1.0, np.abs(slack).max() or 1.0)
 
 
 def pivot(  # type: ignore[no-untyped-def]
