@@ -75,7 +75,7 @@ def test_a_job_that_runs_again_leaves_the_cache_alone(tmp_path, shared):
 @pytest.mark.slow
 def test_a_failure_is_not_shared(tmp_path, shared):
     project = reader_of(tmp_path / "first")
-    project.run("--cache")
+    project.run("--cache", code=1)
     assert set(pd.read_csv(project.folder / "results/scores/scores.csv").status) == {"skipped"}
     assert list(shared.iterdir()) == []
     assert "Nothing to be done" in project.run("--cache")

@@ -191,6 +191,18 @@ def test_strict_ends_with_exit_status_1_if_a_cell_is_skipped(strict):
     assert set(project.cells().status) == {"ok", "skipped"}
 
 
+def test_a_run_without_any_fit_ends_with_exit_status_1(tmp_path):
+    project = Project(tmp_path)
+    project.config["report"] = QUIET
+    project.config["datasets"]["people"] = table_of({"path": "people.csv"})
+    project.config["run"] |= {"datasets": ["people"], "methods": ["random"], "seeds": 1}
+    project.write("people.csv", TABLE.replace(",39,", ',"44,954",'))
+    output = project.run(code=1)
+    assert "Every cell was skipped" in output
+    assert "thousands" in output
+    assert set(project.cells().status) == {"skipped"}
+
+
 def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     project = Project(tmp_path)
     project.config["methods"]["stripes"]["params"] = {"lamm": 3}

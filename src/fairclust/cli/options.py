@@ -95,7 +95,7 @@ def add_front(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--starts",
         type=int,
-        default=10,
+        default=3,
         help="starts of every setting; the one with the lowest objective counts (default: %(default)s)",
     )
     parser.add_argument(

@@ -18,6 +18,7 @@ from fairclust.pipeline.cell_store import KEEP_COPY, files_beside, remove_copies
 from fairclust.pipeline.results_folder import lock, remove_damaged_metadata, tidy
 from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs
 from fairclust.pipeline.sharing import forget_failures
+from fairclust.pipeline.summary import nothing_fitted
 
 # The rules of the second pass: everything that is made from finished fits.
 _REPORT_RULES = (
@@ -113,10 +114,12 @@ class RunEvents:
         return bool(self._workflow.async_run(self._workflow.persistence.incomplete(job)))
 
     def on_success(self) -> None:
-        """Say what was done and where the results are."""
+        """Say what was done and where the results are. It is an error if every cell of this run was skipped."""
         self._tidy_up()
         if FINISHING not in os.environ:
-            print("\n".join(self._inputs.closing_words(self._began)))
+            print("\n".join(self._inputs.closing_words(self._began)), flush=True)
+            if nothing_fitted(Path(self._inputs.results) / "summary.json", self._began):
+                raise WorkflowError("Every cell was skipped, so the results are empty. The reasons are above.")
 
     def on_error(self) -> None:
         """Make tables and page without the failed jobs, and say what is missing."""

@@ -46,6 +46,14 @@ def describe(summary: Path) -> list[str]:
     return lines
 
 
+def nothing_fitted(summary: Path, began: float) -> bool:
+    """Whether a summary that was written since `began`, in seconds since the epoch, has cells but none that is ok."""
+    if not summary.is_file() or summary.stat().st_mtime < began:
+        return False
+    found = json.loads(summary.read_text())
+    return bool(found["cells"]) and not found["by_status"].get("ok")
+
+
 def brief(reason: str) -> str:
     """The first line of a reason, without the list of the places that were tried."""
     return reason.partition("\n")[0].removesuffix(" Tried:") or "no reason given"
