@@ -119,7 +119,9 @@ class RunEvents:
         if FINISHING not in os.environ:
             print("\n".join(self._inputs.closing_words(self._began)), flush=True)
             if nothing_fitted(Path(self._inputs.results) / "summary.json", self._began):
-                raise WorkflowError("Every cell was skipped, so the results are empty. The reasons are above.")
+                raise WorkflowError(
+                    "Every cell was skipped, so the results are empty. The reasons are above."
+                )
 
     def on_error(self) -> None:
         """Make tables and page without the failed jobs, and say what is missing."""
