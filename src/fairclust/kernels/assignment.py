@@ -38,7 +38,8 @@ _MEDIAN_TILES = 64
 _MANY_CLUSTERS, _SMALL, _FEW = 64, 1e-6, 32
 # Tables of costs are read in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
-# The second moments of single tiles take at most this many bytes, but a block has at least _LEAST_TILES tiles.
+# The second moments or the sums of single tiles take at most this many bytes, but a block has at least _LEAST_TILES
+# tiles.
 _PRODUCT_BYTES, _LEAST_TILES = 1 << 24, 128
 
 
@@ -747,24 +748,27 @@ def nearest_centers(
     """
     n_clusters, n_features = centers.shape
     labels = np.empty(len(layout.order), np.int32)
-    sizes = np.empty((layout.n_tiles, n_clusters))
-    sums = np.empty((layout.n_tiles, n_clusters, n_features))
-    cost = np.empty(layout.n_tiles)
-    run_over_tiles(
-        _nearest,
-        layout.n_tiles,
-        n_clusters * len(labels),
-        packed,
-        centers,
-        layout.start,
-        layout.count,
-        layout.order,
-        labels,
-        sizes,
-        sums,
-        cost,
-    )
-    return labels, sum_by_group(sizes, layout, n_groups), sums.sum(axis=0), float(cost.sum())
+    sizes, cost = np.empty((layout.n_tiles, n_clusters)), np.empty(layout.n_tiles)
+    most = max(_LEAST_TILES, _PRODUCT_BYTES // (8 * centers.size))
+    sums, of_tiles = np.zeros(centers.shape), np.empty((min(most, layout.n_tiles), n_clusters, n_features))
+    for tiles in blocks(layout.n_tiles, most):
+        start = layout.start[tiles]
+        run_over_tiles(
+            _nearest,
+            len(start),
+            len(start) * n_clusters * TILE,
+            packed[tiles],
+            centers,
+            start,
+            layout.count[tiles],
+            layout.order,
+            labels,
+            sizes[tiles],
+            of_tiles,
+            cost[tiles],
+        )
+        sums += of_tiles[: len(start)].sum(axis=0)
+    return labels, sum_by_group(sizes, layout, n_groups), sums, float(cost.sum())
 
 
 def cluster_moments(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
