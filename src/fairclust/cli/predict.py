@@ -39,6 +39,11 @@ def run(args: argparse.Namespace) -> list[str]:
         labels = model.predict(frame[keep])
     except ValueError as error:
         raise CommandError(str(error)) from None
+    for name, values in model.unseen(frame[keep]).items():
+        found = f"1 value did not occur in the fit: {values[0]!r}"
+        if len(values) > 1:
+            found = f"{len(values):,} values did not occur in the fit, such as {values[0]!r}"
+        print(f"column {name}: {found}. Such rows count as having none of the known values", file=sys.stderr)
     if not keep.all():
         print(
             f"{(~keep).sum():,} rows without a value in {' or '.join(model.needed)} are left out",

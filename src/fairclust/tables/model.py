@@ -15,6 +15,7 @@ from fairclust import __version__
 from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.tables.errors import TableError
 from fairclust.tables.groups import cross, group_columns, text_or_numbers
+from fairclust.tables.preparation import as_categories
 
 
 @dataclass
@@ -79,6 +80,19 @@ class TableModel:
         else:
             keep = self._columns(frame).notna().all(axis=1) & frame[self.means].notna().all(axis=1)
         return keep & frame[self.features].notna().all(axis=1) if self.missing == "drop" else keep
+
+    def unseen(self, frame: pd.DataFrame) -> dict[str, list[str]]:
+        """For each column of categories, its values that did not occur in the fit, if there are any.
+
+        A row with such a value counts as having none of the known values of the column.
+        """
+        _, pipeline, names = self.preparation.named_steps["columns"].transformers_[1]
+        if not names:
+            return {}
+        text = as_categories(frame[names])
+        known = dict(zip(names, pipeline[-1].categories_, strict=True))
+        new = {name: sorted(set(text[name].dropna()) - set(known[name])) for name in names}
+        return {name: values for name, values in new.items() if values}
 
     def groups(self, frame: pd.DataFrame) -> pd.Series:
         """The group of every row."""
