@@ -156,13 +156,15 @@ def load_model(path: str | Path) -> TableModel:
     """
     if not Path(path).is_file():
         raise TableError(f"there is no file {path}")
+    reason = ""
     try:
         model = joblib.load(path)
-    except Exception:
-        model = None
+    except Exception as error:
+        # Unpickling can raise any error, for a table as for the model of another version of a library.
+        model, reason = None, f" ({error})"
     if not isinstance(model, TableModel):
         raise TableError(
-            f"{path} is no model that `fairclust fit --save` has written. Fix: name the model first and the "
+            f"{path} is no model that `fairclust fit --save` has written{reason}. Fix: name the model first and the "
             "table second, as in `fairclust predict MODEL TABLE`"
         )
     if model.version != __version__:
