@@ -22,8 +22,8 @@ def energy(model, X, codes, squared):
 @pytest.mark.parametrize("n_groups", [2, 3])
 @pytest.mark.parametrize("lam", [20.0, 200.0])
 def test_energy_is_no_worse_than_the_papers(grouped_blobs, cls, n_groups, lam):
-    pairs = []
-    for seed in range(6):
+    wins, total = 0, 6
+    for seed in range(total):
         X, codes = grouped_blobs(n_samples=800, n_groups=n_groups, seed=seed)
         fits = [
             cls(4, lam=lam, match_reference=reference, init=X[:4], random_state=0).fit(
@@ -31,11 +31,10 @@ def test_energy_is_no_worse_than_the_papers(grouped_blobs, cls, n_groups, lam):
             )
             for reference in (False, True)
         ]
-        pairs.append([energy(fit, X, codes, cls is VariationalFairKMeans) for fit in fits])
-    ours, theirs = np.array(pairs).T
+        ours, theirs = (energy(fit, X, codes, cls is VariationalFairKMeans) for fit in fits)
+        wins += ours <= theirs * (1 + 1e-4)
     # Both stop in local optima, and from a given start either can end in the better one.
-    assert ours.mean() <= theirs.mean() * (1 + 1e-3)
-    assert (ours <= theirs * (1 + 1e-4)).sum() >= 4
+    assert wins >= total - 1
 
 
 @BOTH

@@ -37,6 +37,8 @@ _MOST_DAMPING = 1e30
 # For criteria on several columns or with many multipliers, whose warm starts overshoot more often: the damping at a
 # warm start, its factor after a step that is rejected, and its divisor after one that is accepted.
 _MANY_DAMPING = 1e-2, 10, 3
+# The divisor of the damping after a step that is accepted, if the step before was rejected.
+_CAREFUL = 2
 # If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
 _UNBALANCED = 1e-8
 # With at most this many multipliers, a step for a single column solves one dense system. With more, bounds on shares
@@ -170,8 +172,8 @@ def dual_prices(
             # If the two values of the dual are equal up to rounding errors, the error decides.
             if new.value >= at.value or (new.value >= at.value - at.noise and new.error < at.error):
                 at = new
-                # A smaller damping has just failed, so it is tried again only after two steps in a row are accepted.
-                damping = damping if rejected else max(damping / shrink, _DAMPING)
+                # If a smaller damping has just failed, the damping falls less.
+                damping = max(damping / (_CAREFUL if rejected else shrink), _DAMPING)
                 rejected = False
             else:
                 damping = min(grow * damping, _MOST_DAMPING)

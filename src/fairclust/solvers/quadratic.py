@@ -175,7 +175,8 @@ def step_of_equal_rows(rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray) 
         None if the system was not solved in `_PRODUCTS` products.
     """
     try:
-        return _Hessian(rows, blocks, 0.0).solve(slack, np.True_, np.zeros_like(slack), _ROUGH_RESIDUAL)
+        everywhere = np.ones(slack.shape, bool)
+        return _Hessian(rows, blocks, 0.0).solve(slack, everywhere, np.zeros_like(slack), _ROUGH_RESIDUAL)
     except np.linalg.LinAlgError:
         return None
 
@@ -195,9 +196,7 @@ class _Hessian:
         prices = self._rows.T @ v
         return self._rows @ (self._blocks @ prices.ravel()).reshape(prices.shape) + self._damping * v
 
-    def solve(
-        self, right: np.ndarray, free: np.ndarray | np.bool, step: np.ndarray, accuracy: float
-    ) -> np.ndarray:
+    def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray, accuracy: float) -> np.ndarray:
         """Add the solution for the free entries to a step. Raises LinAlgError after `_PRODUCTS` products."""
         residual = np.where(free, right, 0.0)
         scaled = residual / self._squares
