@@ -24,7 +24,7 @@ def test_peak_memory_in_tables_of_points_by_clusters(model, most):
     X = rng.normal(size=(N_SAMPLES, 2))
     groups = (rng.random(N_SAMPLES) < 0.3 + 0.3 * (X[:, 0] > 0)).astype(int)
     model.set_params(random_state=0)
-    # The compiler takes memory, so the kernels are compiled before.
+    # Compiling takes memory as well, so a first fit compiles the kernels before the measurement.
     model.fit(X[:1000], sensitive_features=groups[:1000])
     tracemalloc.start()
     try:

@@ -38,8 +38,8 @@ _MEDIAN_TILES = 64
 _MANY_CLUSTERS, _SMALL, _FEW = 64, 1e-6, 32
 # Tables of costs are read in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
-# The second moments or the sums of single tiles take at most this many bytes, but a block has at least _LEAST_TILES
-# tiles.
+# Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
+# into this many bytes, but at least _LEAST_TILES.
 _PRODUCT_BYTES, _LEAST_TILES = 1 << 24, 128
 
 

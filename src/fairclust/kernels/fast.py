@@ -9,8 +9,8 @@ from numba.extending import intrinsic, overload
 
 FAST = {"contract", "reassoc", "nsz", "arcp"}
 """A kernel with these flags that another kernel calls also needs ``forceinline=True``. Without it Numba optimises the
-called kernel a second time for its caller, which can reorder sums once more. In the process that compiles, both callers
-would use the first version, and in later processes each would use its own."""
+called kernel a second time as a part of its caller, which can reorder sums once more. The process that compiles both
+would run the first version in the caller, later processes would run the second one, and their digits would differ."""
 
 
 @intrinsic

@@ -273,9 +273,9 @@ class PriceClusterer(PrototypeClusterer):
     def _plain(self, points: TiledPoints, start: Prototypes) -> Run:
         judge = partial(judge_fall, tol=self.tol)
         kind: Alternation[Any] = Alternation(plain_step, self._update, judge)
-        # Other kinds of points have weights, are sparse, or have medoids as centres.
-        fast = type(points) is TiledPoints and points.squared
-        measured: Any = NearestPoints(points) if fast else points
+        # One pass is enough for dense rows without weights whose centres are means.
+        one_pass = type(points) is TiledPoints and points.squared
+        measured: Any = NearestPoints(points) if one_pass else points
         return alternate(kind, measured, start, max_iter=_PLAIN_STEPS)
 
     def _runs(self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]) -> list[Run]:

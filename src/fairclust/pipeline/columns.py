@@ -87,8 +87,7 @@ def of_columns(
         Codes of the values, by column.
     n_clusters : int
     numbers : mapping of str to ndarray of float64, shape (n_samples,)
-        The numbers of the columns whose codes are those of ranges. For these columns the `mean_deviation` is
-        computed too.
+        The numbers of each column that is cut into ranges. For these columns `mean_deviation` is computed as well.
 
     Returns
     -------

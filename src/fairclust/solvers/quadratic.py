@@ -17,7 +17,8 @@ _PIVOTS, _FULL_PIVOTS = 40, 5
 _ZERO = 1e-11
 _INTERIOR_STEPS = 60
 # Conjugate gradients use at most this many products with the Hessian for one system. They end when the residual is
-# this fraction of the first one. Where no rows are found by pivoting, a rough solution is good enough.
+# this fraction of the first one. Pivoting compares signs and needs accurate solutions. A step of equal shares does not
+# need pivoting, and a rough solution is good enough there.
 _PRODUCTS, _RESIDUAL, _ROUGH_RESIDUAL = 500, 1e-10, 1e-5
 
 
@@ -172,7 +173,7 @@ def step_of_equal_rows(rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray) 
     Returns
     -------
     ndarray of shape (n_rows, n_clusters) or None
-        None if the system was not solved in `_PRODUCTS` products.
+        None if conjugate gradients did not converge.
     """
     try:
         everywhere = np.ones(slack.shape, bool)
@@ -182,7 +183,10 @@ def step_of_equal_rows(rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray) 
 
 
 class _Hessian:
-    """The matrix ``rows @ blocks @ rows' + damping``, as products with it. Most entries of the blocks are zero."""
+    """The matrix ``rows @ blocks @ rows'`` plus `damping` on the diagonal, of which only products are computed.
+
+    Most entries of the blocks are zero, so the blocks are kept as a sparse matrix.
+    """
 
     def __init__(self, rows: np.ndarray, blocks: np.ndarray, damping: float) -> None:
         n_groups, n_clusters = blocks.shape[:2]
@@ -197,7 +201,21 @@ class _Hessian:
         return self._rows @ (self._blocks @ prices.ravel()).reshape(prices.shape) + self._damping * v
 
     def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray, accuracy: float) -> np.ndarray:
-        """Add the solution for the free entries to a step. Raises LinAlgError after `_PRODUCTS` products."""
+        """Solve for the free entries by conjugate gradients, and return `step` with the solution added.
+
+        Parameters
+        ----------
+        right, step : ndarray of shape (n_rows, n_clusters)
+        free : ndarray of bool, shape (n_rows, n_clusters)
+            The entries of `step` that change.
+        accuracy : float
+            The residual that ends the iteration, as a fraction of the first one.
+
+        Raises
+        ------
+        LinAlgError
+            The iteration has not ended after `_PRODUCTS` products with the matrix.
+        """
         residual = np.where(free, right, 0.0)
         scaled = residual / self._squares
         direction, size = scaled, float((residual * scaled).sum())

@@ -16,9 +16,9 @@ from fairclust.solvers.penalty import Effort, PenaltySolution, Target, minimize_
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import dual_prices
 
-# Prices that have not converged are accepted if the energy falls by this fraction of the clustering term. With at least
-# _MANY_POINTS points for each cell of the table, this is the fraction for a single Newton step, and after more passes
-# any fall is accepted. With fewer points, such steps can end in worse minima.
+# Prices that have not converged are accepted if the energy falls by a fraction of the clustering term. It is _FALL with
+# fewer than _MANY_POINTS points for each cell of the table. With more points it is _FALL_OF_MANY after a single Newton
+# step, and any fall is accepted after more passes. With few points these rules can end in worse minima.
 _FALL, _FALL_OF_MANY, _MANY_POINTS = 3e-5, 1e-5, 150
 # Temperatures of `price_step`, for the first step and for later ones. They are not low, because the last assignment of
 # a run is solved again with lower ones.
@@ -27,8 +27,8 @@ _NEXT = (0.0016,)
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
 # Factor for `_TOL` and `_FAR` during the search for the best of several starts.
 ROUGH = 30
-# No temperature is below this number of units, divided by the number of points for each cell of the table.
-_PER_POINT = 0.5
+# No temperature is below this level divided by the number of points for each cell of the table.
+_LEAST_LEVEL = 0.5
 # The table may always be off its bounds by this part of a point, because the centres hardly depend on it.
 _PART_OF_A_POINT = 0.3
 
@@ -92,7 +92,9 @@ def newton_step(
         tried.append(found)
         # A warm start may not get away from its start, or it may empty some cells. As long as the energy falls, a
         # result that has not converged is good enough to continue from.
-        least_fall = _FALL if not many else _FALL_OF_MANY if effort is Effort.STEP else 0.0
+        least_fall = _FALL
+        if many:
+            least_fall = _FALL_OF_MANY if effort is Effort.STEP else 0.0
         falls = last is not None and found.energy <= most - least_fall * found.clustering
         sound = start is None or ((found.converged or falls) and (found.counts == 0).sum() <= empty_cells)
         # The energy does not penalise empty clusters, so their number is compared as well.
@@ -120,7 +122,7 @@ def _levels(levels: tuple[float, ...], points: Points) -> tuple[float, ...]:
     At low temperatures, few of these points are near a boundary. The smoothed dual then has almost no curvature in
     some cells, and most of Newton's steps fail.
     """
-    least = _PER_POINT * points.n_groups * points.n_clusters / points.n_samples
+    least = _LEAST_LEVEL * points.n_groups * points.n_clusters / points.n_samples
     return tuple(dict.fromkeys(max(level, least) for level in levels))
 
 
