@@ -18,7 +18,7 @@ from numba import njit
 from numpy.typing import DTypeLike
 from scipy.spatial.distance import cdist
 
-from fairclust.kernels.fast import FAST, exp
+from fairclust.kernels.fast import FAST, exp, larger, larger_int, smaller, where_less
 from fairclust.kernels.tiles import (
     TILE,
     TileLayout,
@@ -36,6 +36,9 @@ _MEDIAN_TILES = 64
 # With many clusters, a point has a share of at least _SMALL in few of them, mostly in less than _FEW. Products of
 # smaller shares do not change the curvature noticeably.
 _MANY_CLUSTERS, _SMALL, _FEW = 64, 1e-6, 32
+# In passes with second moments, a point has all of its share in one cluster if the exponents of its other clusters are
+# smaller by more than this. Their shares would be below 5e-18.
+_DECIDED = 40.0
 # Tables of costs are read in blocks of this many rows.
 _BLOCK_ROWS = 1 << 14
 # Second moments and sums are first computed for every tile of a block, and then added. A block has as many tiles as fit
@@ -74,8 +77,16 @@ def _squares(points, c, n, row):  # type: ignore[no-untyped-def]
         f += 1
 
 
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+def _sum(values, n):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(n):
+        total += np.float64(values[i])
+    return total
+
+
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _squared_distances(lo, hi, points, centers, root, count, a, row_min):  # type: ignore[no-untyped-def]
+def _squared_distances(lo, hi, points, centers, root, count, a, row_min, total):  # type: ignore[no-untyped-def]
     n_clusters = len(centers)
     for t in range(lo, hi):
         n = padded(count[t])
@@ -91,11 +102,12 @@ def _squared_distances(lo, hi, points, centers, root, count, a, row_min):  # typ
                     low[i] = row[i]
             else:
                 for i in range(n):
-                    low[i] = np.minimum(low[i], row[i])
+                    low[i] = smaller(low[i], row[i])
         for k in range(n_clusters):
             row = a[t, k]
             for i in range(n):
                 row[i] -= low[i]
+        total[t] = _sum(low, count[t])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
@@ -105,6 +117,7 @@ def _nearest(lo, hi, points, centers, start, count, order, labels, sizes, sums, 
     row = np.empty(TILE, points.dtype)
     best = np.empty(TILE, points.dtype)
     arg = np.empty(TILE, np.int32)
+    none = np.int32(0)
     for t in range(lo, hi):
         n = padded(count[t])
         for k in range(n_clusters):
@@ -116,11 +129,8 @@ def _nearest(lo, hi, points, centers, start, count, order, labels, sizes, sums, 
                     arg[i] = 0
             else:
                 for i in range(n):
-                    v = row[i]
-                    b = best[i]
-                    old = arg[i]
-                    arg[i] = narrow if v < b else old
-                    best[i] = min(b, v)
+                    arg[i] = larger_int(arg[i], where_less(row[i], best[i], narrow, none))
+                    best[i] = smaller(best[i], row[i])
         sizes[t] = 0.0
         sums[t] = 0.0
         paid = 0.0
@@ -142,18 +152,19 @@ def _gaps(lo, hi, a, count, every, total, some):  # type: ignore[no-untyped-def]
     for t in range(lo, hi):
         n = padded(count[t])
         for i in range(n):
-            low[i] = min(a[t, 0, i], a[t, 1, i])
-            second[i] = max(a[t, 0, i], a[t, 1, i])
+            low[i] = smaller(a[t, 0, i], a[t, 1, i])
+            second[i] = larger(a[t, 0, i], a[t, 1, i])
         for k in range(2, a.shape[1]):
             row = a[t, k]
             for i in range(n):
-                second[i] = min(second[i], max(low[i], row[i]))
-                low[i] = min(low[i], row[i])
-        total[t] = 0.0
-        for i in range(count[t]):
-            total[t] += second[i] - low[i]
+                second[i] = np.minimum(second[i], np.maximum(low[i], row[i]))
+                low[i] = smaller(low[i], row[i])
+        for i in range(n):
+            second[i] -= low[i]
+        total[t] = _sum(second, count[t])
         if t % every == 0:
             some[t // every] = second
+            some[t // every, count[t] :] = np.nan
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
@@ -207,16 +218,90 @@ def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
+def _settle(z, a, top, n, width, settled, which, mass, rest):  # type: ignore[no-untyped-def]
+    """Count the rows that have all of their share in one cluster, and move the others to the front.
+
+    Parameters
+    ----------
+    z, a, rest : ndarray of shape (n_clusters, TILE)
+        Exponents, potentials, and space for the potentials of the other rows.
+    top : ndarray of shape (TILE,)
+        The largest exponent of each row.
+    n, width : int
+        The number of rows, and the same in whole vectors.
+    settled, which : ndarray of shape (TILE,)
+        Space, of the dtype of `z` and of integers.
+    mass : ndarray of shape (n_clusters,)
+        Set to the number of counted rows of each cluster.
+
+    Returns
+    -------
+    n_open : int
+        The number of other rows; n if there are so many that nothing was done.
+    potential, logsum : float
+        Sums over the counted rows.
+    """
+    n_clusters = len(z)
+    zero, one, decided = z.dtype.type(0), z.dtype.type(1), z.dtype.type(_DECIDED)
+    for i in range(width):
+        settled[i] = zero
+    for k in range(n_clusters):
+        row = z[k]
+        for i in range(width):
+            settled[i] += one if row[i] > top[i] - decided else zero
+    for i in range(width):
+        settled[i] = one if settled[i] == one else zero
+    for i in range(n, width):
+        settled[i] = zero
+    n_settled, logsum = zero, 0.0
+    for i in range(width):
+        n_settled += settled[i]
+    if 2 * n_settled < n:
+        return n, 0.0, 0.0
+    for i in range(width):
+        logsum += np.float64(settled[i] * top[i])
+    potential = zero
+    for k in range(n_clusters):
+        row, costs = z[k], a[k]
+        acc = zero
+        for i in range(width):
+            own = settled[i] if row[i] == top[i] else zero
+            acc += own
+            potential += own * costs[i]
+        mass[k] = acc
+    m = 0
+    for i in range(n):
+        which[m] = i
+        m += 1 if settled[i] == zero else 0
+    for k in range(n_clusters):
+        row, costs, other = z[k], a[k], rest[k]
+        for i in range(m):
+            row[i] = row[which[i]]
+            other[i] = costs[which[i]]
+        for i in range(m, padded(m)):
+            row[i] = other[i] = zero
+    for i in range(m):
+        top[i] = top[which[i]]
+    for i in range(m, padded(m)):
+        top[i] = zero
+    return m, np.float64(potential), logsum
+
+
+@njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
     n_clusters = a.shape[1]
     zero = a.dtype.type(0)
     one = a.dtype.type(1)
+    curved = len(products) > 0
     s = np.empty((n_clusters, TILE), a.dtype)
+    rest = np.empty((n_clusters if curved else 0, TILE), a.dtype)
     top = np.empty(TILE, a.dtype)
     total = np.empty(TILE, a.dtype)
     weighted = np.empty(TILE, a.dtype)
+    settled = np.zeros(n_clusters)
+    which = np.empty(TILE, np.int32)
     for t in range(lo, hi):
-        width = padded(count[t])
+        n, width = count[t], padded(count[t])
         g = group[t]
         for k in range(n_clusters):
             row = a[t, k]
@@ -229,20 +314,25 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
             else:
                 for i in range(width):
                     z[i] = -(scale * row[i]) - off
-                    top[i] = max(top[i], z[i])
+                    top[i] = larger(top[i], z[i])
+        costs = a[t]
+        paid = lse = 0.0
+        if curved:
+            settled[:] = 0.0
+            m, paid, lse = _settle(s, costs, top, n, width, total, which, settled, rest)
+            if m < n:
+                costs, n, width = rest, m, padded(m)
         for i in range(width):
             total[i] = zero
             weighted[i] = zero
         for k in range(n_clusters):
-            row = a[t, k]
+            row = costs[k]
             z = s[k]
             for i in range(width):
                 e = exp(z[i] - top[i])
                 z[i] = e
                 total[i] += e
                 weighted[i] += e * row[i]
-        n = count[t]
-        lse = 0.0
         for i in range(n):
             lse += np.float64(top[i])
         # One logarithm of the product of eight totals, because eight logarithms would take half of the pass. Totals are
@@ -259,7 +349,7 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
         sa = zero
         for i in range(width):
             sa += weighted[i] * total[i]
-        potential[t] = sa
+        potential[t] = paid + sa
         logsum[t] = lse
         for k in range(n_clusters):
             z = s[k]
@@ -267,9 +357,11 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
             for i in range(width):
                 z[i] *= total[i]
                 acc += z[i]
-            mass[t, k] = acc
-        if len(products) > 0:
+            mass[t, k] = acc + settled[k]
+        if curved:
             _outer_products(s, width, products[t])
+            for k in range(n_clusters):
+                products[t, k, k] += settled[k]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -277,14 +369,13 @@ def _hard(lo, hi, a, scale, offset, group, start, count, order, labels, mass, po
     n_clusters = a.shape[1]
     best = np.empty(TILE, a.dtype)
     arg = np.empty(TILE, np.int32)
+    none = np.int32(0)
     for t in range(lo, hi):
         n = padded(count[t])
         g = group[t]
         for k in range(n_clusters):
             row = a[t, k]
             off = offset[g, k]
-            # The loop is vectorised only if all values that it selects from have one width, and if it uses no other
-            # arrays.
             narrow = np.int32(k)
             if k == 0:
                 for i in range(n):
@@ -293,10 +384,8 @@ def _hard(lo, hi, a, scale, offset, group, start, count, order, labels, mass, po
             else:
                 for i in range(n):
                     v = scale * row[i] + off
-                    b = best[i]
-                    old = arg[i]
-                    arg[i] = narrow if v < b else old
-                    best[i] = min(b, v)
+                    arg[i] = larger_int(arg[i], where_less(v, best[i], narrow, none))
+                    best[i] = smaller(best[i], v)
         mass[t] = 0.0
         paid = 0.0
         for i in range(count[t]):
@@ -312,13 +401,14 @@ def _priced(lo, hi, a, prices, group, start, count, order, labels, mass, potenti
     """`_hard` in double precision for any dtype of the tiles, with the sums of ``min_k (a[p, k] + prices[j, k])``."""
     n_clusters = a.shape[1]
     best = np.empty(TILE)
-    arg = np.empty(TILE, np.int64)
+    arg = np.empty(TILE)
+    none = 0.0
     for t in range(lo, hi):
         n = padded(count[t])
         for k in range(n_clusters):
             row = a[t, k]
             price = prices[group[t], k]
-            wide = np.int64(k)
+            wide = np.float64(k)
             if k == 0:
                 for i in range(n):
                     best[i] = np.float64(row[i]) + price
@@ -326,14 +416,12 @@ def _priced(lo, hi, a, prices, group, start, count, order, labels, mass, potenti
             else:
                 for i in range(n):
                     v = np.float64(row[i]) + price
-                    b = best[i]
-                    old = arg[i]
-                    arg[i] = wide if v < b else old
-                    best[i] = min(b, v)
+                    arg[i] = larger(arg[i], where_less(v, best[i], wide, none))
+                    best[i] = smaller(best[i], v)
         mass[t] = 0.0
         paid = reduced = 0.0
         for i in range(count[t]):
-            k = arg[i]
+            k = np.int64(arg[i])
             labels[order[start[t] + i]] = k
             mass[t, k] += 1.0
             paid += np.float64(a[t, k, i])
@@ -463,6 +551,7 @@ class Potentials:
             Centres minus the shift of the points.
         squared : bool
         """
+        total = np.empty(self.layout.n_tiles)
         run_over_tiles(
             _squared_distances,
             self.layout.n_tiles,
@@ -473,9 +562,9 @@ class Potentials:
             self.layout.count,
             self.a,
             self.row_min,
+            total,
         )
-        real = np.arange(TILE) < self.layout.count[:, None]
-        self.row_min_sum = float(self.row_min.sum(axis=1, where=real, dtype=np.float64).sum())
+        self.row_min_sum = float(total.sum())
 
     def set_costs(self, costs: np.ndarray | SquaredDistances) -> None:
         """Fill in potentials of any kind.
@@ -569,11 +658,10 @@ class Potentials:
         some = np.empty((len(counts), TILE), self.a.dtype)
         run_over_tiles(_gaps, layout.n_tiles, self.entries, self.a, layout.count, every, total, some)
         mean = float(total.sum()) / self.n_samples
-        seconds = some[np.arange(TILE) < counts[:, None]]
         # If more than half of the gaps are large enough, so is their median, and it need not be computed.
-        if 2 * np.count_nonzero(_MOST_MEDIANS * seconds >= mean) > len(seconds) + 1:
+        if 2 * np.count_nonzero(some >= mean / _MOST_MEDIANS) > counts.sum() + 1:
             return mean
-        median = float(np.median(seconds))
+        median = float(np.nanmedian(some))
         return min(mean, _MOST_MEDIANS * median) if median > 0 else mean
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:

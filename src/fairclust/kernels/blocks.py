@@ -45,15 +45,6 @@ def _pack_block(X, codes, n_groups, shift, order, group, start, count, packed): 
     return n_tiles
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _least_sum(row_min, count):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for t in range(len(count)):
-        for i in range(count[t]):
-            total += np.float64(row_min[t, i])
-    return total
-
-
 @njit(cache=True, nogil=True)
 def _close(a, prices, group, start, count, order, labels, reach, rows, groups, excess):  # type: ignore[no-untyped-def]
     """Store the rows that pay at most `reach[group, label, other]` to change to some other cluster; return how many."""
@@ -137,9 +128,10 @@ class BlockRoom:
         )
         count, row_min, a = self._count[:n_tiles], self._row_min[:n_tiles], self._a[:n_tiles]
         centers = centers.astype(a.dtype)
-        _squared_distances(0, n_tiles, self._packed[:n_tiles], centers, False, count, a, row_min)
+        total = np.empty(n_tiles)
+        _squared_distances(0, n_tiles, self._packed[:n_tiles], centers, False, count, a, row_min, total)
         layout = TileLayout(self._order[: len(X)], self._group[:n_tiles], self._start[:n_tiles], count)
-        return room, Potentials(layout, self.n_groups, a, row_min, float(_least_sum(row_min, count)))
+        return room, Potentials(layout, self.n_groups, a, row_min, float(total.sum()))
 
 
 def close_rows(

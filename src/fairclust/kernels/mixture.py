@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 
-from fairclust.kernels.fast import FAST, exp
+from fairclust.kernels.fast import FAST, exp, larger
 from fairclust.kernels.tiles import TILE, TileLayout, make_layout, pack_points, run_over_tiles
 
 # Responsibilities of at most this many bytes are kept between the two passes of a gradient. Larger ones are computed
@@ -210,7 +210,7 @@ def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type
         else:
             # Python's max would become a masked store, which is slow on many processors.
             for i in range(TILE):
-                top[i] = np.maximum(top[i], row[i])
+                top[i] = larger(top[i], row[i])
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from fairclust.kernels.assignment import Potentials, SquaredDistances, _outer_products
-from fairclust.kernels.fast import FAST, exp
+from fairclust.kernels.fast import FAST, exp, larger
 from fairclust.kernels.points import TiledPoints
 from fairclust.kernels.tiles import TILE, padded
 
@@ -28,7 +28,7 @@ def _weighted_soft(lo, hi, a, scale, offset, group, count, weight, mass, potenti
             off = offset[group[t], k]
             for i in range(width):
                 z[i] = -(scale * row[i]) - off
-                top[i] = z[i] if k == 0 else max(top[i], z[i])
+                top[i] = z[i] if k == 0 else larger(top[i], z[i])
         for i in range(width):
             total[i] = zero
         for k in range(n_clusters):

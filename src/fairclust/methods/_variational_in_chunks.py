@@ -12,11 +12,17 @@ from fairclust.group_encoding import resolve_target
 from fairclust.methods._in_chunks import InChunks, stages
 from fairclust.methods._levels import LEVELS
 from fairclust.methods._variational import VariationalClusterer
-from fairclust.solvers.alternation import Prototypes
+from fairclust.solvers.alternation import Prototypes, mean_centers, overshot
+from fairclust.solvers.points import MeasuredPoints
 
 
 class VariationalInChunks(InChunks, VariationalClusterer):
     """`VariationalClusterer` for k-means, also for rows in chunks."""
+
+    def _update(self, points: MeasuredPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
+        """The means of the clusters, or centres beyond them if the solver is not the paper's or Lloyd's."""
+        means = mean_centers(points, labels, old)
+        return means if self.match_reference or self._lam == 0 else overshot(means, old)
 
     def _fit_chunks(self, points: ChunkedPoints, known: Survey, checkpoint: Checkpoint) -> None:
         self.target_ = self._target = known.sizes / known.n_rows

@@ -44,6 +44,8 @@ class Effort(Enum):
 
 _FROM_NEAREST = _Schedule((1.0, 0.25, 0.06, 0.02, 0.005, 0.002), 60)
 _WORTH_HARDENING = 0.06
+# Temperature and tolerance of the prices for proportional clusters, from which a cold start begins.
+_FAIR_LEVELS, _FAIR_TOL = (0.1,), 1e-2
 # This many points are added to every cluster, divided among the groups like the target shares. The penalty of an empty
 # cell is then finite.
 _PSEUDO_COUNT = 0.01
@@ -73,6 +75,8 @@ class PenaltySolution(NamedTuple):
     n_passes : int
         Passes over the points.
     converged : bool
+    unit : float
+        The scale of the temperatures.
     """
 
     prices: np.ndarray
@@ -83,6 +87,7 @@ class PenaltySolution(NamedTuple):
     energy: float
     n_passes: int
     converged: bool
+    unit: float = 0.0
 
     @property
     def n_empty(self) -> int:
@@ -144,20 +149,18 @@ def _penalty_hessian(mass: np.ndarray, target: Target) -> np.ndarray:
 
     Returns
     -------
-    ndarray of shape (n_groups * n_clusters, n_groups * n_clusters)
+    ndarray of shape (n_clusters, n_groups, n_groups)
+        The blocks on its diagonal. Different clusters are not coupled.
     """
-    n_groups, n_clusters = mass.shape
     if not isinstance(target, np.ndarray):
-        spread = [np.kron(members, np.eye(n_clusters)) for members, _ in target]
-        parts = [_penalty_hessian(members @ mass, shares) for members, shares in target]
-        return sum(by.T @ part @ by for by, part in zip(spread, parts, strict=True))
+        return sum(members.T @ _penalty_hessian(members @ mass, of) @ members for members, of in target)
     padded = mass + _PSEUDO_COUNT * target[:, None]
     sizes = padded.sum(axis=0)
     concave = 1.0 / sizes**2 / np.maximum(1.0, ((padded / sizes) ** 2 / target[:, None]).sum(axis=0))
-    out = np.zeros((n_groups, n_clusters, n_groups, n_clusters))
-    for k in range(n_clusters):
-        out[:, k, :, k] = np.diag(target / padded[:, k] ** 2) - concave[k]
-    return out.reshape(mass.size, mass.size)
+    each = np.arange(len(mass))
+    out = np.repeat(-concave, len(mass) ** 2).reshape(-1, len(mass), len(mass))
+    out[:, each, each] += (target[:, None] / padded**2).T
+    return out
 
 
 def _newton(
@@ -179,24 +182,26 @@ def _newton(
     at = _evaluate(points, prices, temperature, lam, target)
     n_passes = 1
     while n_passes < max(max_passes, 2):
-        slope = (lam / temperature) * _penalty_hessian(at.mass, target) @ at.curvature
+        # Row (j, k) and column (i, l) of the product of the two block diagonal matrices.
+        slope = np.einsum("kji,ikl->jkil", _penalty_hessian(at.mass, target), at.curvature)
+        slope = (lam / temperature) * slope.reshape(prices.size, prices.size)
         try:
             step = np.linalg.solve(np.eye(prices.size) + slope, at.residual.ravel())
         except np.linalg.LinAlgError:
             # The penalty is so much larger than the potentials that the system is singular up to rounding errors.
             break
-        decrease = float(at.residual.ravel() @ at.curvature @ step) / temperature
+        by_group = step.reshape(prices.shape)
+        decrease = float(np.einsum("jk,jkl,jl", at.residual, at.curvature, by_group)) / temperature
         if decrease <= max(enough, 2 * at.noise):
             # The step is expected to gain nothing. If it is long, this is not a minimum: at these prices no point is
             # near a boundary, so the energy is flat.
-            by_group = step.reshape(prices.shape)
             centred = by_group - by_group.mean(axis=1, keepdims=True)
             return at.prices, n_passes, bool(np.abs(centred).max() <= _SMALL_STEP * unit)
         if max_passes == 1:
-            return at.prices + step.reshape(prices.shape), n_passes, False
+            return at.prices + by_group, n_passes, False
         length = 1.0
         while length >= _SHORTEST_STEP:
-            trial = at.prices + length * step.reshape(prices.shape)
+            trial = at.prices + length * by_group
             new = _evaluate(points, trial, temperature, lam, target)
             n_passes += 1
             falls = new.value <= at.value - _SUFFICIENT * length * decrease + at.noise
@@ -232,7 +237,7 @@ def _descend(
         if level <= _WORTH_HARDENING:
             found.append(_harden(points, prices, lam, target, converged))
     best = min(found, key=PenaltySolution.rank)
-    return best._replace(n_passes=n_passes + len(found), converged=converged)
+    return best._replace(n_passes=n_passes + len(found), converged=converged, unit=unit)
 
 
 def _harden(
@@ -252,6 +257,7 @@ def minimize_penalty(
     target: Target,
     start: np.ndarray | None = None,
     effort: Effort = Effort.FULL,
+    unit: float | None = None,
 ) -> PenaltySolution:
     """Minimise clustering term plus `lam` times fairness term (equation 4) over assignments.
 
@@ -271,6 +277,8 @@ def minimize_penalty(
         Prices of a similar problem, for example of the previous outer step.
     effort : Effort, default=Effort.FULL
         How long to search near `start`; not used without it.
+    unit : float, optional
+        The scale of the temperatures; `temperature_unit` by default, which takes another pass over the points.
 
     Returns
     -------
@@ -287,12 +295,12 @@ def minimize_penalty(
     shape = points.n_groups, points.n_clusters
     if lam == 0 or min(shape) == 1:
         return _harden(points, np.zeros(shape), lam, target)
-    unit = temperature_unit(points)
+    unit = unit or temperature_unit(points)
     if start is not None:
         return _descend(points, start, effort.value, unit, lam, target)
     sizes = points.group_sizes
     # All clusters can have the shares of the data, but not those of every target.
-    fair = dual_prices(points, exact_shares(sizes / sizes.sum()))
+    fair = dual_prices(points, exact_shares(sizes / sizes.sum()), levels=_FAIR_LEVELS, tol=_FAIR_TOL)
     best = _descend(points, fair.prices, Effort.HEAT.value, unit, lam, target)
     n_passes = fair.n_passes + best.n_passes
     if not best.converged or (best.counts == 0).any():

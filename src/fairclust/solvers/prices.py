@@ -95,14 +95,13 @@ def curvature(mass: np.ndarray, moments: np.ndarray) -> np.ndarray:
 
     Returns
     -------
-    ndarray of shape (n_groups * n_clusters, n_groups * n_clusters)
-        Positive semi-definite, one block per group.
+    ndarray of shape (n_groups, n_clusters, n_clusters)
+        Positive semi-definite. Different groups are not coupled.
     """
-    n_groups, n_clusters = mass.shape
-    out = np.zeros((n_groups, n_clusters, n_groups, n_clusters))
-    for j in range(n_groups):
-        out[j, :, j, :] = np.diag(mass[j]) - moments[j]
-    return out.reshape(mass.size, mass.size)
+    blocks = -moments
+    diagonal = np.arange(mass.shape[1])
+    blocks[:, diagonal, diagonal] += mass
+    return blocks
 
 
 def dual_prices(
@@ -222,9 +221,7 @@ def _newton_step(
     y, mass = at.multipliers, at.mass
     rows, n_clusters = criterion.rows, mass.shape[1]
     diagonal = np.arange(n_clusters)
-    blocks = -at.moments
-    blocks[:, diagonal, diagonal] += mass
-    blocks /= temperature
+    blocks = curvature(mass, at.moments) / temperature
     # The dual has no curvature along prices that shift a whole group, and none at all where every point is far from a
     # boundary, so the damping needs a second part. It keeps steps below a hundred units, and it vanishes with the
     # violation. The slack would not do here, because it stays large in rows that are far from their limits.

@@ -88,7 +88,9 @@ def newton_step(
             starts.insert(0, (last.offset, Effort.STEP if many else Effort.BRIEF))
     tried: list[PenaltySolution] = []
     for start, effort in starts:
-        found = minimize_penalty(points, lam=lam, target=target, start=start, effort=effort)
+        # Between two steps the scale of the temperatures hardly changes.
+        unit = float(last.state) if last is not None and effort is Effort.STEP else None
+        found = minimize_penalty(points, lam=lam, target=target, start=start, effort=effort, unit=unit)
         tried.append(found)
         # A warm start may not get away from its start, or it may empty some cells. As long as the energy falls, a
         # result that has not converged is good enough to continue from.
@@ -113,6 +115,7 @@ def newton_step(
         found.clustering,
         found.fairness,
         n_passes,
+        found.unit,
     )
 
 
