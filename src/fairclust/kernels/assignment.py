@@ -421,7 +421,7 @@ def _priced(lo, hi, a, prices, group, start, count, order, labels, mass, potenti
         mass[t] = 0.0
         paid = reduced = 0.0
         for i in range(count[t]):
-            k = np.int64(arg[i])
+            k = int(arg[i])
             labels[order[start[t] + i]] = k
             mass[t, k] += 1.0
             paid += np.float64(a[t, k, i])

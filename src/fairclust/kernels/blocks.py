@@ -7,7 +7,6 @@ from numba import njit
 from numpy.typing import DTypeLike
 
 from fairclust.kernels.assignment import Potentials, _squared_distances
-from fairclust.kernels.fast import FAST
 from fairclust.kernels.tiles import TILE, TileLayout
 
 BLOCK_ROWS = 1 << 16

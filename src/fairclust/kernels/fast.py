@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -45,14 +48,16 @@ larger = _in_llvm("maxnum", "The larger of two real numbers; for ``x[i] = larger
 larger_int = _in_llvm("smax", "The larger of two integers.")
 
 
-@intrinsic
-def where_less(typingctx, a, b, then, otherwise):  # type: ignore[no-untyped-def]
+def _where_less(typingctx, a, b, then, otherwise):  # type: ignore[no-untyped-def]
     """``then if a < b else otherwise``, never as a branch."""
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         return builder.select(builder.fcmp_ordered("<", *args[:2]), *args[2:])
 
     return then(a, b, then, otherwise), codegen
+
+
+where_less: Callable[..., Any] = intrinsic(_where_less)
 
 
 def exp(x):  # type: ignore[no-untyped-def]
@@ -81,7 +86,7 @@ def _exp_overload(x):  # type: ignore[no-untyped-def]
         half, one = real(0.5), real(1.0)
 
         def single(x):  # type: ignore[no-untyped-def]
-            x = where_less(x, floor, floor, x)  # type: ignore[call-arg]
+            x = where_less(x, floor, floor, x)
             n = integer(x * log2e - half)
             f = real(n)
             r = (x - f * ln2_hi) - f * ln2_lo
@@ -91,7 +96,7 @@ def _exp_overload(x):  # type: ignore[no-untyped-def]
         return single
 
     def double(x):  # type: ignore[no-untyped-def]
-        x = where_less(x, -700.0, -700.0, x)  # type: ignore[call-arg]
+        x = where_less(x, -700.0, -700.0, x)
         n = np.int64(x * 1.4426950408889634 - 0.5)
         f = np.float64(n)
         r = (x - f * 6.93147180369123816490e-01) - f * 1.90821492927058770002e-10
