@@ -1,6 +1,6 @@
 """Fair k-means of a billion rows on one machine, with labels and a certificate, beside plain k-means.
 
-    python benchmarks/billion.py --rows 1e9 --folder DIR [--threads 2] [--csv FILE]
+    python benchmarks/billion.py --rows 1e9 --folder DIR [--threads 2 | --workers 2] [--csv FILE]
     python benchmarks/billion.py --rows 1e7
 
 The data have four features and four groups. The fits have ten clusters and the tolerance 0.1. The rows are drawn at
@@ -133,16 +133,19 @@ def peak_of_own_memory() -> Iterator[dict[str, float]]:
         thread.join()
 
 
-def table_of(folder: Path | None, rows: int, labels: str) -> ChunkTable:
-    """Open a table of the first rows of the files or, without a folder, of rows that are drawn in every pass."""
+def table_of(folder: Path | None, rows: int, labels: str, workers: int | None) -> ChunkTable:
+    """Open a table of the first rows of the files or, without a folder, of rows that are drawn in every pass.
+
+    If `workers` is given, that many processes read the files, instead of the threads of this one.
+    """
     if folder is None:
         chunks = [DrawnChunk(*chunk) for chunk in chunks_of(rows)]
         return ChunkTable(chunks, (), Threads(), False, None, None, SAMPLE_ROWS)
     X, groups = (np.load(folder / name, mmap_mode="r")[:rows] for name in ("X.npy", "groups.npy"))
-    return open_chunks(X, groups, labels=folder / labels)
+    return open_chunks(X, groups, labels=folder / labels, client=workers)
 
 
-def fit(method: str, folder: Path | None, rows: int) -> dict[str, float]:
+def fit(method: str, folder: Path | None, rows: int, workers: int | None = None) -> dict[str, float]:
     """Fit the first rows, and return times, memory and the scores of the labels."""
     logging.basicConfig(level=logging.INFO, format="  %(asctime)s %(message)s", datefmt="%H:%M:%S")
     model: Any = {
@@ -151,9 +154,10 @@ def fit(method: str, folder: Path | None, rows: int) -> dict[str, float]:
     }[method]
     with peak_of_own_memory() as memory:
         begin, cpu = perf_counter(), process_time()
-        model.fit(table_of(folder, rows, f"{method}.npy"))
+        with table_of(folder, rows, f"{method}.npy", workers) as table:
+            model.fit(table)
         seconds, cpu = perf_counter() - begin, process_time() - cpu
-    table = count(folder, rows, model.labels_)
+    counts = count(folder, rows, model.labels_)
     cost = model.cost_ if method == "fair" else model.inertia_
     found = {
         "rows": rows,
@@ -162,7 +166,7 @@ def fit(method: str, folder: Path | None, rows: int) -> dict[str, float]:
         "passes": model.n_passes_,
         "cost_per_row": cost / rows,
         "gap": getattr(model, "gap_", np.nan),
-        "rows_off": rows_off(table),
+        "rows_off": rows_off(counts),
         **memory,
     }
     if folder is not None:
@@ -202,10 +206,13 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the rows are kept (default: a temporary folder)")
     parser.add_argument("--stream", action="store_true", help="store nothing, draw the rows in every pass")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--workers", type=int, help="Dask workers of one thread that read the files")
     parser.add_argument("--curve", action="store_true", help="also the first 1e5, 1e6, ... of the rows")
     parser.add_argument("--no-plain", action="store_true", help="leave plain k-means out")
     parser.add_argument("--csv")
     args = parser.parse_args()
+    if args.stream and args.workers:
+        parser.error("--workers reads files: leave out --stream")
     most = int(args.rows)
     sizes = [10**e for e in range(5, 12) if args.curve and 10**e < most] + [most]
     given = nullcontext(args.folder) if args.stream or args.folder else tempfile.TemporaryDirectory()
@@ -220,7 +227,7 @@ def main() -> None:
         apart(fit, args.threads, "fair", None, 100_000)
         for size in sizes:
             for method in ("fair",) if args.no_plain else ("fair", "plain"):
-                found = apart(fit, args.threads, method, folder, size)
+                found = apart(fit, args.threads, method, folder, size, args.workers)
                 tell(f"{method} k-means", args.threads, found)
                 rows.append({"method": method, "threads": args.threads, **found})
     write_csv(args.csv, rows)

@@ -50,11 +50,15 @@ EXCEPTIONS = {
 }
 # Changes that alter the labels on some data only, and by how much, relatively, the cost of the labels may then differ.
 # Exact shares leave points at which two clusters have the same price, so their labels, and then the centres, depend on
-# the last digits of sums.
+# the last digits of sums. In the variational method Newton's steps can end in either of two minima if the last digits
+# differ, which happens on one of the 59 data sets. Which digits a change alters also depends on the processor.
 MOSTLY = {
     ("PriceFairKMeans", "columns"): 0.001,
     ("PriceFairKMeans", "shift"): 0.001,
     ("PriceFairKMeans", "unit"): 0.001,
+    ("VariationalFairKMeans", "columns"): 0.005,
+    ("VariationalFairKMeans", "shift"): 0.005,
+    ("VariationalFairKMeans", "unit"): 0.005,
 }
 # Methods that can start from given centres. Other starts are drawn by the positions of the rows, so the order of the
 # rows matters.

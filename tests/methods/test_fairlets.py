@@ -117,9 +117,9 @@ def test_adult(adult):
 
 def test_far_from_the_origin(method):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2)) + 5 * rng.integers(0, 3, size=(60, 1))
-    # Multiples of 1/2 are stored exactly in both places, so the fairlets are the same.
-    X, codes = np.round(2 * X) / 2, np.arange(60) % 2
+    X = rng.normal(size=(64, 2)) + 5 * rng.integers(0, 3, size=(64, 1))
+    # Multiples of 1/2, and the mean of 64 of them, are stored exactly in both places.
+    X, codes = np.round(2 * X) / 2, np.arange(64) % 2
     near, far = (
         method(3, random_state=0).fit(points, sensitive_features=codes) for points in (X, X + 2.0**30)
     )

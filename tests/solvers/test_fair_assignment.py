@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from problems import from_blobs, optimum
 
 from fairclust import fair_assignment
+from fairclust.kernels.points import TiledPoints
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
 from fairclust.solvers import fair_assignment as module
-from fairclust.solvers.criteria import make_criterion
+from fairclust.solvers.criteria import make_criterion, share_bounds
+from toys import make_grouped_blobs
 
 
 def criterion_of(codes, **asked):
@@ -193,3 +195,16 @@ def test_bad_input(distances, groups, asked, message):
 def test_importing_the_package_stays_cheap():
     code = "import sys, fairclust; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_many_points_are_off_their_bounds_by_less_than_one(seed):
+    X, groups = make_grouped_blobs(300_000, n_clusters=8, seed=seed)
+    points = TiledPoints.pack(X, groups.astype(np.int32), len(np.unique(groups)), 8)
+    points.measure(X[:8])
+    shares = points.group_sizes / len(X)
+    criterion = share_bounds(0.9 * shares, shares / 0.9)
+    solved = module.solve(points, criterion)
+    assert solved.error <= 0.5
+    _, _, counts, _ = module.round_prices(points, criterion, solved)
+    assert criterion.excess(counts).max() <= 1e-6

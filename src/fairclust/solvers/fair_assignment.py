@@ -36,6 +36,9 @@ WARM = (0.0016, 0.0003)
 _DEEPER = tuple(0.0003 / 5**i for i in range(1, 8))
 _TIGHT = 1e-7
 _STEPS, _TOL = 30, 1e-5
+# With many points, a tolerance of `_TOL` would allow an error of many points, which rounding does not remove. The error
+# may be half a point, or this fraction of the points, which are the rounding errors of sums in single precision.
+_LEAST_TOL = 1e-7
 # Temperatures closer to each other, for problems in which Newton steps fail.
 _SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
 # Tiles of smaller problems are kept in double precision.
@@ -297,6 +300,7 @@ def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None)
         levels=COLD if start is None else WARM,
         max_steps=_STEPS,
         tol=_TOL,
+        last_tol=min(_TOL, max(0.5 / points.n_samples, _LEAST_TOL)),
     )
     # Rounding removes an error of up to a point. A larger error may mean that a Newton step has failed.
     if found.error > max(1.0, 10 * _TOL * points.n_samples):

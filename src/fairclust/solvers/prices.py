@@ -112,6 +112,7 @@ def dual_prices(
     levels: tuple[float, ...] = START_LEVELS,
     max_steps: int = _STEPS_PER_LEVEL,
     tol: float = 1e-4,
+    last_tol: float | None = None,
 ) -> Prices:
     """Maximise the smoothed dual over the multipliers of the criterion's rows by damped Newton steps.
 
@@ -132,6 +133,8 @@ def dual_prices(
     tol : float
         The next temperature begins when `Prices.error` is at most this fraction of the number of points, or at most
         1e-4 of a point if that is more.
+    last_tol : float, optional
+        The tolerance at the last temperature; `tol` by default.
 
     Returns
     -------
@@ -141,7 +144,6 @@ def dual_prices(
     shape = points.n_groups, n_clusters
     y = np.zeros((len(criterion.rows), n_clusters)) if start is None else start
     unit = temperature_unit(points)
-    enough = max(tol * n_points, 1e-4)
     if not criterion.rows.size:
         _, mass, cost, _ = points.priced(np.zeros(shape))
         return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, 1, True)
@@ -150,6 +152,8 @@ def dual_prices(
     damping, n_passes, rejected = _DAMPING if start is None else first, 0, False
     for level in levels:
         temperature = level * unit
+        asked = tol if last_tol is None or level != levels[-1] else last_tol
+        enough = max(asked * n_points, 1e-4)
 
         def evaluate(y: np.ndarray, temperature: float = temperature) -> _Smoothed:
             return _evaluate(points, criterion, y, temperature, unit)
