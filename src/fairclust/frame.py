@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-_BLOCK_ROWS = 1 << 17
+_BLOCK_ROWS, _BLOCK_ENTRIES = 1 << 17, 1 << 23
 _FIRST_ROWS = 1 << 12
 # All rows have one length if their lengths differ by at most this fraction of the length, and of the root mean squared
 # distance of a row to the mean.
@@ -53,8 +53,10 @@ class Frame(NamedTuple):
     def of(cls, X: np.ndarray, columns: Any = slice(None)) -> Frame:
         """The frame of the chosen columns of `X`, shape (n_samples, n_features), which is read in blocks of rows."""
 
-        def blocks(n_rows: int = _BLOCK_ROWS) -> Iterator[np.ndarray]:
-            # NumPy's reductions over the columns of rows that are short take ten times as long as over those of a copy.
+        most = max(1, min(_BLOCK_ROWS, _BLOCK_ENTRIES // max(1, X.shape[1])))
+
+        def blocks(n_rows: int = most) -> Iterator[np.ndarray]:
+            # NumPy's reductions over many short rows take ten times as long as over a transposed copy.
             for begin in range(0, len(X), n_rows):
                 yield np.ascontiguousarray(X[begin : begin + n_rows][:, columns].T)
 
@@ -76,7 +78,7 @@ class Frame(NamedTuple):
         length = 2 * reach * float(np.sqrt(variance.sum()))
         largest = float(np.maximum(np.abs(low), np.abs(high)).max())
         # Where the lengths differ, the first rows show it.
-        radius = largest * _one_length((block / largest for block in blocks(_FIRST_ROWS)), length / largest)
+        radius = largest * _one_length((block / largest for block in blocks(min(most, _FIRST_ROWS))), length / largest)
         unit = radius or spread
         unit = 1.0 if abs(unit - 1) <= _STANDARD else unit
         return cls(np.zeros_like(mean) if radius else mean, unit, mean, spread, length)

@@ -54,6 +54,8 @@ class Checkpoint:
         }
         if step.state is not None:
             arrays["state"] = step.state
+        if run.prototypes.means is not None:
+            arrays["means"] = run.prototypes.means
         temporary = temporary_beside(self.path, "npz")
         try:
             with temporary.open("wb") as file:
@@ -103,9 +105,8 @@ class Checkpoint:
             text["more"],
         )
         history = text["history"]
-        return Run(
-            Prototypes(arrays["centers"]), last, history, len(history), text["n_rises"], text["verdict"]
-        )
+        prototypes = Prototypes(arrays["centers"], means=arrays.get("means"))
+        return Run(prototypes, last, history, len(history), text["n_rises"], text["verdict"])
 
     def remove(self) -> None:
         """Delete the file. A fit calls this when it has ended."""

@@ -157,7 +157,7 @@ def _gaps(lo, hi, a, count, every, total, some):  # type: ignore[no-untyped-def]
         for k in range(2, a.shape[1]):
             row = a[t, k]
             for i in range(n):
-                second[i] = np.minimum(second[i], np.maximum(low[i], row[i]))
+                second[i] = smaller(second[i], larger(low[i], row[i]))
                 low[i] = smaller(low[i], row[i])
         for i in range(n):
             second[i] -= low[i]
@@ -218,7 +218,7 @@ def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _settle(z, a, top, n, width, settled, which, mass, rest):  # type: ignore[no-untyped-def]
+def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no-untyped-def]
     """Count the rows that have all of their share in one cluster, and move the others to the front.
 
     Parameters
@@ -229,7 +229,7 @@ def _settle(z, a, top, n, width, settled, which, mass, rest):  # type: ignore[no
         The largest exponent of each row.
     n, width : int
         The number of rows, and the same in whole vectors.
-    settled, which : ndarray of shape (TILE,)
+    decided, which : ndarray of shape (TILE,)
         Space, of the dtype of `z` and of integers.
     mass : ndarray of shape (n_clusters,)
         Set to the number of counted rows of each cluster.
@@ -242,37 +242,37 @@ def _settle(z, a, top, n, width, settled, which, mass, rest):  # type: ignore[no
         Sums over the counted rows.
     """
     n_clusters = len(z)
-    zero, one, decided = z.dtype.type(0), z.dtype.type(1), z.dtype.type(_DECIDED)
+    zero, one, least = z.dtype.type(0), z.dtype.type(1), z.dtype.type(_DECIDED)
     for i in range(width):
-        settled[i] = zero
+        decided[i] = zero
     for k in range(n_clusters):
         row = z[k]
         for i in range(width):
-            settled[i] += one if row[i] > top[i] - decided else zero
+            decided[i] += one if row[i] > top[i] - least else zero
     for i in range(width):
-        settled[i] = one if settled[i] == one else zero
+        decided[i] = one if decided[i] == one else zero
     for i in range(n, width):
-        settled[i] = zero
-    n_settled, logsum = zero, 0.0
+        decided[i] = zero
+    n_decided, logsum = zero, 0.0
     for i in range(width):
-        n_settled += settled[i]
-    if 2 * n_settled < n:
+        n_decided += decided[i]
+    if 2 * n_decided < n:
         return n, 0.0, 0.0
     for i in range(width):
-        logsum += np.float64(settled[i] * top[i])
+        logsum += np.float64(decided[i] * top[i])
     potential = zero
     for k in range(n_clusters):
         row, costs = z[k], a[k]
         acc = zero
         for i in range(width):
-            own = settled[i] if row[i] == top[i] else zero
+            own = decided[i] if row[i] == top[i] else zero
             acc += own
             potential += own * costs[i]
         mass[k] = acc
     m = 0
     for i in range(n):
         which[m] = i
-        m += 1 if settled[i] == zero else 0
+        m += 1 if decided[i] == zero else 0
     for k in range(n_clusters):
         row, costs, other = z[k], a[k], rest[k]
         for i in range(m):

@@ -32,7 +32,8 @@ class VariationalFairKMeans(VariationalInChunks):
         Whether to compute each assignment by the paper's bound optimisation, step by step as in the authors' program.
         The default uses Newton's method to compute the group prices to which that iteration converges, in a tenth of
         the passes over the points. It measures the energy of the hard labels, which never rises. Between two
-        assignments, centres move half a step beyond the means of the clusters, which takes a quarter fewer steps.
+        assignments, the centres of clusters that still change move half a step beyond their means, which on most data
+        takes fewer steps.
     warm_start : bool, default=True
         Whether to start each assignment from the prices of the one before. Not used with `match_reference`.
     lipschitz : float, default=2.0
@@ -64,7 +65,7 @@ class VariationalFairKMeans(VariationalInChunks):
     ----------
     labels_, cluster_centers_, n_iter_, history_, groups_
         `cluster_centers_` are the centres of the last assignment, which `predict` uses too. They are near the means
-        of the clusters, but only at a `tol` of 0 equal to them.
+        of the clusters, and equal to them if the last steps changed no label.
         The energies in `history_` are those of the labels, or with `match_reference` those of the soft
         assignments. `inner_iter` counts passes over the points. A restart begins a new history; with
         `match_reference` it continues the old one.

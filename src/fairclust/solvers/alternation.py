@@ -18,11 +18,23 @@ _OVERSHOOT = 0.5
 
 
 class Prototypes(NamedTuple):
-    """Centres. For k-medians also their rows in X, and a bound on the relative gap to the cost of the best centres."""
+    """Centres.
+
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_features)
+    rows : ndarray of shape (n_clusters,), optional
+        For k-medians: the rows of the centres in X.
+    gap : float
+        For k-medians: a bound on the relative gap to the cost of the best centres.
+    means : ndarray of shape (n_clusters, n_features), optional
+        The means beyond which `overshot` moved the centres.
+    """
 
     centers: np.ndarray
     rows: np.ndarray | None = None
     gap: float = 0.0
+    means: np.ndarray | None = None
 
 
 class Step(NamedTuple):
@@ -185,12 +197,17 @@ def mean_centers(points: MeasuredPoints, labels: Any, old: Prototypes) -> Protot
 
 
 def overshot(new: Prototypes, old: Prototypes) -> Prototypes:
-    """Centres moved beyond the means by half of their last step, which takes a quarter fewer steps on real data.
+    """Centres moved beyond the means by half of their step, except those of clusters whose mean has not changed.
 
-    With equal labels, three quarters of the fall of the cost remain, because the cost of a cluster is quadratic in its
-    centre. So no step raises the cost.
+    On Adult and Credit this takes a quarter fewer steps. With equal labels, at least three quarters of the fall of the
+    cost remain, because the cost of a cluster is quadratic in its centre. So no step raises the cost. The first step
+    goes to the means.
     """
-    return new._replace(centers=new.centers + _OVERSHOOT * (new.centers - old.centers))
+    means = new.centers
+    if old.means is None:
+        return new._replace(means=means)
+    changed = (means != old.means).any(axis=1, keepdims=True)
+    return new._replace(centers=means + _OVERSHOOT * changed * (means - old.centers), means=means)
 
 
 def medoid_centers(

@@ -88,8 +88,9 @@ def newton_step(
             starts.insert(0, (last.offset, Effort.STEP if many else Effort.BRIEF))
     tried: list[PenaltySolution] = []
     for start, effort in starts:
-        # Between two steps the scale of the temperatures hardly changes.
-        unit = float(last.state) if last is not None and effort is Effort.STEP else None
+        # As long as single Newton steps succeed, the scale of the temperatures need not be measured again.
+        state = None if last is None else last.state
+        unit = float(state) if state is not None and effort is Effort.STEP else None
         found = minimize_penalty(points, lam=lam, target=target, start=start, effort=effort, unit=unit)
         tried.append(found)
         # A warm start may not get away from its start, or it may empty some cells. As long as the energy falls, a
