@@ -78,7 +78,9 @@ class Frame(NamedTuple):
         length = 2 * reach * float(np.sqrt(variance.sum()))
         largest = float(np.maximum(np.abs(low), np.abs(high)).max())
         # Where the lengths differ, the first rows show it.
-        radius = largest * _one_length((block / largest for block in blocks(min(most, _FIRST_ROWS))), length / largest)
+        radius = largest * _one_length(
+            (block / largest for block in blocks(min(most, _FIRST_ROWS))), length / largest
+        )
         unit = radius or spread
         unit = 1.0 if abs(unit - 1) <= _STANDARD else unit
         return cls(np.zeros_like(mean) if radius else mean, unit, mean, spread, length)
