@@ -136,7 +136,7 @@ def peak_of_own_memory() -> Iterator[dict[str, float]]:
 def table_of(folder: Path | None, rows: int, labels: str, workers: int | None) -> ChunkTable:
     """Open a table of the first rows of the files or, without a folder, of rows that are drawn in every pass.
 
-    If `workers` is given, that many processes read the files, instead of the threads of this one.
+    The threads of this process read the files or, if `workers` is given, so many Dask workers.
     """
     if folder is None:
         chunks = [DrawnChunk(*chunk) for chunk in chunks_of(rows)]

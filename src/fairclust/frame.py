@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+# The most rows and the most numbers of a block, and the most rows of a block in which lengths are compared.
 _BLOCK_ROWS, _BLOCK_ENTRIES = 1 << 17, 1 << 23
-_FIRST_ROWS = 1 << 12
+_LENGTH_ROWS = 1 << 12
 # All rows have one length if their lengths differ by at most this fraction of the length, and of the root mean squared
 # distance of a row to the mean.
 _ONE_LENGTH = 1e-5
@@ -77,9 +78,9 @@ class Frame(NamedTuple):
         spread = 2 * reach * float(np.sqrt(variance[high > low].mean()))
         length = 2 * reach * float(np.sqrt(variance.sum()))
         largest = float(np.maximum(np.abs(low), np.abs(high)).max())
-        # Where the lengths differ, the first rows show it.
+        # If the lengths differ, the first block shows it in most cases, and the rows after it are not read.
         radius = largest * _one_length(
-            (block / largest for block in blocks(min(most, _FIRST_ROWS))), length / largest
+            (block / largest for block in blocks(min(most, _LENGTH_ROWS))), length / largest
         )
         unit = radius or spread
         unit = 1.0 if abs(unit - 1) <= _STANDARD else unit

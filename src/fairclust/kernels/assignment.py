@@ -219,12 +219,12 @@ def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no-untyped-def]
-    """Count the rows that have all of their share in one cluster, and move the others to the front.
+    """Count the decided rows, whose share is all in one cluster, and move the open rows to the front of the tile.
 
     Parameters
     ----------
     z, a, rest : ndarray of shape (n_clusters, TILE)
-        Exponents, potentials, and space for the potentials of the other rows.
+        Exponents, potentials, and space for the potentials of the open rows.
     top : ndarray of shape (TILE,)
         The largest exponent of each row.
     n, width : int
@@ -232,14 +232,14 @@ def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no
     decided, which : ndarray of shape (TILE,)
         Space, of the dtype of `z` and of integers.
     mass : ndarray of shape (n_clusters,)
-        Set to the number of counted rows of each cluster.
+        Output: the number of decided rows in each cluster.
 
     Returns
     -------
     n_open : int
-        The number of other rows; n if there are so many that nothing was done.
+        The number of open rows. If more than half of the rows are open, it is n, and nothing is moved.
     potential, logsum : float
-        Sums over the counted rows.
+        Sums over the decided rows.
     """
     n_clusters = len(z)
     zero, one, least = z.dtype.type(0), z.dtype.type(1), z.dtype.type(_DECIDED)

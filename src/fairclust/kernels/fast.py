@@ -41,8 +41,8 @@ def _in_llvm(name, doc):  # type: ignore[no-untyped-def]
     return intrinsic(typed)
 
 
-# Python's and NumPy's minima take several times as long, because of their rules for NaN. A plain comparison would be
-# compiled to stores under a mask, which are slow on many processors.
+# Python's and NumPy's minima take several times as long, because of their rules for NaN. For ``if new < x[i]: x[i] =
+# new`` the compiler makes instructions that store some entries of a vector only. On many processors these are slow.
 smaller = _in_llvm("minnum", "The smaller of two real numbers; for ``x[i] = smaller(x[i], new)``.")
 larger = _in_llvm("maxnum", "The larger of two real numbers; for ``x[i] = larger(x[i], new)``.")
 larger_int = _in_llvm("smax", "The larger of two integers.")

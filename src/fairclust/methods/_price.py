@@ -273,7 +273,7 @@ class PriceClusterer(PrototypeClusterer):
     def _plain(self, points: TiledPoints, start: Prototypes) -> Run:
         judge = partial(judge_fall, tol=self.tol)
         kind: Alternation[Any] = Alternation(plain_step, self._update, judge)
-        # One pass is enough for dense rows without weights whose centres are means.
+        # Dense rows without weights, whose centres are means, need one pass over the points for each step.
         one_pass = type(points) is TiledPoints and points.squared
         measured: Any = NearestPoints(points) if one_pass else points
         return alternate(kind, measured, start, max_iter=_PLAIN_STEPS)

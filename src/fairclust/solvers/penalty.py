@@ -150,7 +150,7 @@ def _penalty_hessian(mass: np.ndarray, target: Target) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_clusters, n_groups, n_groups)
-        The blocks on its diagonal. Different clusters are not coupled.
+        One matrix for each cluster. Second derivatives between different clusters are zero.
     """
     if not isinstance(target, np.ndarray):
         return sum(members.T @ _penalty_hessian(members @ mass, of) @ members for members, of in target)

@@ -96,7 +96,7 @@ def curvature(mass: np.ndarray, moments: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_groups, n_clusters, n_clusters)
-        Positive semi-definite. Different groups are not coupled.
+        One positive semi-definite matrix for each group. The prices of a group do not change the tables of others.
     """
     blocks = -moments
     diagonal = np.arange(mass.shape[1])

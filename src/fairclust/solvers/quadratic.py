@@ -173,7 +173,7 @@ def step_of_equal_rows(rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray) 
     Returns
     -------
     ndarray of shape (n_rows, n_clusters) or None
-        None if conjugate gradients did not converge.
+        None if the method of conjugate gradients did not converge.
     """
     try:
         everywhere = np.ones(slack.shape, bool)

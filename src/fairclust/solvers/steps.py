@@ -16,9 +16,10 @@ from fairclust.solvers.penalty import Effort, PenaltySolution, Target, minimize_
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import dual_prices
 
-# Prices that have not converged are accepted if the energy falls by a fraction of the clustering term. It is _FALL with
-# fewer than _MANY_POINTS points for each cell of the table. With more points it is _FALL_OF_MANY after a single Newton
-# step, and any fall is accepted after more passes. With few points these rules can end in worse minima.
+# Prices that have not converged are accepted if the energy has fallen enough. With fewer than _MANY_POINTS points for
+# each cell of the table, enough is the fraction _FALL of the clustering term. With more points, it is the fraction
+# _FALL_OF_MANY after a single Newton step, and any fall after more passes. The second rule can end in worse minima if
+# there are few points.
 _FALL, _FALL_OF_MANY, _MANY_POINTS = 3e-5, 1e-5, 150
 # Temperatures of `price_step`, for the first step and for later ones. They are not low, because the last assignment of
 # a run is solved again with lower ones.
