@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 import numba
 import numpy as np
 from dask import array as da
-from dask import delayed
+from dask import config, delayed
 from distributed import Client, Future, LocalCluster, default_client
 
 from fairclust.chunks.engines import in_order
@@ -21,11 +21,16 @@ from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, Values, as_f
 
 # Number of tasks that are submitted in advance for each thread of the workers.
 _AHEAD = 4
+# A task costs this process some 10 ms, so it computes up to _LARGEST chunks. Later tasks are smaller, at most one part
+# in _PARTS of each thread's share of the chunks that are left, so that all threads end at about the same time.
+_LARGEST, _PARTS = 8, 4
+# By default every process of a cluster uses 5 % of a core to observe itself. Workers that are started here do not.
+_QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
 _PATIENCE_SECONDS = 60
 
 
 class Cluster:
-    """An engine that runs every chunk of a pass as one task on a Dask cluster.
+    """An engine that runs a pass as tasks on a Dask cluster.
 
     If a worker is lost, Dask gives its tasks to the other workers. Results are added in the order of the chunks, so
     the sums do not depend on the number of workers or on which worker ran which task.
@@ -49,8 +54,9 @@ class Cluster:
                 raise ChunkError(
                     f"client={client}: there must be at least one worker process, so pass 1 or more"
                 )
-            workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
-            client = Client(workers)
+            with config.set(_QUIET):
+                workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
+                client = Client(workers)
             self._own = [client, workers]
         elif isinstance(client, str):
             try:
@@ -94,13 +100,20 @@ class Cluster:
         each: Iterable[tuple[Any, ...]] | None = None,
     ) -> Iterator[Any]:
         """See `fairclust.chunks.engines.Engine.run`."""
-        ahead = _AHEAD * max(1, sum(self.client.nthreads().values()))
-        calls = zip(chunks, each or repeat(()), strict=False)
-        return in_order((self.submit(function, chunk, *own, *args) for chunk, own in calls), ahead)
+        n_threads = max(1, sum(self.client.nthreads().values()))
+        ahead = _AHEAD * n_threads
+        calls = ((chunk, *own) for chunk, own in zip(chunks, each or repeat(()), strict=False))
+        if any(isinstance(chunk, HeldChunk) for chunk in chunks):
+            # These are in the memory of different workers, and a task of several would have to move them.
+            yield from in_order((self.submit(function, *call, *args) for call in calls), ahead)
+            return
+        batches = (list(islice(calls, size)) for size in _sizes_of_tasks(len(chunks), n_threads))
+        for found in in_order((self.submit(_all_of, batch, function, args) for batch in batches), ahead):
+            yield from found
 
-    def submit(self, function: Callable[..., Any], chunk: Chunk, *args: Any) -> Future:
-        """Submit one task and return its future."""
-        held = chunk.future if isinstance(chunk, HeldChunk) else chunk
+    def submit(self, function: Callable[..., Any], first: Any, *args: Any) -> Future:
+        """Submit the task ``function(first, *args)`` and return its future. A `HeldChunk` is replaced by its rows."""
+        held = first.future if isinstance(first, HeldChunk) else first
         # Dask would hash the arguments to look up an earlier result of the same task. No task is submitted twice.
         return self.client.submit(_in_one_thread, function, held, *args, pure=False)
 
@@ -111,21 +124,37 @@ class Cluster:
         self._own = []
 
 
+def _sizes_of_tasks(n_chunks: int, n_threads: int) -> Iterator[int]:
+    while n_chunks:
+        size = min(_LARGEST, max(1, n_chunks // (_PARTS * n_threads)))
+        yield size
+        n_chunks -= size
+
+
 def _version() -> str:
     # The pipeline finds the code that a result depends on by its import statements. `fairclust` is imported by name
     # here, so that a new version number does not invalidate the results of methods that read rows in chunks.
     return import_module("fairclust").__version__
 
 
-def _in_one_thread(function: Callable[..., Any], chunk: Chunk, *args: Any) -> Any:
+def _in_one_thread(function: Callable[..., Any], *args: Any) -> Any:
     numba.set_num_threads(1)
-    return function(chunk, *map(_writable, args))
+    return function(*map(_writable, args))
+
+
+def _all_of(calls: list[tuple[Any, ...]], function: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+    """The results of the function for several chunks, each with its own arguments, and with `args`."""
+    return [function(*call, *args) for call in calls]
 
 
 def _writable(value: Any) -> Any:
     """Copy read-only arrays. Arrays from Dask messages are read-only, and compiled code treats them as another type."""
-    if isinstance(value, tuple) and hasattr(value, "_make"):
-        return value._make(map(_writable, value))
+    if isinstance(value, (list, tuple)):
+        return (
+            value._make(map(_writable, value))
+            if hasattr(value, "_make")
+            else type(value)(map(_writable, value))
+        )
     return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value
 
 

@@ -16,11 +16,12 @@ from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
 from fairclust.frame import Frame
-from fairclust.kernels.points import DTYPES
+from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate
 
-# All starts run on this many rows of the sample. Only the best one continues on the whole sample.
-_FIRST_ROWS = 1 << 18
+# All starts run on this many rows of the sample. Only the best one continues, on _MORE_ROWS times as many until these
+# are the whole sample. Where few rows have found the centres, more rows take fewer steps.
+_FIRST_ROWS, _MORE_ROWS = 1 << 18, 4
 _LOG = logging.getLogger("fairclust.chunks")
 
 
@@ -124,7 +125,20 @@ class InChunks(FairClusterer):
 
 
 def stages(known: Survey) -> list[int]:
-    """The numbers of rows of the sample to fit on, one after the other: a part of a large sample, then all rows."""
-    part, whole = _FIRST_ROWS, len(known.codes)
-    enough = 2 * part <= whole and len(np.unique(known.codes[:part])) == len(known.names)
-    return [part, whole] if enough else [whole]
+    """The numbers of rows of the sample to fit on, one after the other. The last one is all of them."""
+    n_rows, whole = _FIRST_ROWS, len(known.codes)
+    if len(np.unique(known.codes[:n_rows])) < len(known.names):
+        return [whole]
+    found = []
+    while 2 * n_rows <= whole:
+        found.append(n_rows)
+        n_rows *= _MORE_ROWS
+    return [*found, whole]
+
+
+def first_rows(points: ChunkedPoints, known: Survey, n_rows: int) -> TiledPoints:
+    """The first rows of the sample, packed."""
+    if n_rows == len(known.codes):
+        return points.sample
+    X, codes, dtype = known.X[:n_rows], known.codes[:n_rows], points.sample.a.dtype
+    return TiledPoints.pack(X, codes, points.n_groups, points.n_clusters, dtype=dtype)

@@ -11,7 +11,7 @@ from fairclust.chunks.checkpoint import Checkpoint
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey
 from fairclust.methods._centers import CenterClusterer
-from fairclust.methods._in_chunks import InChunks, stages
+from fairclust.methods._in_chunks import InChunks, first_rows, stages
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, mean_centers
 from fairclust.solvers.steps import plain_step
 
@@ -31,8 +31,9 @@ class PlainInChunks(InChunks, CenterClusterer):
         # of all rows.
         self._fit(known.X[:n_rows], known.codes[:n_rows])
         prototypes = Prototypes(self.cluster_centers_.astype(np.float64))
-        if more and begun is None:
-            prototypes = alternate(kind, points.sample, prototypes, max_iter=self.max_iter).prototypes
+        for n_rows in more if begun is None else ():
+            sample = first_rows(points, known, n_rows)
+            prototypes = alternate(kind, sample, prototypes, max_iter=self.max_iter).prototypes
         run = self._alternate(kind, points, prototypes, checkpoint, begun)
         self.labels_, self.inertia_ = run.last.labels, run.last.clustering
         self.cluster_centers_ = run.prototypes.centers.astype(known.X.dtype)

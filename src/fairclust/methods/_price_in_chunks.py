@@ -13,8 +13,7 @@ from fairclust.chunks.checkpoint import Checkpoint
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey
 from fairclust.chunks.table import comes_in_chunks
-from fairclust.kernels.points import TiledPoints
-from fairclust.methods._in_chunks import InChunks, stages
+from fairclust.methods._in_chunks import InChunks, first_rows, stages
 from fairclust.methods._price import PriceClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, mean_centers
 from fairclust.solvers.criteria import exact_shares
@@ -81,7 +80,7 @@ class PricesInChunks(InChunks, PriceClusterer):
         criterion = self._criterion(known.sizes)
         begun = checkpoint.load(points)
         if begun is None:
-            prototypes, multipliers = self._start_on_sample(points.sample, known)
+            prototypes, multipliers = self._start_on_sample(points, known)
         else:
             prototypes, multipliers = begun.prototypes, None
         step = partial(price_step, criterion=criterion, multipliers=multipliers)
@@ -92,26 +91,31 @@ class PricesInChunks(InChunks, PriceClusterer):
         self._finish(points, criterion, run, found)
         self.n_rounded_ = len(self.labels_.moved)
 
-    def _start_on_sample(self, sample: TiledPoints, known: Survey) -> tuple[Prototypes, np.ndarray | None]:
+    def _start_on_sample(self, points: ChunkedPoints, known: Survey) -> tuple[Prototypes, np.ndarray | None]:
         """Centres and multipliers from a fit on the sample, with bounds for its group sizes.
 
-        If the sample cannot keep the bounds, the multipliers are None.
+        If rows of the sample cannot keep the bounds, the multipliers are None.
         """
         rng = check_random_state(self.random_state)
         n_rows, *more = stages(known)
-        first = self._points(known.X[:n_rows], known.codes[:n_rows]) if more else sample
+        sample = first_rows(points, known, n_rows)
         try:
-            criterion = self._criterion(sample.group_sizes)
-            run, found = self._best(first, self._criterion(first.group_sizes), self._starts(first, rng))
+            run, found = self._best(sample, self._criterion(sample.group_sizes), self._starts(sample, rng))
         except NotSupported:
             # A sample may be unable to keep bounds that all rows can keep. It can have its own shares in every cluster.
-            sizes = first.group_sizes
-            run, _ = self._best(first, exact_shares(sizes / sizes.sum()), self._starts(first, rng))
+            sizes = sample.group_sizes
+            run, _ = self._best(sample, exact_shares(sizes / sizes.sum()), self._starts(sample, rng))
             return run.prototypes, None
-        if not more:
-            return run.prototypes, found.multipliers
-        step = partial(price_step, criterion=criterion, multipliers=found.multipliers)
+        prototypes, multipliers = run.prototypes, found.multipliers
         judge = partial(judge_fall, tol=_MORE_EXACT * self.tol)
-        kind: Alternation[Any] = Alternation(step, mean_centers, judge)
-        run = alternate(kind, sample, run.prototypes, max_iter=self.max_iter)
-        return run.prototypes, run.last.state
+        for n_rows in more:
+            sample = first_rows(points, known, n_rows)
+            try:
+                criterion = self._criterion(sample.group_sizes)
+            except NotSupported:
+                return prototypes, None
+            step = partial(price_step, criterion=criterion, multipliers=multipliers)
+            kind: Alternation[Any] = Alternation(step, mean_centers, judge)
+            run = alternate(kind, sample, prototypes, max_iter=self.max_iter)
+            prototypes, multipliers = run.prototypes, run.last.state
+        return prototypes, multipliers
