@@ -32,17 +32,24 @@ class _Schedule(NamedTuple):
     max_passes: int
 
 
+_COLDEST = 0.002
+
+
 class Effort(Enum):
-    """How long to search near old prices: one or two passes, at most 15, or a new descent from a higher temperature."""
+    """How long to search near old prices: one or two passes, at most 15, or a new descent from a higher temperature.
 
-    STEP = _Schedule((0.002,), 1)
-    BRIEF = _Schedule((0.002,), 2)
+    FIRST is a descent that ends early, for centres that will move.
+    """
+
+    STEP = _Schedule((_COLDEST,), 1)
+    BRIEF = _Schedule((_COLDEST,), 2)
     # A search near old prices that takes longer than this is not worth its time. The cold start is safer.
-    FULL = _Schedule((0.002,), 15)
-    HEAT = _Schedule((0.02, 0.005, 0.002), 60)
+    FULL = _Schedule((_COLDEST,), 15)
+    HEAT = _Schedule((0.02, 0.005, _COLDEST), 60)
+    FIRST = _Schedule((0.02, 0.005), 60)
 
 
-_FROM_NEAREST = _Schedule((1.0, 0.25, 0.06, 0.02, 0.005, 0.002), 60)
+_FROM_NEAREST = _Schedule((1.0, 0.25, 0.06, 0.02, 0.005, _COLDEST), 60)
 _WORTH_HARDENING = 0.06
 # Temperature and tolerance of the prices for proportional clusters, from which a cold start begins.
 _FAIR_LEVELS, _FAIR_TOL = (0.1,), 1e-2
@@ -228,7 +235,7 @@ def _descend(
     """Newton's method at one temperature after the other. Returns the best of the labels found on the way."""
     found, n_passes = [], 0
     for level in schedule.levels:
-        tol = _FINE if level == schedule.levels[-1] else _ROUGH
+        tol = _FINE if level == _COLDEST else _ROUGH
         prices, passes, converged = _newton(
             points, prices, level, unit, tol, schedule.max_passes, lam, target
         )
@@ -264,7 +271,8 @@ def minimize_penalty(
     The function is not convex in the table, and an empty cluster counts as fair, so the start decides which minimum is
     found. Without `start`, the search begins at the prices for exactly proportional clusters. These maximise a concave
     function, and none of their clusters is empty. If Newton's method does not converge from there, or a cell of its
-    table is empty, it starts again at a high temperature with prices of zero, and the better result is kept.
+    table is empty, it starts again at a high temperature with prices of zero, and the better result is kept. With
+    `Effort.FIRST`, it starts again only if a cell is empty.
 
     Parameters
     ----------
@@ -276,7 +284,7 @@ def minimize_penalty(
     start : ndarray of shape (n_groups, n_clusters), optional
         Prices of a similar problem, for example of the previous outer step.
     effort : Effort, default=Effort.FULL
-        How long to search near `start`; not used without it.
+        How long to search near `start`. Without `start`, only `Effort.FIRST` makes a difference.
     unit : float, optional
         The scale of the temperatures; `temperature_unit` by default, which takes another pass over the points.
 
@@ -301,9 +309,10 @@ def minimize_penalty(
     sizes = points.group_sizes
     # All clusters can have the shares of the data, but not those of every target.
     fair = dual_prices(points, exact_shares(sizes / sizes.sum()), levels=_FAIR_LEVELS, tol=_FAIR_TOL)
-    best = _descend(points, fair.prices, Effort.HEAT.value, unit, lam, target)
+    first = effort is Effort.FIRST
+    best = _descend(points, fair.prices, (effort if first else Effort.HEAT).value, unit, lam, target)
     n_passes = fair.n_passes + best.n_passes
-    if not best.converged or (best.counts == 0).any():
+    if not (best.converged or first) or (best.counts == 0).any():
         other = _descend(points, np.zeros(shape), _FROM_NEAREST, unit, lam, target)
         n_passes += other.n_passes
         best = min(best, other, key=PenaltySolution.rank)

@@ -79,7 +79,9 @@ def newton_step(
     many = points.n_samples >= _MANY_POINTS * points.n_groups * points.n_clusters
     if last is not None:
         prices = last.offset if warm_start else None
-    starts: list[tuple[np.ndarray | None, Effort]] = [(None, Effort.FULL)]
+    # After the first step the centres move far, so its prices need not be exact.
+    cold = Effort.FIRST if last is None and many else Effort.FULL
+    starts: list[tuple[np.ndarray | None, Effort]] = [(None, cold)]
     if prices is not None:
         starts.insert(0, (prices, Effort.FULL))
     if last is not None:
