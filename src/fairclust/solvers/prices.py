@@ -41,13 +41,10 @@ _MANY_DAMPING = 1e-2, 10, 3
 _CAREFUL = 2
 # If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
 _UNBALANCED = 1e-8
-# With at most this many multipliers, a step for a single column solves one dense system. With more, bounds on shares
-# are solved by smaller systems for the groups.
-_DENSE_UNKNOWNS = 200
-# From this many clusters on, conjugate gradients are faster than the systems for the groups.
+# From this many clusters on, conjugate gradients are faster than one system for each group.
 _MANY_CLUSTERS = 64
-# If these fail and there are more multipliers than this, `step_of_rows` is used, because the dense system would take
-# minutes.
+# If neither finds the step and there are more multipliers than this, `step_of_rows` is used, because the dense system
+# would take minutes.
 _LARGE_UNKNOWNS = 400
 
 
@@ -240,7 +237,7 @@ def _newton_step(
         step = step_of_equal_shares(blocks, mass, criterion.high)
         return y + step[:-1] - step[-1]
     slack = rows @ mass - criterion.limits
-    banded = len(criterion.high) and y.size > _DENSE_UNKNOWNS
+    banded = len(criterion.high) > 0
     if banded:
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
         damped = damping * (2 * curved + shorten)

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse import csr_array
 
+from fairclust.kernels.bands import solve_groups
+
 _PIVOTS, _FULL_PIVOTS = 40, 5
 _ZERO = 1e-11
 _INTERIOR_STEPS = 60
@@ -62,7 +64,8 @@ def step_of_bands(
     """The multipliers of ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` that maximise the model.
 
     Prices are ``over_j - under_j - c`` with ``c = sum_j high_j over_j - low_j under_j``. If c and
-    ``sum_j B_j step_j`` are known, each group has a system of its own. These 2 K numbers follow from one more system.
+    ``s = sum_j B_j step_j`` are known, each group has a system of its own. These 2 K numbers follow from one more
+    system.
 
     Parameters
     ----------
@@ -80,48 +83,34 @@ def step_of_bands(
     ndarray of shape (2 n_groups, n_clusters) or None
         None if the rows that bind were not found.
     """
-    n_groups, n_clusters = len(blocks), blocks.shape[1]
-    K = n_clusters
-    signs = np.array([1.0, -1.0])
-    # H of a group's multipliers: [[B, -B], [-B, B]], plus the damping.
-    own = np.einsum("a,b,jkl->jakbl", signs, signs, blocks).reshape(n_groups, 2 * K, 2 * K)
-    own[:, np.arange(2 * K), np.arange(2 * K)] += damping
+    n_groups, K = blocks.shape[:2]
+    signs = np.array([1.0, -1.0])[:, None]
     limits = np.stack([high, low], axis=1)
+    by_side = limits[:, :, None] * signs
     y = y.reshape(2, n_groups, K).transpose(1, 0, 2).reshape(n_groups, 2 * K)
     slack = slack.reshape(2, n_groups, K).transpose(1, 0, 2).reshape(n_groups, 2 * K)
-    # Columns of the right-hand sides: the constants, and the coefficients of c and of sum_j B_j step_j.
-    by_c = np.einsum("a,jkl->jakl", signs, blocks).reshape(n_groups, 2 * K, K)
-    by_sum = np.einsum("a,ja,kl->jakl", signs, limits, np.eye(K)).reshape(n_groups, 2 * K, K)
     total = blocks.sum(axis=0)
-    free = y > 0
-    unit = np.eye(2 * K)
+    solved = np.empty((n_groups, 2 * K, 2 * K + 1))
 
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The step if all multipliers that are not free become zero, and the gradient after it."""
-        both = free[:, :, None] & free[:, None, :]
-        matrix = np.where(both, own, unit)
-        fixed = np.where(free, 0.0, -y)
-        known = slack - np.einsum("jab,jb->ja", own, fixed)
-        right = np.concatenate([known[:, :, None], by_c, by_sum], axis=2)
-        right = np.where(free[:, :, None], right, 0.0)
-        right[:, :, 0] += fixed
-        solved = np.linalg.solve(matrix, right)
-        parts = solved.reshape(n_groups, 2, K, 2 * K + 1)
-        c_of = np.einsum("a,ja,jakr->kr", signs, limits, parts)
-        net = parts[:, 0] - parts[:, 1]
-        sum_of = np.einsum("jkl,jlr->kr", blocks, net)
-        system = np.zeros((2 * K, 2 * K))
-        system[:K] = -c_of[:, 1:]
-        system[K:] = -sum_of[:, 1:]
+        if not solve_groups(blocks, limits, free, y, slack, damping, solved):
+            raise np.linalg.LinAlgError("the system of a group is singular")
+        c_of = np.tensordot(by_side.ravel(), solved.reshape(n_groups * 2, K, -1), 1)
+        net = solved[:, :K] - solved[:, K:]
+        sum_of = np.tensordot(blocks, net, ((0, 2), (0, 1)))
+        system = np.eye(2 * K)
+        system[:K] -= c_of[:, 1:]
+        system[K:] -= sum_of[:, 1:]
         system[K:, :K] += total
-        system[np.arange(2 * K), np.arange(2 * K)] += 1.0
         found = np.linalg.solve(system, np.r_[c_of[:, 0], sum_of[:, 0]])
         step = solved[:, :, 0] + solved[:, :, 1:] @ found
-        left = slack + by_c @ found[:K] + by_sum @ found[K:] - np.einsum("jab,jb->ja", own, step)
-        return step, left
+        moved = found[:K] - step[:, :K] + step[:, K:]
+        pull = signs * (blocks @ moved[:, :, None])[:, None, :, 0] + by_side * found[K:]
+        return step, slack + pull.reshape(n_groups, 2 * K) - damping * step
 
     scale = np.abs(slack).max() or 1.0
-    found = pivot(solve, free, y, np.abs(y).max() or 1.0, scale)
+    found = pivot(solve, y > 0, y, np.abs(y).max() or 1.0, scale)
     if found is None:
         return None
     return found.reshape(n_groups, 2, K).transpose(1, 0, 2).reshape(2 * n_groups, K)
