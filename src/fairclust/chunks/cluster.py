@@ -55,7 +55,9 @@ class Cluster:
                     f"client={client}: there must be at least one worker process, so pass 1 or more"
                 )
             with config.set(_QUIET):
-                workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
+                workers = LocalCluster(
+                    n_workers=client, threads_per_worker=1, memory_limit=None, dashboard_address=None
+                )
                 client = Client(workers)
             self._own = [client, workers]
         elif isinstance(client, str):

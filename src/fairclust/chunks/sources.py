@@ -68,9 +68,13 @@ class MappedArray:
         behind = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
         return cls(str(root.filename), root.offset + behind, array.dtype.str, array.shape)
 
-    def open(self) -> np.ndarray:
-        """The array, mapped once in every process."""
-        return _mapped(self)
+    def rows(self, first: int, last: int) -> np.ndarray:
+        """Rows of the array, which is mapped once in every process."""
+        array = _mapped(self)
+        # Pages that have been read count as memory of the process, and Dask stops workers that use too much of it. This
+        # gives up the pages of earlier chunks, which stay in the page cache. Where they are needed, they are read again.
+        array.base.madvise(mmap.MADV_DONTNEED)
+        return np.asarray(array[first:last])
 
 
 @lru_cache(maxsize=16)
@@ -104,7 +108,7 @@ class ArrayChunk:
 
     def read(self) -> tuple[np.ndarray, Values]:
         X, values = (
-            np.asarray(one.open()[self.first : self.last]) if isinstance(one, MappedArray) else one
+            one.rows(self.first, self.last) if isinstance(one, MappedArray) else one
             for one in (self.X, self.values)
         )
         return as_float(X), Values(values)
