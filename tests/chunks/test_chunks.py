@@ -2,6 +2,9 @@
 
 import errno
 import os
+import re
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +21,7 @@ from fairclust.chunks.scores import score_chunks
 from fairclust.chunks.sources import ArrayChunk, MappedArray, Values
 from fairclust.chunks.survey import survey
 from fairclust.kernels.points import TiledPoints
+from fairclust.methods import _in_chunks
 from fairclust.metrics import contingency
 from toys import make_grouped_blobs
 
@@ -130,6 +134,17 @@ def test_fits_are_as_good_as_in_memory(model, blobs, mapped, tmp_path):
     assert list(tmp_path.glob(".*")) == []
 
 
+@pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
+def test_a_sample_that_grows_in_stages_ends_as_well(model, mapped, monkeypatch):
+    known = survey(open_chunks(*mapped, **SMALL).chunks, Threads(), sample_rows=2000, seed=0)
+    assert _in_chunks.stages(known) == [len(known.codes)]
+    at_once = fitted(model, *mapped)
+    monkeypatch.setattr(_in_chunks, "_FIRST_ROWS", 150)
+    assert _in_chunks.stages(known) == [150, 600, len(known.codes)]
+    in_stages = fitted(model, *mapped)
+    assert in_stages.history_[-1]["objective"] == pytest.approx(at_once.history_[-1]["objective"], rel=1e-3)
+
+
 def test_labels_keep_the_bounds_and_the_certificate_is_that_of_the_labels(blobs, mapped):
     X, codes = blobs
     model = fitted(PRICES, *mapped)
@@ -195,11 +210,27 @@ def test_a_part_of_a_mapped_array_is_read_from_its_place(blobs, mapped):
     X, codes = blobs
     whole = np.load(mapped[0], mmap_mode="r")
     place = MappedArray.of(whole[100:200])
-    np.testing.assert_array_equal(place.open(), X[100:200])
+    np.testing.assert_array_equal(place.rows(20, 60), X[120:160])
     assert MappedArray.of(whole[:, :2]) is None and MappedArray.of(X) is None
     part = fitted(PRICES, whole[1000:], np.load(mapped[1], mmap_mode="r")[1000:])
     again = fitted(PRICES, X[1000:], codes[1000:])
     np.testing.assert_array_equal(part.labels_, again.labels_)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_chunks_that_were_read_do_not_count_as_memory(tmp_path):
+    np.save(tmp_path / "X.npy", np.ones((1_000_000, 8), np.float32))
+    np.save(tmp_path / "groups.npy", np.zeros(1_000_000, np.uint8))
+
+    def megabytes_of_files():
+        status = Path("/proc/self/status").read_text()
+        return int(re.search(r"RssFile:\s+(\d+) kB", status)[1]) / 1024
+
+    chunks = open_chunks(tmp_path / "X.npy", tmp_path / "groups.npy", chunk_rows=100_000).chunks
+    before = megabytes_of_files()
+    for chunk in chunks:
+        assert chunk.read()[0].sum() == 800_000
+    assert megabytes_of_files() - before < 12
 
 
 def test_mapped_arrays_are_read_into_memory_as_long_as_they_fit(blobs, mapped, monkeypatch):

@@ -16,7 +16,7 @@ from fairclust.chunks import cluster
 from toys import make_grouped_blobs
 
 N, K = 4000, 3
-SMALL = {"chunk_rows": 450, "sample_rows": 1500}
+SMALL = {"chunk_rows": 130, "sample_rows": 1500}
 QUIET = {"dashboard_address": None, "silence_logs": 50}
 PRICES = PriceFairKMeans(K, tolerance=0.1, n_init=1, tol=1e-3, random_state=0)
 
@@ -65,6 +65,15 @@ def test_results_do_not_depend_on_the_number_of_workers(n_workers, rows, alone):
         distributed.Client(workers) as client,
     ):
         assert_same(fitted(rows, client=client), alone)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 7])
+@pytest.mark.parametrize("n_chunks", [0, 1, 9, 31, 1000])
+def test_tasks_cover_all_chunks_and_become_smaller(n_chunks, n_threads):
+    sizes = list(cluster._sizes_of_tasks(n_chunks, n_threads))
+    assert sum(sizes) == n_chunks
+    assert sizes == sorted(sizes, reverse=True)
+    assert not sizes or (max(sizes) <= 8 and sizes[-1] == 1)
 
 
 def test_arrays_in_memory_and_a_cluster_by_its_address(rows, alone, client):
@@ -134,12 +143,12 @@ def test_a_lost_worker_changes_nothing(rows, alone):
         def run_and_kill(*args, **options):
             for result in run(*args, **options):
                 done.append(result)
-                if len(done) == 25:
+                if len(done) == 75:
                     pid = next(iter(client.run(os.getpid).values()))
                     os.kill(pid, signal.SIGKILL)
                 yield result
 
         table.engine.run = run_and_kill
         model = PRICES.__class__(**PRICES.get_params()).fit(table)
-        assert len(done) > 25
+        assert len(done) > 75
     assert_same(model, alone)

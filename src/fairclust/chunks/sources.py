@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
@@ -71,9 +71,9 @@ class MappedArray:
     def rows(self, first: int, last: int) -> np.ndarray:
         """Rows of the array, which is mapped once in every process."""
         array = _mapped(self)
-        # Pages that have been read count as memory of the process, and Dask stops workers that use too much of it. This
-        # gives up the pages of earlier chunks, which stay in the page cache. Where they are needed, they are read again.
-        array.base.madvise(mmap.MADV_DONTNEED)
+        # Pages that have been read count as memory of the process, and Dask pauses workers that use too much of it. This
+        # gives up the pages of earlier chunks, which stay in the page cache and are mapped again where needed.
+        cast(mmap.mmap, array.base).madvise(mmap.MADV_DONTNEED)
         return np.asarray(array[first:last])
 
 
