@@ -71,8 +71,8 @@ class MappedArray:
     def rows(self, first: int, last: int) -> np.ndarray:
         """Rows of the array, which is mapped once in every process."""
         array = _mapped(self)
-        # Pages that have been read count as memory of the process, and Dask pauses workers that use too much of it. This
-        # gives up the pages of earlier chunks, which stay in the page cache and are mapped again where needed.
+        # Pages that have been read count as memory of the process, and Dask pauses workers that use too much memory.
+        # This gives up the pages of earlier chunks, which stay in the page cache and are mapped again where needed.
         cast(mmap.mmap, array.base).madvise(mmap.MADV_DONTNEED)
         return np.asarray(array[first:last])
 
