@@ -141,6 +141,11 @@ def test_a_sample_that_grows_in_stages_ends_as_well(model, mapped, monkeypatch):
     at_once = fitted(model, *mapped)
     monkeypatch.setattr(_in_chunks, "_FIRST_ROWS", 150)
     assert _in_chunks.stages(known) == [150, 600, len(known.codes)]
+    part = _in_chunks.first_rows(ChunkedPoints([], Threads(), known, K), known, 150)
+    np.testing.assert_array_equal(part.X, known.X[:150])
+    np.testing.assert_array_equal(part.group_sizes, np.bincount(known.codes[:150], minlength=J))
+    np.testing.assert_array_equal(part.layout.group.repeat(part.layout.count), np.sort(known.codes[:150]))
+    np.testing.assert_array_equal(known.codes[part.layout.order], np.sort(known.codes[:150]))
     in_stages = fitted(model, *mapped)
     assert in_stages.history_[-1]["objective"] == pytest.approx(at_once.history_[-1]["objective"], rel=1e-3)
 
@@ -224,7 +229,8 @@ def test_chunks_that_were_read_do_not_count_as_memory(tmp_path):
 
     def megabytes_of_files():
         status = Path("/proc/self/status").read_text()
-        return int(re.search(r"RssFile:\s+(\d+) kB", status)[1]) / 1024
+        # The pages of files in a file system in memory count as RssShmem.
+        return sum(map(int, re.findall(r"Rss(?:File|Shmem):\s+(\d+) kB", status))) / 1024
 
     chunks = open_chunks(tmp_path / "X.npy", tmp_path / "groups.npy", chunk_rows=100_000).chunks
     before = megabytes_of_files()

@@ -67,6 +67,39 @@ def test_results_do_not_depend_on_the_number_of_workers(n_workers, rows, alone):
         assert_same(fitted(rows, client=client), alone)
 
 
+def test_workers_started_for_a_fit_never_pause():
+    engine = cluster.Cluster(1)
+    try:
+        (paused,) = engine.client.run(
+            lambda dask_worker: dask_worker.memory_manager.memory_pause_fraction
+        ).values()
+    finally:
+        engine.close()
+    assert paused is False
+
+
+def test_chunks_that_have_rows_are_tasks_of_their_own(rows, client, monkeypatch):
+    submitted = []
+    submit = cluster.Cluster.submit
+
+    def count(self, function, first, *args):
+        submitted.append(first)
+        return submit(self, function, first, *args)
+
+    monkeypatch.setattr(cluster.Cluster, "submit", count)
+    fewer = len(list(cluster._sizes_of_tasks(31, 2)))
+    assert fewer < 31
+    for given, n_tasks in ((list(map(np.load, rows)), 31), (rows, fewer)):
+        submitted.clear()
+        table = open_chunks(*given, **SMALL, client=client)
+        assert sum(table.engine.run(_rows_of, table.chunks)) == N
+        assert len(submitted) == n_tasks
+
+
+def _rows_of(chunk):
+    return chunk.n_rows
+
+
 @pytest.mark.parametrize("n_threads", [1, 2, 7])
 @pytest.mark.parametrize("n_chunks", [0, 1, 9, 31, 1000])
 def test_tasks_cover_all_chunks_and_become_smaller(n_chunks, n_threads):

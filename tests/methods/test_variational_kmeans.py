@@ -226,6 +226,31 @@ def test_odd_inputs(seed, n_samples, n_groups, n_clusters, lam, kind, method):
     np.testing.assert_array_equal(model.predict(X, codes), labels)
 
 
+@pytest.mark.parametrize(
+    ("n_samples", "params", "first"),
+    [
+        (3000, {}, Effort.FIRST),
+        (300, {}, Effort.FULL),
+        (3000, {"max_iter": 1}, Effort.FULL),
+        (3000, {"init": np.eye(4, 2)}, Effort.FULL),
+    ],
+)
+def test_a_first_step_ends_early_only_if_its_centers_will_move_far(
+    grouped_blobs, monkeypatch, n_samples, params, first
+):
+    X, codes = grouped_blobs(n_samples=n_samples)
+    how = []
+
+    def solve(potentials, *, effort, **problem):
+        how.append(effort)
+        return minimize_penalty(potentials, effort=effort, **problem)
+
+    monkeypatch.setattr("fairclust.solvers.steps.minimize_penalty", solve)
+    VariationalFairKMeans(4, lam=300, random_state=0, **params).fit(X[:, :2], sensitive_features=codes)
+    assert how[0] is first
+    assert Effort.FIRST not in how[1:]
+
+
 @pytest.mark.parametrize("fault", ["dearer", "an empty cluster"])
 def test_a_step_that_is_no_better_is_not_taken(grouped_blobs, monkeypatch, fault):
     X, codes = grouped_blobs(n_samples=1000)

@@ -46,7 +46,8 @@ def test_both_steps_of_equal_shares_are_the_same(seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_both_steps_of_bands_are_that_of_the_dense_system(seed):
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_both_steps_of_bands_are_that_of_the_dense_system(scale, seed):
     n_groups, n_clusters, damping = 5, 4, 0.3
     blocks, mass, shares = curved(n_groups, n_clusters, seed)
     criterion = share_bounds(0.8 * shares, shares / 0.8)
@@ -56,11 +57,13 @@ def test_both_steps_of_bands_are_that_of_the_dense_system(seed):
     hessian = np.einsum("rj,sj,jkl->rksl", criterion.rows, criterion.rows, blocks).reshape(y.size, y.size)
     hessian += damping * np.eye(y.size)
     dense = nonnegative_minimum(hessian, -slack.ravel() - hessian @ y.ravel(), y.ravel())
+    # Multipliers are inversely proportional to the curvature.
+    blocks, damping, y = scale * blocks, scale * damping, y / scale
     for found in (
         step_of_bands(blocks, slack, criterion.low, criterion.high, y, damping),
         step_of_rows_that_bind(criterion.rows, blocks, slack, y, damping),
     ):
-        np.testing.assert_allclose(found.ravel(), dense, atol=1e-8)
+        np.testing.assert_allclose(scale * found.ravel(), dense, atol=1e-8)
 
 
 @given(st.integers(1, 12), st.integers(0, 2**20))

@@ -24,8 +24,14 @@ _AHEAD = 4
 # A task costs this process some 10 ms, so it computes up to _LARGEST chunks. Later tasks are smaller, at most one part
 # in _PARTS of each thread's share of the chunks that are left, so that all threads end at about the same time.
 _LARGEST, _PARTS = 8, 4
-# By default every process of a cluster uses 5 % of a core to observe itself. Workers that are started here do not.
-_QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
+# By default every process of a cluster uses 5 % of a core to observe itself, and a worker whose memory is nearly full
+# pauses. Then the fit would wait for ever. Workers that are started here do neither.
+_OWN = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+}
 _PATIENCE_SECONDS = 60
 
 
@@ -54,10 +60,8 @@ class Cluster:
                 raise ChunkError(
                     f"client={client}: there must be at least one worker process, so pass 1 or more"
                 )
-            with config.set(_QUIET):
-                workers = LocalCluster(
-                    n_workers=client, threads_per_worker=1, memory_limit=None, dashboard_address=None
-                )
+            with config.set(_OWN):
+                workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
                 client = Client(workers)
             self._own = [client, workers]
         elif isinstance(client, str):
@@ -105,8 +109,8 @@ class Cluster:
         n_threads = max(1, sum(self.client.nthreads().values()))
         ahead = _AHEAD * n_threads
         calls = ((chunk, *own) for chunk, own in zip(chunks, each or repeat(()), strict=False))
-        if any(isinstance(chunk, HeldChunk) for chunk in chunks):
-            # These are in the memory of different workers, and a task of several would have to move them.
+        if any(map(_has_rows, chunks)):
+            # A task of several chunks would have to move their rows, which are on different workers or not there yet.
             yield from in_order((self.submit(function, *call, *args) for call in calls), ahead)
             return
         batches = (list(islice(calls, size)) for size in _sizes_of_tasks(len(chunks), n_threads))
@@ -124,6 +128,12 @@ class Cluster:
         for one in self._own:
             one.close()
         self._own = []
+
+
+def _has_rows(chunk: Chunk) -> bool:
+    if isinstance(chunk, ArrayChunk):
+        return isinstance(chunk.X, np.ndarray) or isinstance(chunk.values, np.ndarray)
+    return isinstance(chunk, HeldChunk)
 
 
 def _sizes_of_tasks(n_chunks: int, n_threads: int) -> Iterator[int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -72,8 +73,10 @@ class MappedArray:
         """Rows of the array, which is mapped once in every process."""
         array = _mapped(self)
         # Pages that have been read count as memory of the process, and Dask pauses workers that use too much memory.
-        # This gives up the pages of earlier chunks, which stay in the page cache and are mapped again where needed.
-        cast(mmap.mmap, array.base).madvise(mmap.MADV_DONTNEED)
+        # This gives up the pages of earlier chunks, which stay in the page cache and are mapped again where needed. Not
+        # all systems can do it, nor processes with locked memory.
+        with suppress(AttributeError, OSError):
+            cast(mmap.mmap, array.base).madvise(mmap.MADV_DONTNEED)
         return np.asarray(array[first:last])
 
 

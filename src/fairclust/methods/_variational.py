@@ -193,8 +193,9 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         self.history_: list[dict[str, float]] = []
         self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
         while True:
-            kind = self._alternation(prices)
             steps = self.max_iter - self.n_iter_
+            # From k-means++ picks, the centres will move far.
+            kind = self._alternation(prices, hurried=steps > 1 and isinstance(self.init, str))
             run = alternate(kind, points, prototypes, max_iter=steps, verbose=self.verbose)
             begun = self.history_ if self.match_reference else []
             self.history_ = begun + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
@@ -261,7 +262,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         columns, cells = self._sensitive.columns, self._sensitive.cells
         return new_groups(columns, cells, self._prices, by_column, sensitive_features, n_samples)
 
-    def _alternation(self, prices: np.ndarray | None) -> Alternation[Any]:
+    def _alternation(self, prices: np.ndarray | None, *, hurried: bool = False) -> Alternation[Any]:
         if self.match_reference:
             assign = partial(
                 bound_step,
@@ -273,7 +274,12 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
             )
             return Alternation(assign, self._update, self._judge_as_reference)
         step = partial(
-            newton_step, lam=self._lam, target=self._target, prices=prices, warm_start=self.warm_start
+            newton_step,
+            lam=self._lam,
+            target=self._target,
+            prices=prices,
+            warm_start=self.warm_start,
+            hurried=hurried,
         )
         return Alternation(step, self._update, self._judge)
 

@@ -83,6 +83,9 @@ def step_of_bands(
     ndarray of shape (2 n_groups, n_clusters) or None
         None if the rows that bind were not found.
     """
+    # With a largest entry of one, all numbers in the system of c and s are of similar size.
+    largest = float(blocks.max()) or 1.0
+    blocks, damping, y = blocks / largest, damping / largest, y * largest
     n_groups, K = blocks.shape[:2]
     signs = np.array([1.0, -1.0])[:, None]
     limits = np.stack([high, low], axis=1)
@@ -113,7 +116,7 @@ def step_of_bands(
     found = pivot(solve, y > 0, y, np.abs(y).max() or 1.0, scale)
     if found is None:
         return None
-    return found.reshape(n_groups, 2, K).transpose(1, 0, 2).reshape(2 * n_groups, K)
+    return found.reshape(n_groups, 2, K).transpose(1, 0, 2).reshape(2 * n_groups, K) / largest
 
 
 def step_of_rows_that_bind(

@@ -69,18 +69,19 @@ def newton_step(
     target: Target,
     prices: np.ndarray | None,
     warm_start: bool,
+    hurried: bool = False,
 ) -> Step | None:
     """Newton's method from the prices of the last step or from a cold start.
 
-    At the first step, it starts from `prices` if given. Returns None if no result is as good as the last step.
+    At the first step, it starts from `prices` if given. If `hurried`, a cold first step for many points ends early,
+    because the centres will move far. Returns None if no result is as good as the last step.
     """
     most_empty, most = (points.n_clusters, np.inf) if last is None else (last.n_empty, last.objective)
     empty_cells = 0 if last is None else (last.counts == 0).sum()
     many = points.n_samples >= _MANY_POINTS * points.n_groups * points.n_clusters
     if last is not None:
         prices = last.offset if warm_start else None
-    # After the first step the centres move far, so its prices need not be exact.
-    cold = Effort.FIRST if last is None and many else Effort.FULL
+    cold = Effort.FIRST if hurried and last is None and many else Effort.FULL
     starts: list[tuple[np.ndarray | None, Effort]] = [(None, cold)]
     if prices is not None:
         starts.insert(0, (prices, Effort.FULL))
