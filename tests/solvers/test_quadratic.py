@@ -57,7 +57,7 @@ def test_both_steps_of_bands_are_that_of_the_dense_system(scale, seed):
     hessian = np.einsum("rj,sj,jkl->rksl", criterion.rows, criterion.rows, blocks).reshape(y.size, y.size)
     hessian += damping * np.eye(y.size)
     dense = nonnegative_minimum(hessian, -slack.ravel() - hessian @ y.ravel(), y.ravel())
-    # Multipliers are inversely proportional to the curvature.
+    # If the curvature is `scale` times as large, the multipliers are `scale` times as small.
     blocks, damping, y = scale * blocks, scale * damping, y / scale
     for found in (
         step_of_bands(blocks, slack, criterion.low, criterion.high, y, damping),

@@ -21,11 +21,12 @@ from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, Values, as_f
 
 # Number of tasks that are submitted in advance for each thread of the workers.
 _AHEAD = 4
-# A task costs this process some 10 ms, so it computes up to _LARGEST chunks. Later tasks are smaller, at most one part
-# in _PARTS of each thread's share of the chunks that are left, so that all threads end at about the same time.
+# Submitting a task and collecting its result takes some 10 ms, so a task computes several chunks, at most _LARGEST. If
+# the chunks that are left were divided equally among the threads, a task would have at most 1 / _PARTS of a thread's
+# chunks. The last tasks of a pass are therefore small, and all threads end at about the same time.
 _LARGEST, _PARTS = 8, 4
-# By default every process of a cluster uses 5 % of a core to observe itself, and a worker whose memory is nearly full
-# pauses. Then the fit would wait for ever. Workers that are started here do neither.
+# Settings of Dask for workers that are started here. By default every process of a Dask cluster profiles itself, which
+# takes 5 % of a core, and a worker whose memory is nearly full pauses. If all workers pause, the fit never ends.
 _OWN = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
@@ -110,7 +111,8 @@ class Cluster:
         ahead = _AHEAD * n_threads
         calls = ((chunk, *own) for chunk, own in zip(chunks, each or repeat(()), strict=False))
         if any(map(_has_rows, chunks)):
-            # A task of several chunks would have to move their rows, which are on different workers or not there yet.
+            # The rows of these chunks are sent with the task, or are in the memory of some worker. A task of several
+            # chunks would need several times the memory, or would move rows between workers.
             yield from in_order((self.submit(function, *call, *args) for call in calls), ahead)
             return
         batches = (list(islice(calls, size)) for size in _sizes_of_tasks(len(chunks), n_threads))

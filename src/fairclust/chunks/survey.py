@@ -85,7 +85,7 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: i
         codes.append(at[part.codes].astype(np.int32))
     X, group = np.concatenate([part.X for part in parts]), np.concatenate(codes)
     order = np.random.default_rng(seed).permutation(len(X))
-    # `take` is ten times as fast as indexing here.
+    # This is ten times as fast as X[order].
     return Survey(names, sizes, X.take(order, axis=0), group[order])
 
 

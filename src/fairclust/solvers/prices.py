@@ -41,10 +41,11 @@ _MANY_DAMPING = 1e-2, 10, 3
 _CAREFUL = 2
 # If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
 _UNBALANCED = 1e-8
-# From this many clusters on, conjugate gradients are faster than one system for each group.
+# With at least this many clusters, the conjugate gradients of `step_of_rows_that_bind` and `step_of_equal_rows` are
+# faster than `step_of_bands` and `step_of_equal_shares`, which solve one system for each group.
 _MANY_CLUSTERS = 64
-# If neither finds the step and there are more multipliers than this, `step_of_rows` is used, because the dense system
-# would take minutes.
+# If they do not find the step and there are more multipliers than this, `step_of_rows` is used. The dense system would
+# take minutes.
 _LARGE_UNKNOWNS = 400
 
 

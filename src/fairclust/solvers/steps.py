@@ -73,8 +73,9 @@ def newton_step(
 ) -> Step | None:
     """Newton's method from the prices of the last step or from a cold start.
 
-    At the first step, it starts from `prices` if given. If `hurried`, a cold first step for many points ends early,
-    because the centres will move far. Returns None if no result is as good as the last step.
+    At the first step, it starts from `prices` if given. `hurried` says that the first centres will move far, so that
+    exact prices for them are a waste of time: with many points, a cold first step then ends early. Returns None if no
+    result is as good as the last step.
     """
     most_empty, most = (points.n_clusters, np.inf) if last is None else (last.n_empty, last.objective)
     empty_cells = 0 if last is None else (last.counts == 0).sum()
