@@ -27,7 +27,7 @@ _AHEAD = 4
 _LARGEST, _PARTS = 8, 4
 # Settings of Dask for workers that are started here. By default every process of a Dask cluster profiles itself, which
 # takes 5 % of a core, and a worker whose memory is nearly full pauses. If all workers pause, the fit never ends.
-_OWN = {
+_SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.worker.memory.pause": False,
@@ -61,7 +61,7 @@ class Cluster:
                 raise ChunkError(
                     f"client={client}: there must be at least one worker process, so pass 1 or more"
                 )
-            with config.set(_OWN):
+            with config.set(_SETTINGS):
                 workers = LocalCluster(n_workers=client, threads_per_worker=1, dashboard_address=None)
                 client = Client(workers)
             self._own = [client, workers]
@@ -164,11 +164,8 @@ def _all_of(calls: list[tuple[Any, ...]], function: Callable[..., Any], args: tu
 def _writable(value: Any) -> Any:
     """Copy read-only arrays. Arrays from Dask messages are read-only, and compiled code treats them as another type."""
     if isinstance(value, (list, tuple)):
-        return (
-            value._make(map(_writable, value))
-            if hasattr(value, "_make")
-            else type(value)(map(_writable, value))
-        )
+        # A named tuple is made by its `_make`.
+        return getattr(value, "_make", type(value))(map(_writable, value))
     return value.copy() if isinstance(value, np.ndarray) and not value.flags.writeable else value
 
 

@@ -19,8 +19,8 @@ from fairclust.frame import Frame
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate
 
-# All starts run on this many rows of the sample. Only the best one continues, on _MORE_ROWS times as many until these
-# are the whole sample. Where few rows have found the centres, more rows take fewer steps.
+# All starts run on the first _FIRST_ROWS rows of the sample. The best one continues on _MORE_ROWS times as many rows,
+# and so on up to the whole sample. Steps on few rows are cheap, and after them few steps on many rows are needed.
 _FIRST_ROWS, _MORE_ROWS = 1 << 18, 4
 _LOG = logging.getLogger("fairclust.chunks")
 

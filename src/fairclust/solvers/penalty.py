@@ -32,6 +32,7 @@ class _Schedule(NamedTuple):
     max_passes: int
 
 
+# The last temperature of a complete descent.
 _COLDEST = 0.002
 
 
