@@ -202,14 +202,24 @@ def small_run(tmp_path):
     from fairclust.report.verdicts import VERDICT_COLUMNS
 
     rows = [
-        {"method": "a", "kind": "as printed", "verdict": "reproduced"},
-        {"method": "b", "kind": "as printed", "verdict": "worse", "reason": "reason not known"},
+        {"method": "a", "kind": "as printed", "verdict": "reproduced", "agrees": "yes"},
+        {
+            "method": "b",
+            "kind": "as printed",
+            "verdict": "not reproduced",
+            "agrees": "lower",
+            "mean": 0.2,
+            "reason": "reason not known",
+            "cause": "unknown",
+        },
         {
             "method": "c",
             "kind": "matched fairness",
-            "verdict": "dominates",
+            "verdict": "better",
+            "agrees": "lower",
             "reason": "it is",
             "evidence": "make",
+            "cause": "command",
         },
         {"method": "d", "verdict": "not run", "reason": "not in this run"},
     ]
@@ -237,15 +247,20 @@ def test_the_readme_is_short():
 def test_the_numbers_of_a_published_run_are_counted(small_run):
     block = results_block(small_run, {"doe": "Doe"})
     at = small_run.as_posix()
-    assert block.splitlines()[2:6] == [
-        "| Doe | rows as printed | 2 | 1 reproduced, 1 worse |",
-        "| Doe | rows at matched fairness | 1 | 1 dominates |",
+    assert block.splitlines()[2:9] == [
+        "| Doe | rows as printed | 2 | 1 reproduced, 1 not reproduced |",
+        "| Doe | rows at matched fairness | 1 | 1 better |",
         "| Doe | rows not compared | 1 | 1 not run |",
+        "| Doe | values as printed | 2 | 1 reproduced, 1 not reproduced |",
+        "| Doe | values at matched fairness | 1 | 1 better |",
+        "| Doe | values not compared | 1 | 1 not run |",
         f"| Doe | [claims]({at}/tables/doe/claims.md) | 1 | 1 holds |",
     ]
     sentences = " ".join(block.split())
-    assert "Of the 2 rows that differ from the paper, 1 have a reason with a command" in sentences
-    assert "0 have a conjecture, and for 1 the reason is not known" in sentences
+    assert (
+        "2 rows differ from the paper. The cause of the difference: 1 shown by a command, 1 unknown."
+        in sentences
+    )
     assert "The run (9 fits: 9 ok) took 30 minutes on 2 processors, with commit `0123456789`." in sentences
 
 

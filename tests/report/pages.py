@@ -69,20 +69,28 @@ def made_up_board():
             10300.0,
             10020.0,
             "matched fairness",
-            "dominates",
             "better",
+            "lower",
             None,
             "Because.",
         ),
-        ("bank_3", "bera", "balance", np.nan, 0.44, "matched fairness", "dominates", "", None, ""),
+        ("bank_3", "bera", "balance", np.nan, 0.44, "matched fairness", "better", "", None, ""),
         ("synthetic", "bera", "sse", 758.43, np.nan, "", "not run", "", None, "no data"),
     ]
     lines = [
         {
             **base,
-            **{"dataset": d, "method": m, "metric": metric, "reported": r, "mean": mean, "best": mean - 9},
+            **{
+                "dataset": d,
+                "method": m,
+                "metric": metric,
+                "reported": r,
+                "mean": mean,
+                "low": mean - 9,
+                "high": mean + 9,
+            },
             **{"kind": kind, "verdict": verdict, "agrees": agrees, "lam": lam, "reason": reason},
-            **({"seeds": 0, "sd": None, "best": None} if np.isnan(mean) else {}),
+            **({"seeds": 0, "sd": None, "low": None, "high": None} if np.isnan(mean) else {}),
         }
         for d, m, metric, r, mean, kind, verdict, agrees, lam, reason in values
     ]

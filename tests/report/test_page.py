@@ -130,7 +130,7 @@ def test_the_summary_counts_rows_and_keeps_the_two_comparisons_apart(html):
     summary = html.partition('<section id="papers">')[0]
     # A row with two values counts once.
     assert re.search(r"VFC</a></b> as printed: 1 row<.*?1 reproduced</span>", summary, re.DOTALL)
-    assert re.search(r"VFC</a></b> matched fairness: 1 row<.*?1 dominates</span>", summary, re.DOTALL)
+    assert re.search(r"VFC</a></b> matched fairness: 1 row<.*?1 better</span>", summary, re.DOTALL)
     assert "2 reproduced" not in summary
 
 

@@ -52,7 +52,7 @@ def test_the_summary_counts_rows_and_not_values(files):
     assert (len(board), len(rows)) == (7, 5)
     assert rows.set_index(["table", "dataset", "method"]).verdict.to_dict() == {
         ("1", "town", "own"): "reproduced",
-        ("1", "town", "rival"): "dominates",
+        ("1", "town", "rival"): "better",
         ("1", "city", "own"): "not run",
         ("2", "town", "own"): "unpublished",
         ("2", "town", "data"): "reproduced",
@@ -60,7 +60,7 @@ def test_the_summary_counts_rows_and_not_values(files):
     assert rows["values"].sum() == len(board)
     counts = count_rows(board).set_index("kind")
     assert counts.loc["as printed", ["rows", "reproduced"]].to_list() == [2, 2]
-    assert counts.loc["matched fairness", ["rows", "dominates"]].to_list() == [1, 1]
+    assert counts.loc["matched fairness", ["rows", "better"]].to_list() == [1, 1]
     assert counts.loc["not compared", ["rows", "not run", "unpublished"]].to_list() == [2, 1, 1]
     assert (counts[list(VERDICTS)].sum(axis=1) == counts.rows).all()
 
@@ -72,13 +72,13 @@ def test_the_scoreboard_is_written(files, tmp_path):
     text = (tmp_path / "scoreboard.md").read_text()
     head, _, rest = text.partition("| paper |")
     assert "- Paper, as printed: 2 rows; 2 reproduced." in head
-    assert "- Paper, at matched fairness: 1 row; 1 dominates." in head
+    assert "- Paper, at matched fairness: 1 row; 1 better." in head
     assert "- Paper, claims: 1; 1 holds." in head
     (own,) = [line for line in rest.splitlines() if line.startswith("| Paper | 1 | Town | 10 | Own, λ=4 |")]
     assert "| as printed | lam=4 | 3 | SSE 100.0 ± 0.0 (100.0; 0.0 %) agrees; Balance 0.3000 ± 0.0000" in own
     (rival,) = [line for line in rest.splitlines() if "| Rival |" in line]
-    assert "SSE 150.0 ± 0.0 (200.0; -25.0 %) better" in rival
-    assert "| dominates | reason not known |" in rival
+    assert "SSE 150.0 ± 0.0 (200.0; -25.0 %) lower" in rival
+    assert "| better | unknown | reason not known |" in rival
     assert "5 rows hold 7 reported values." in text
 
 

@@ -28,7 +28,7 @@ rule scores:
 rule table:
     input:
         packs=lambda w: INPUTS.packs(INPUTS.tables[w.paper, w.name].needs),
-        reported=lambda w: INPUTS.reported_file(w.paper),
+        reported=lambda w: INPUTS.reported_files(w.paper),
     output:
         report(
             multiext(f"{RESULTS}/tables/{{paper}}/{{name}}", ".md", ".csv", ".tex"),
@@ -60,7 +60,7 @@ rule table:
 rule claims:
     input:
         packs=lambda w: INPUTS.packs(INPUTS.claims[w.paper].needs),
-        reported=lambda w: INPUTS.reported_file(w.paper),
+        reported=lambda w: INPUTS.reported_files(w.paper),
     output:
         report(
             multiext(f"{RESULTS}/tables/{{paper}}/claims", ".md", ".csv", ".tex"),
@@ -90,7 +90,7 @@ rule figure:
     input:
         packs=lambda w: INPUTS.packs(INPUTS.figures[w.paper, w.name].needs),
         planes=lambda w: INPUTS.planes(w.paper, w.name),
-        reported=lambda w: INPUTS.reported_file(w.paper),
+        reported=lambda w: INPUTS.reported_files(w.paper),
     output:
         report(
             expand(

@@ -218,19 +218,20 @@ def results_block(folder: Path, titles: Mapping[str, str]) -> str:
     # Imported here, because the import takes a second and only `--readme` needs it.
     from fairclust.report.checks import CLAIM_VERDICTS
     from fairclust.report.claims import load_claims
-    from fairclust.report.scoreboard import count_rows, row_verdicts
-    from fairclust.report.verdicts import REASON_UNKNOWN, VERDICTS, load_verdicts
+    from fairclust.report.scoreboard import count_causes, count_rows
+    from fairclust.report.verdicts import CAUSES, VERDICTS, load_verdicts
 
     at = folder.as_posix()
     board = load_verdicts([folder / "tables" / "scoreboard.csv"])
-    counts = count_rows(board)
+    counted = {"rows": count_rows(board), "values": count_rows(board, values=True)}
     lines = ["| paper | compared | number | verdicts |", "| --- | --- | --- | --- |"]
     for paper in dict.fromkeys(board.paper):
         title = titles.get(paper, paper)
-        for row in counts[counts.paper == paper].to_dict("records"):
-            kind = f"at {row['kind']}" if row["kind"] == "matched fairness" else row["kind"]
-            verdicts = ", ".join(f"{row[name]} {name}" for name in VERDICTS if row[name])
-            lines.append(f"| {title} | rows {kind} | {row['rows']} | {verdicts} |")
+        for unit, counts in counted.items():
+            for row in counts[counts.paper == paper].to_dict("records"):
+                kind = f"at {row['kind']}" if row["kind"] == "matched fairness" else row["kind"]
+                verdicts = ", ".join(f"{row[name]} {name}" for name in VERDICTS if row[name])
+                lines.append(f"| {title} | {unit} {kind} | {row['rows']} | {verdicts} |")
         path = folder / "tables" / paper / "claims.csv"
         if path.is_file():
             claims = load_claims(path)
@@ -238,15 +239,12 @@ def results_block(folder: Path, titles: Mapping[str, str]) -> str:
             verdicts = ", ".join(f"{found[name]} {name}" for name in CLAIM_VERDICTS if name in found)
             link = f"[claims]({at}/tables/{paper}/claims.md)"
             lines.append(f"| {title} | {link} | {found.sum()} | {verdicts} |")
-    rows = row_verdicts(board)
-    asked = rows[rows.reason.ne("") & ~rows.verdict.isin(("impossible", "unpublished", "not run"))]
-    unknown = asked.reason.str.contains(REASON_UNKNOWN, regex=False)
-    conjecture = asked.reason.str.contains("conjecture: ", regex=False) & ~unknown
+    causes = count_causes(board)
+    words = ", ".join(f"{n} {CAUSES[cause]}" for cause, n in causes.items()) or "none"
     sentences = (
-        f"Of the {len(asked)} rows that differ from the paper, {(~unknown & ~conjecture).sum()} have a reason with a "
-        f"command that prints its evidence, {conjecture.sum()} have a conjecture, and for {unknown.sum()} the reason "
-        f"is not known: see the [scoreboard]({at}/tables/scoreboard.md), the [tables]({at}/tables) and the page "
-        f"`{at}/report/index.html`. {_origin_words(folder)}"
+        f"{sum(causes.values())} rows differ from the paper. The cause of the difference: {words}. See the "
+        f"[scoreboard]({at}/tables/scoreboard.md), the [tables]({at}/tables) and the page `{at}/report/index.html`. "
+        f"{_origin_words(folder)}"
     )
     wrapped = textwrap.wrap(sentences, width=120, break_long_words=False, break_on_hyphens=False)
     return "\n".join([*lines, "", *wrapped]) + "\n"

@@ -48,8 +48,8 @@ class MatchSpec(Strict):
 class ReasonSpec(Strict):
     """Why reported and reproduced values differ, or why a value cannot be compared; '*' stands for all.
 
-    Evidence is a command that a reader can run and that prints the numbers behind the reason. A reason without
-    evidence is shown as a conjecture.
+    Evidence is a command that a reader can run and that prints the numbers behind the reason. A reason that neither
+    a command nor the paper itself shows is a conjecture.
     """
 
     dataset: str = Any_
@@ -61,9 +61,15 @@ class ReasonSpec(Strict):
         "impossible: the reported value cannot be what its column says.",
     )
     reason: str = Field(min_length=1)
-    evidence: str | None = Field(
-        default=None, description="Command that prints the numbers; none: a conjecture."
+    evidence: str | None = Field(default=None, description="Command that prints the numbers.")
+    contradiction: bool = Field(
+        default=False, description="Whether the paper's own numbers or files contradict the value."
     )
+
+    @property
+    def shown_by(self) -> str:
+        """What shows the reason: 'paper', 'command', or nothing, for a conjecture."""
+        return "paper" if self.contradiction else "command" if self.evidence else ""
 
     def fits(self, dataset: str, method: str, metric: str) -> bool:
         """Whether the reason applies to a value."""
@@ -98,6 +104,13 @@ class TableSpec(Strict):
     ours: Names = Field(default_factory=list, description="Methods of this project, in rows of their own.")
     stand_ins: dict[str, Names] = Field(
         default_factory=dict, description="Data set of the paper to the data sets that replace it."
+    )
+    variants: dict[str, Names] = Field(
+        default_factory=dict,
+        description="Method of the paper to other readings of it (start, iterate), in rows that do not count.",
+    )
+    control: str = Field(
+        default="", description="A plain method: rows that it passes as well say nothing about a fair one."
     )
     beside: Names = Field(default_factory=list, description="Metrics shown without reported values.")
     remarks: tuple[str, ...] = Field(default=(), description="Sentences below the table.")
@@ -142,6 +155,17 @@ class ClaimSpec(Strict):
     options: dict[str, Option] = Field(default_factory=dict, description="Arguments of the check.")
 
 
+class ProgramSpec(Strict):
+    """A published program, or the labels that it left, whose values stand beside those of the paper."""
+
+    repository: str = Field(description="OWNER/NAME on GitHub.")
+    commit: str = Field(description="The commit that was run.")
+    kind: Literal["program", "labels"] = Field(
+        default="program", description="program: run for this project; labels: published ones, scored here."
+    )
+    changes: str = Field(min_length=1, description="What had to be changed to run it, in words.")
+
+
 class PaperSpec(Strict):
     """A paper."""
 
@@ -150,6 +174,9 @@ class PaperSpec(Strict):
     year: int = Field(ge=1900, le=2100)
     reported: str | None = Field(
         default=None, description="CSV of reported values, beside the YAML; default: NAME.csv."
+    )
+    programs: dict[str, ProgramSpec] = Field(
+        default_factory=dict, description="Published programs, whose values are in NAME_programs.csv."
     )
     experiments: tuple[ExperimentSpec, ...] = Field(min_length=1)
     tables: dict[FileName, TableSpec] = Field(default_factory=dict)
@@ -173,6 +200,8 @@ class PaperSpec(Strict):
             yield from ((f"{key}.settings", "methods", name) for name in experiment.settings)
         for name, table in self.tables.items():
             yield from ((f"tables.{name}.ours", "methods", method) for method in table.ours)
+            for others in table.variants.values():
+                yield from ((f"tables.{name}.variants", "methods", method) for method in others)
             for own in table.stand_ins.values():
                 yield from ((f"tables.{name}.stand_ins", "datasets", dataset) for dataset in own)
         for kind, specs in (("figures", self.figures), ("claims", self.claims)):

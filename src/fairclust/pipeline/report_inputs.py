@@ -135,7 +135,8 @@ class ReportInputs:
         needs: dict[At, None] = {}
         for row in rows:
             for dataset in (row["dataset"], *spec.stand_ins.get(row["dataset"], ())):
-                for method in (row["method"], *spec.ours):
+                variants = spec.variants.get(row["method"], ())
+                for method in filter(None, (row["method"], *variants, *spec.ours, spec.control)):
                     needs |= dict.fromkeys(self._planned([dataset], [method], _ks(row.get("n_clusters", ""))))
                 if row["method"] == "data":
                     needs |= dict.fromkeys(self._planned([dataset], [], None)[:1])
@@ -261,18 +262,26 @@ class ReportInputs:
         return {
             "spec": as_plain(spec),
             "short_name": self.config.papers[paper].short_name,
+            "programs": self._kinds(paper),
             "names": self.names(product.needs, rows),
             "reported": self.reported_digest(paper),
             "code": module_fingerprint("fairclust.report.tables"),
         }
 
-    def reported_file(self, paper: str) -> list[str]:
-        path = self.config.papers[paper].reported if paper in self.config.papers else None
-        return [path] if path else []
+    def reported_files(self, paper: str) -> list[str]:
+        """The CSV of a paper's reported values, and that of its published programs if there are any."""
+        spec = self.config.papers.get(paper)
+        if spec is None or not spec.reported:
+            return []
+        path = Path(spec.reported)
+        return [str(path), *([str(path.with_name(f"{path.stem}_programs.csv"))] if spec.programs else [])]
 
     def reported_digest(self, paper: str) -> list[str]:
-        """Digest of a paper's reported values. A time stamp would not do: a file that replaces it may be older."""
-        return [content_digest(path) for path in self.reported_file(paper)]
+        """Digests of a paper's reported values. A time stamp would not do: a file that replaces it may be older."""
+        return [content_digest(path) for path in self.reported_files(paper)]
+
+    def _kinds(self, paper: str) -> dict[str, str]:
+        return {name: program.kind for name, program in self.config.papers[paper].programs.items()}
 
     def figure_spec(self, paper: str, name: str) -> FigureSpec:
         """A figure of a paper, or the fronts of a data set."""
@@ -306,6 +315,7 @@ class ReportInputs:
             "claims": {name: as_plain(claim) for name, claim in spec.claims.items()},
             "tables": {name: as_plain(table) for name, table in spec.tables.items()},
             "short_name": spec.short_name,
+            "programs": self._kinds(paper),
             "names": self.names(self.claims[paper].needs, self._reported(paper), spec.claims.values()),
             "reported": self.reported_digest(paper),
             "code": module_fingerprint("fairclust.report.claims"),

@@ -1,4 +1,6 @@
-"""The values that a paper reports: one CSV per paper, a row for each value.
+"""The values that a paper reports, and those of its published program: a CSV of each per paper, a row for each value.
+
+Reported values:
 
 - ``table``, ``dataset``, ``n_clusters``, ``method``, ``metric`` and ``value`` are needed; ``n_rows``, ``n_groups``,
   ``lam``, ``decimals`` and ``note`` may be left out.
@@ -8,10 +10,18 @@
 - ``lam`` belongs to the method of the row and is empty for methods without one, or when it is not printed.
 - A value that the paper does not print is empty, and ``note`` says why.
 - The method ``data`` stands for the data set itself: its ``n_nodes`` and ``n_groups``.
+
+Values of published programs, in ``NAME_programs.csv``:
+
+- ``table`` to ``metric`` name the reported value beside which a value stands, ``program`` an entry of the YAML.
+- ``variant`` tells several values of one program apart: its start, the iterate that it returns, its parameters.
+- ``runs``, ``mean``, ``sd``, ``low`` and ``high`` describe the runs, ``seconds`` is the mean time of one.
+- ``setting`` and ``note`` are texts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -26,14 +36,21 @@ KEY = ("table", "dataset", "n_clusters", "method", "lam", "metric")
 OF_DATA = {"n_nodes": "n_rows", "n_groups": "n_groups"}
 """Properties of a data set that a paper reports, and the column of the scores with the same property."""
 
+PROGRAM_KEY = (*KEY, "program", "variant")
+"""The columns that together name one value of a published program."""
+
 _NEEDED = ("table", "dataset", "n_clusters", "method", "metric", "value")
 _OPTIONAL = ("n_rows", "n_groups", "lam", "decimals", "note")
 _TEXT = ("table", "dataset", "method", "metric", "note")
 _REAL = ("lam", "value")
 
 
+_PROGRAM_TEXT = ("table", "dataset", "method", "metric", "program", "variant", "setting", "note")
+_PROGRAM_NUMBERS = ("n_clusters", "lam", "runs", "mean", "sd", "low", "high", "seconds")
+
+
 class ReportedError(ValueError):
-    """A CSV of reported values cannot be used; the message names file, line and fix."""
+    """A CSV of reported values or values of programs cannot be used; the message names file, line and fix."""
 
 
 @cache
@@ -107,3 +124,52 @@ def load_reported(path: str | Path) -> pd.DataFrame:
             lines = [int(row) + 2 for row in np.flatnonzero(broken.to_numpy(dtype=bool))]
             raise ReportedError(f"{path}: {what} in line(s) {lines}")
     return frame
+
+
+def load_programs(path: str | Path, kinds: Mapping[str, str]) -> pd.DataFrame:
+    """Read the values of a paper's published programs.
+
+    Parameters
+    ----------
+    path : path
+        The CSV.
+    kinds : mapping of str to {'program', 'labels'}
+        The programs that the paper's file describes.
+
+    Returns
+    -------
+    DataFrame
+        One row per value: the columns of the file, and ``kind``. Numbers are ``float64``, absent ones NaN.
+
+    Raises
+    ------
+    ReportedError
+        The file cannot be read, lacks a column, holds a text where a number belongs, a value twice, an unknown metric
+        or a program that the paper's file does not describe.
+    """
+    try:
+        raw = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise ReportedError(f"{path} cannot be read: {error}") from None
+    columns = [*_PROGRAM_TEXT, *_PROGRAM_NUMBERS]
+    if sorted(raw.columns) != sorted(columns):
+        raise ReportedError(f"{path} needs exactly the columns {columns}")
+    frame = raw.copy()
+    wrong = pd.Series(False, index=raw.index)
+    for name in _PROGRAM_NUMBERS:
+        frame[name] = pd.to_numeric(raw[name].where(raw[name] != ""), errors="coerce").astype("float64")
+        wrong |= frame[name].isna() & (raw[name] != "")
+    rules = {
+        "something that is no number": wrong,
+        "no runs, mean, low or high": frame[["n_clusters", "runs", "mean", "low", "high"]].isna().any(axis=1),
+        "an unknown metric": ~frame["metric"].isin(list(COLUMNS)),
+        f"a program that the paper's file does not describe (it has {', '.join(kinds) or 'none'})": ~frame[
+            "program"
+        ].isin(list(kinds)),
+        "a value that was already given": frame.duplicated(list(PROGRAM_KEY)),
+    }
+    for what, broken in rules.items():
+        if broken.any():
+            lines = [int(row) + 2 for row in np.flatnonzero(broken.to_numpy(dtype=bool))]
+            raise ReportedError(f"{path}: {what} in line(s) {lines}")
+    return frame.assign(kind=frame["program"].map(dict(kinds)))

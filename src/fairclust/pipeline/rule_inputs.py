@@ -164,7 +164,7 @@ class RuleInputs(ReportInputs):
         datasets = dict.fromkeys(block.dataset for block in self._blocks.values())
         found = [path for dataset in datasets for path in self.own_files(dataset)]
         found += [path for source in self.sources() for path in self.own_archive(Path(source).name)]
-        return found + [path for paper in self.config.run.papers for path in self.reported_file(paper)]
+        return found + [path for paper in self.config.run.papers for path in self.reported_files(paper)]
 
     def asked(self, source: str, *, at_once: bool = False) -> dict[str, Any]:
         """Where to look for a source. A new value makes Snakemake try the download again.

@@ -4,13 +4,14 @@ function."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from fairclust.pipeline.papers import ClaimSpec, FigureSpec, MatchSpec, TableSpec
-from fairclust.pipeline.reported import load_reported
+from fairclust.pipeline.reported import load_programs, load_reported
 from fairclust.pipeline.scores import load_cells, load_scores, load_steps, read_table
 from fairclust.pipeline.script import Job
 from fairclust.report.names import Names
@@ -18,6 +19,10 @@ from fairclust.report.names import Names
 
 def _reported(job: Job) -> pd.DataFrame | None:
     return next((load_reported(path) for path in job.input.get("reported", [])), None)
+
+
+def _programs(job: Job, kinds: Mapping[str, str]) -> pd.DataFrame | None:
+    return next((load_programs(path, kinds) for path in job.input.get("reported", [])[1:]), None)
 
 
 def _stem(path: str) -> Path:
@@ -39,6 +44,7 @@ def table(job: Job) -> None:
         load_cells(job.input["packs"]),
         Names(**given["names"]),
         _stem(job.output[0]),
+        _programs(job, given["programs"]),
     )
 
 

@@ -13,10 +13,9 @@ from fairclust.report.names import Names, metric_label
 from fairclust.report.page_tables import Column, Table, Verdict, list_methods
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, lam, number, spread_text
-from fairclust.report.scoreboard import count_rows, row_verdicts
-from fairclust.report.verdicts import VERDICTS, load_verdicts
-
-_WORDS = {"yes": "agrees", "no": "differs"}
+from fairclust.report.scoreboard import AGREES, count_rows, row_verdicts
+from fairclust.report.selection import Spread
+from fairclust.report.verdicts import CAUSES, VERDICTS, load_verdicts
 
 
 def papers_with_data(board: pd.DataFrame, papers: Mapping[str, Any]) -> list[str]:
@@ -109,11 +108,13 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
         Column("Method", filters=True),
         Column("Metric", filters=True),
         Column("Reported", is_number=True),
+        Column("Published program", is_number=True),
         Column("Ours", is_number=True),
         Column("This value", filters=True),
         Column("Verdict of the row", filters=True),
         Column("K", is_number=True),
         Column("Setting (paper's λ)"),
+        Column("Cause", filters=True),
         Column("Reason"),
     ]
     body = []
@@ -124,18 +125,25 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
         if pd.notna(value.lam):
             setting = f"{setting} ({lam(value.lam)})".strip()
         words = [part for part in (value.kind, starts, setting) if part]
-        remarks = [value.reason, f"Evidence: {value.evidence}" if value.evidence else "", value.note]
+        remarks = [
+            value.direction,
+            value.reason,
+            f"Evidence: {value.evidence}" if value.evidence else "",
+            value.note,
+        ]
         body.append(
             [
                 names.dataset(value.dataset),
                 names.method(value.method),
                 metric_label(value.metric),
                 number(value.reported, decimals),
+                number(value.program_mean, max(decimals, 0)),
                 spread_text(value.mean, value.sd, max(decimals, 0), _best(value)),
-                _WORDS.get(value.agrees, value.agrees),
+                AGREES.get(value.agrees, value.agrees),
                 Verdict(value.verdict),
                 MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
                 ", ".join(words),
+                CAUSES.get(value.cause, MISSING),
                 "; ".join(part for part in remarks if part),
             ]
         )
@@ -150,7 +158,8 @@ def _decimals(value: Any) -> int:
 
 def _best(value: Any) -> float:
     """The best start of a cost. For fairness it is NaN, because settings are chosen by their fairness."""
-    return value.best if value.metric in COLUMNS and COLUMNS[value.metric].is_cost else float("nan")
+    is_cost = value.metric in COLUMNS and COLUMNS[value.metric].is_cost
+    return Spread(low=value.low, high=value.high).best(value.metric) if is_cost else float("nan")
 
 
 def _others(values: pd.DataFrame, names: Names) -> Table | None:

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from fairclust.report.agreement import is_near
 from fairclust.report.checks import CLAIM_VERDICTS
 from fairclust.report.claims import load_claims
 from fairclust.report.names import Names, metric_label
 from fairclust.report.render import MISSING, lam, write_table
 from fairclust.report.selection import Spread
 from fairclust.report.tables import value_text
-from fairclust.report.verdicts import KINDS, MATCHED, ROW_KEY, VERDICTS, Value, load_verdicts
+from fairclust.report.verdicts import (
+    CAUSES,
+    DIFFERING,
+    KINDS,
+    MATCHED,
+    ROW_KEY,
+    VERDICTS,
+    Value,
+    load_verdicts,
+)
 
 _OF_PAPER = ("impossible", "unpublished", "not run")
 """Verdicts of rows in which nothing could be compared; their kind of comparison is shown as 'not compared'."""
+AGREES = {"yes": "agrees", "start": "reached by a start", "no": "differs"}
+"""How a value compares with the reported one, for readers; 'lower' and 'higher' stand for themselves."""
 
 
 def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
@@ -30,17 +43,19 @@ def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The columns of `verdicts.ROW_KEY`, and kind, setting, seeds, verdict, reason (the reasons of all values, joined)
-        and values (their number).
+        The columns of `verdicts.ROW_KEY`, and kind, setting, seeds, verdict, direction, cause (of the causes of its
+        values the one that is known least), reason (the reasons of all values, joined) and values (their number).
     """
     found = []
     for _, row in board.groupby(ROW_KEY, sort=False, dropna=False):
         first = row.iloc[0]
         reasons = [
-            f"{reason} (evidence: {evidence})" if evidence else reason
-            for reason, evidence in zip(row.reason, row.evidence, strict=True)
+            ("conjecture: " if cause == "conjecture" else "")
+            + (f"{reason} (evidence: {evidence})" if evidence else reason)
+            for cause, reason, evidence in zip(row.cause, row.reason, row.evidence, strict=True)
             if reason
         ]
+        causes = [cause for cause in CAUSES if cause in set(row.cause)]
         found.append(
             {
                 **{name: first[name] for name in ROW_KEY},
@@ -48,22 +63,60 @@ def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
                 "setting": first.setting,
                 "seeds": row.seeds.max(),
                 "verdict": first.verdict,
+                "direction": first.direction,
+                "cause": causes[-1] if causes else "",
                 "reason": "; ".join(dict.fromkeys(reasons)),
                 "values": len(row),
             }
         )
     return pd.DataFrame(
-        found, columns=[*ROW_KEY, "kind", "setting", "seeds", "verdict", "reason", "values"]
+        found,
+        columns=[
+            *ROW_KEY,
+            *("kind", "setting", "seeds", "verdict", "direction", "cause", "reason", "values"),
+        ],
     ).astype({"n_clusters": "Int64", "seeds": "Int64"})
 
 
-def count_rows(board: pd.DataFrame) -> pd.DataFrame:
-    """Rows by paper, kind of comparison and verdict.
+def value_verdicts(board: pd.DataFrame) -> pd.DataFrame:
+    """The lines of `row_verdicts`' board, each with the verdict of its own value instead of its row's."""
+    return board.assign(verdict=[_of_value(value) for value in board.itertuples()])
+
+
+def _of_value(value: Any) -> str:
+    if value.verdict in _OF_PAPER:
+        return str(value.verdict)
+    if not value.agrees:
+        return "not judged"
+    if value.kind == MATCHED:
+        return (
+            "on the front" if value.agrees == "yes" and value.verdict != "less fair" else str(value.verdict)
+        )
+    if value.agrees in ("yes", "start"):
+        return "reproduced" if value.agrees == "yes" else "reached by a start"
+    if value.verdict == "as the published program" or value.agrees == "no":
+        return str(value.verdict)
+    decimals = 0 if pd.isna(value.decimals) else int(value.decimals)
+    near = is_near(value.metric, value.reported, decimals, value.mean)
+    return "another optimum" if near else "not reproduced"
+
+
+def count_causes(board: pd.DataFrame) -> dict[str, int]:
+    """For how many of the rows that differ from the paper the cause is known, by the keys of `verdicts.CAUSES`."""
+    rows = row_verdicts(board)
+    found = rows.cause[rows.verdict.isin(DIFFERING)].value_counts()
+    return {cause: int(found[cause]) for cause in CAUSES if cause in found}
+
+
+def count_rows(board: pd.DataFrame, *, values: bool = False) -> pd.DataFrame:
+    """Rows, or values, by paper, kind of comparison and verdict.
 
     Parameters
     ----------
     board : DataFrame
         As for `row_verdicts`.
+    values : bool
+        Whether values are counted instead of rows.
 
     Returns
     -------
@@ -71,7 +124,7 @@ def count_rows(board: pd.DataFrame) -> pd.DataFrame:
         Columns paper, kind ('as printed', 'matched fairness', or 'not compared'), rows, and one per verdict;
         papers in their given order, each with only the kinds that it has.
     """
-    rows = row_verdicts(board)
+    rows = value_verdicts(board) if values else row_verdicts(board)
     kind = rows.kind.where(~rows.verdict.isin(_OF_PAPER), "not compared")
     counts = []
     for paper in rows.paper.unique():
@@ -117,7 +170,8 @@ def make_scoreboard(
             "setting": row["setting"] or MISSING,
             "starts": row["seeds"] or MISSING,
             "values: ours (reported)": "; ".join(_value_words(value) for _, value in values.iterrows()),
-            "verdict": row["verdict"],
+            "verdict": row["verdict"] + (f": {row['direction']}" if row["direction"] else ""),
+            "cause": CAUSES.get(row["cause"], MISSING),
             "reason": row["reason"],
         }
         for row, (_, values) in zip(
@@ -126,7 +180,7 @@ def make_scoreboard(
     ]
     columns = [
         *("paper", "table", "data set", "K", "method", "comparison", "setting", "starts"),
-        *("values: ours (reported)", "verdict", "reason"),
+        *("values: ours (reported)", "verdict", "cause", "reason"),
     ]
     lead = []
     for paper in verdicts:
@@ -134,10 +188,13 @@ def make_scoreboard(
         lead += _summary(title, count_rows(board[board.paper == paper]))
         if paper in claims:
             lead += _claims_summary(title, load_claims(claims[paper]))
+    causes = ", ".join(f"{n} {CAUSES[cause]}" for cause, n in count_causes(board).items())
+    if causes:
+        lead.append(f"Causes of the rows that differ: {causes}.")
     notes = [
         f"{len(rows)} rows hold {len(board)} reported values. A row is a method on a data set with a K.",
-        "Every value is shown as the mean ± standard deviation over the starts, the best start (for costs), the "
-        "reported value, and whether the two agree.",
+        "Every value is shown as the mean ± standard deviation over the starts, the best start (for costs), in "
+        "brackets the reported value and that of the published program or labels, and whether ours agrees.",
         *(f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items()),
     ]
     title = "Every row of the papers' tables, with the values of this run"
@@ -147,10 +204,17 @@ def make_scoreboard(
 def _value_words(value: pd.Series) -> str:
     """One value of a row as one line of text."""
     decimals = 0 if pd.isna(value.decimals) else int(value.decimals)
-    ours = Spread(value["mean"], value["sd"], value["best"], 0 if pd.isna(value.seeds) else int(value.seeds))
-    text = value_text(Value(value.metric, float(value.reported), decimals, ours))
-    agrees = {"yes": "agrees", "no": "differs"}.get(value.agrees, value.agrees)
+    ours = Spread(value["mean"], value["sd"], value["low"], value["high"], _count(value.seeds))
+    program = Spread(
+        value.program_mean, low=value.program_low, high=value.program_high, n=_count(value.program_runs)
+    )
+    text = value_text(Value(value.metric, float(value.reported), decimals, ours, program))
+    agrees = AGREES.get(value.agrees, value.agrees)
     return f"{metric_label(value.metric)} {text}" + (f" {agrees}" if agrees else "")
+
+
+def _count(value: Any) -> int:
+    return 0 if pd.isna(value) else int(value)
 
 
 def _summary(title: str, counts: pd.DataFrame) -> list[str]:

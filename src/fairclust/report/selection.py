@@ -20,6 +20,8 @@ from fairclust.report.redaction import redact_text
 NOT_RUN = "not in this run"
 HAIR = 1 + 1e-9
 """Factor by which tolerances are widened against rounding errors: .025 - .02 is not .005 in floating point."""
+LEVEL_SHARE = 0.02
+"""A clustering is as fair as a paper's if its fairness is worse by no more than this share of the reported one."""
 
 
 def match_on(fairness: str, order: str = "lam") -> MatchSpec:
@@ -35,37 +37,31 @@ class Spread:
     ----------
     mean, sd : float
         The standard deviation (with n - 1) is NaN for a single start.
-    best : float
-        The value of the best start in this metric; NaN if neither direction is better.
+    low, high : float
+        The smallest and the largest value.
     n : int
         Number of starts that have a value.
     """
 
     mean: float = math.nan
     sd: float = math.nan
-    best: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     n: int = 0
 
+    def best(self, metric: str) -> float:
+        """The value of the best start; NaN if neither direction of the metric is better."""
+        direction = COLUMNS[metric].direction if metric in COLUMNS else "none"
+        return {"lower": self.low, "higher": self.high}.get(direction, math.nan)
 
-def spread(values: pd.Series, direction: str) -> Spread:
-    """Mean, standard deviation and best value, without the missing values.
 
-    Parameters
-    ----------
-    values : Series of float
-    direction : {'lower', 'higher', 'none'}
-        Which values are better.
-
-    Returns
-    -------
-    Spread
-    """
+def spread(values: pd.Series) -> Spread:
+    """Mean, standard deviation and range of a series of floats, without the missing values."""
     found = values.astype(float).dropna().to_numpy()
     if not len(found):
         return Spread()
     sd = float(np.std(found, ddof=1)) if len(found) > 1 and np.isfinite(found).all() else math.nan
-    best = {"lower": found.min(), "higher": found.max()}.get(direction, math.nan)
-    return Spread(float(found.mean()), sd, float(best), len(found))
+    return Spread(float(found.mean()), sd, float(found.min()), float(found.max()), len(found))
 
 
 @dataclass(frozen=True)
@@ -108,12 +104,9 @@ class Choice:
         starts = best_starts(self.cells)
         return starts.iloc[0] if len(starts) else None
 
-    def spread(self, metric: str, direction: str = "") -> Spread:
-        """A metric over the starts. The best start follows the metric's direction, unless another one is given."""
-        if metric not in self.cells:
-            return Spread()
-        own = COLUMNS[metric].direction if metric in COLUMNS else "none"
-        return spread(self.cells[metric], direction or own)
+    def spread(self, metric: str) -> Spread:
+        """A metric over the starts."""
+        return spread(self.cells[metric]) if metric in self.cells else Spread()
 
 
 def cells_of(cells: pd.DataFrame, dataset: str, method: str, n_clusters: float | None = None) -> pd.DataFrame:
@@ -222,6 +215,81 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
     return Choice(ok, note, len(starts), varied(chosen, cells.params.unique()), reached)
 
 
+def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = math.nan) -> Choice:
+    """A method at a level of fairness: a point of its front, interpolated between two settings.
+
+    The front is that of the means over the starts. The point at the level lies between the cheapest setting that is
+    fair enough and the next one on the front, which is not: each start is interpolated linearly between the two.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        As for `best_starts`.
+    level : float
+        The worst allowed value of the fairness metric.
+    match : MatchSpec
+        The fairness metric, and as its order the cost metric. If the order is lambda or the fairness metric itself,
+        there is no front, and `choose` decides.
+    cost : float
+        The cost that goes with the level. If no setting reaches the level, the one is shown that is nearest to both
+        by the sum of the squared relative differences.
+
+    Returns
+    -------
+    Choice
+        If its cells are interpolated, they have no lambda and no parameters.
+    """
+    if match.order in ("lam", match.fairness):
+        return choose(cells, level, match)
+    means = settings_means(cells, [match.fairness, match.order])
+    means = means[means[match.order].notna() & means[match.fairness].notna()]
+    if means.empty:
+        return choose(cells, level, match)
+    fair = within(means[match.fairness], level, match.fairness)
+    if not fair.any():
+        scale = abs(level) or 1.0
+        apart = ((means[match.fairness] - level) / scale) ** 2
+        if cost and not math.isnan(cost):
+            apart += (means[match.order] / cost - 1) ** 2
+        note = f"no setting of the grid reaches the level {level:.3g}; the one nearest to the reported values is shown"
+        return replace(_setting(cells, apart.idxmin()), reached=False, note=note)
+    sign = 1 if COLUMNS[match.order].direction == "higher" else -1
+    costs = -sign * means[match.order]
+    enough = costs[fair].idxmin()
+    # Of equal costs the fairest setting counts, and only settings that are cheaper are worth interpolating to.
+    less = means[~fair & (costs < costs[enough]) & np.isfinite(means[match.fairness])]
+    if less.empty:
+        return _setting(cells, enough)
+    higher = COLUMNS[match.fairness].direction == "higher"
+    beside = less[match.fairness].idxmax() if higher else less[match.fairness].idxmin()
+    share = (level - means.loc[beside, match.fairness]) / (
+        means.loc[enough, match.fairness] - means.loc[beside, match.fairness]
+    )
+    near, far = (
+        cells[(cells.params == params) & (cells.status == "ok")].drop_duplicates("seed").set_index("seed")
+        for params in (enough, beside)
+    )
+    seeds = near.index.intersection(far.index)
+    if seeds.empty:
+        return _setting(cells, enough)
+    near, far = near.loc[seeds], far.loc[seeds]
+    between = near.copy()
+    for name in between.select_dtypes("number").columns:
+        if name not in ("n_clusters", "n_rows", "n_groups", "n_features"):
+            between[name] = far[name].astype(float) + share * (
+                near[name].astype(float) - far[name].astype(float)
+            )
+    texts = cells.params.unique()
+    words = f"between {varied(beside, texts)} and {varied(enough, texts)}"
+    between = between.assign(lam=math.nan, params="").reset_index()
+    return Choice(between, "", len(seeds), words)
+
+
+def _setting(cells: pd.DataFrame, params: str) -> Choice:
+    """All starts of one setting, named by what differs within the grid."""
+    return replace(choose(cells[cells.params == params]), setting=varied(params, cells.params.unique()))
+
+
 def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
     """The setting with the best mean of a metric.
 
@@ -239,8 +307,9 @@ def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
     means = settings_means(cells, [metric])
     if means.empty or means[metric].isna().all():
         return choose(cells)
-    params = _first(means[metric], "lower" if COLUMNS[metric].direction == "lower" else "higher")
-    return replace(choose(cells[cells.params == params]), setting=varied(params, cells.params.unique()))
+    return _setting(
+        cells, _first(means[metric], "lower" if COLUMNS[metric].direction == "lower" else "higher")
+    )
 
 
 def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -> Choice:
@@ -293,11 +362,12 @@ def reported_level(
     own: str = "",
     n_clusters: float | None = None,
     lam: float = math.nan,
+    strict: bool = False,
 ) -> float | None:
     """The fairness that a paper reports for a method, or else for the method `own`, as the level of a comparison.
 
-    The level is looser than the reported value by half a unit of its last printed digit, because 0.00 can be the
-    rounded value of an error up to 0.005, and 0.50 that of a balance of 0.495.
+    The level is looser than the reported value by 2 %, or by half a unit of its last printed digit if that is more:
+    0.00 can be the rounded value of an error up to 0.005, and 0.50 that of a balance of 0.495.
 
     Parameters
     ----------
@@ -315,6 +385,8 @@ def reported_level(
         Only values with this K.
     lam : float
         Only values with this lambda, if the paper reports several for the method.
+    strict : bool
+        The reported value itself, without tolerance.
 
     Returns
     -------
@@ -332,8 +404,8 @@ def reported_level(
             mine = mine[mine.lam == lam]
         if len(mine):
             first = mine.sort_values("value", ascending=lower).iloc[0]
-            slack = half_unit(int(first.decimals)) * (1 if lower else -1)
-            return float(first.value) + slack
+            slack = 0.0 if strict else max(half_unit(int(first.decimals)), LEVEL_SHARE * abs(first.value))
+            return float(first.value) + (slack if lower else -slack)
     return None
 
 
@@ -347,15 +419,16 @@ def describe(match: MatchSpec | None) -> str:
     if match is None:
         return "If a setting is not published, the one with the lowest mean objective is shown."
     fairness = metric_in_text(match.fairness)
+    level = (
+        f"The level is the {fairness} that the paper reports, with a tolerance of {100 * LEVEL_SHARE:g} % "
+        "or half a unit of its last printed digit."
+    )
     if match.order == "lam":
-        order = "the smallest lambda (of several, the one with the lowest mean objective)"
-    else:
-        best = "highest" if COLUMNS[match.order].direction == "higher" else "lowest"
-        order = f"the {best} mean {metric_in_text(match.order)}"
+        rule = f"the smallest lambda is shown whose mean {fairness} is within the level."
+        return f"If a setting is not published, {rule} {level}"
     return (
-        f"If a setting is not published, we look at all settings whose mean {fairness} is within the level, and show "
-        f"the one with {order}. The level is the {fairness} that the paper reports, made looser by half a unit of its "
-        "last printed digit."
+        f"If a setting is not published, the front of the method is read at the level of {fairness}: between the two "
+        f"settings on both sides of the level with the best mean {metric_in_text(match.order)}, start by start. {level}"
     )
 
 

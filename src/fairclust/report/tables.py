@@ -17,8 +17,8 @@ from fairclust.report.verdicts import VERDICTS, Row, Value, table_rows, verdict_
 
 _OVERVIEW_METRICS = ("sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd")
 _HOW_TO_READ = (
-    "Every entry shows the mean ± standard deviation over the starts, the best start (for costs), and the reported "
-    "value in brackets (for costs, with the relative difference).",
+    "Every entry shows the mean ± standard deviation over the starts, the best start (for costs), and in brackets the "
+    "reported value (for costs, with the relative difference) and that of the published program or labels.",
     "The comparison is 'as printed' if the paper publishes the setting, and 'matched fairness' if it does not.",
 )
 
@@ -31,6 +31,7 @@ def make_table(
     cells: pd.DataFrame,
     names: Names,
     stem: Path,
+    programs: pd.DataFrame | None = None,
 ) -> None:
     """Write a paper's table as CSV, Markdown and LaTeX, and the verdicts on its values as CSV.
 
@@ -45,8 +46,10 @@ def make_table(
     names : Names
     stem : Path
         Path without ending; '.csv', '.md', '.tex' and '.verdicts.csv' are added.
+    programs : DataFrame, optional
+        The values of published programs, from `pipeline.reported.load_programs`.
     """
-    rows = table_rows(spec, reported, cells)
+    rows = table_rows(spec, reported, cells, programs)
     with atomic_write(stem.with_name(f"{stem.name}.verdicts.csv")) as file:
         verdict_frame(paper, spec, rows).to_csv(file, index=False)
     layout = _by_method if spec.layout == "methods" else _by_dataset
@@ -88,8 +91,8 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
             text["setting"] = choice.setting or MISSING
             for metric in _OVERVIEW_METRICS:
                 found, column = choice.spread(metric), COLUMNS[metric]
-                row |= {metric: found.mean, f"{metric} sd": found.sd, f"{metric} best": found.best}
-                best = found.best if column.is_cost else math.nan
+                row |= {metric: found.mean, f"{metric} sd": found.sd, f"{metric} best": found.best(metric)}
+                best = found.best(metric) if column.is_cost else math.nan
                 text[column.label] = spread_text(found.mean, found.sd, column.decimals, best)
             row |= {"starts": choice.n_ok, "starts asked": choice.n_all, "reached": choice.reached}
             text["starts"] = _starts(choice.n_ok, choice.n_all)
@@ -118,13 +121,15 @@ def value_text(value: Value, *, with_best: bool = True) -> str:
     column = COLUMNS.get(value.metric)
     decimals = max(min(column.decimals, 4) if column else 0, value.decimals)
     is_cost = column is not None and column.is_cost
-    best = value.ours.best if with_best and is_cost else math.nan
+    best = value.ours.best(value.metric) if with_best and is_cost else math.nan
     text = spread_text(value.ours.mean, value.ours.sd, decimals, best)
     if math.isnan(value.reported):
         return text
     beside = number(value.reported, value.decimals)
     if is_cost and value.reported and not math.isnan(value.ours.mean):
         beside += f"; {percent(value.ours.mean / value.reported - 1)}"
+    if value.program.n:
+        beside += f"; program {spread_text(value.program.mean, value.program.sd, decimals)}"
     return f"{text} ({beside})"
 
 
@@ -146,8 +151,13 @@ def _numbers(row: Row) -> dict[str, object]:
     for value in row.values:
         name, ours = value.metric, value.ours
         found |= {f"{name} reported": value.reported, f"{name} mean": ours.mean}
-        found |= {f"{name} sd": ours.sd, f"{name} best": ours.best}
-    return found | {"verdict": row.verdict, "reason": "; ".join(row.reasons), "note": row.note}
+        found |= {
+            f"{name} sd": ours.sd,
+            f"{name} best": ours.best(name),
+            f"{name} program": value.program.mean,
+        }
+    verdict = {"verdict": row.verdict, "direction": row.direction}
+    return found | verdict | {"program": _program(row), "reason": "; ".join(row.reasons), "note": row.note}
 
 
 def _by_method(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
@@ -160,7 +170,7 @@ def _by_method(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
             text["K"] = row.n_clusters if row.n_clusters is not None else MISSING
         text["method"] = _labelled(row.method, names, row)
         text |= {metric_label(value.metric): value_text(value) for value in row.values}
-        shown.append(text | _how(row) | {"verdict": row.verdict or MISSING})
+        shown.append(text | _how(row) | {"verdict": _verdict(row)})
     frame = pd.DataFrame(shown).fillna(MISSING)
     last = ["setting", "starts", "comparison", "verdict"]
     return frame[[*(name for name in frame.columns if name not in last), *last]] if len(frame) else frame
@@ -182,7 +192,7 @@ def _by_dataset(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
             label += f", lambda {lam(row.lam)}"
         text |= {f"{label}: {metric_label(value.metric)}": value_text(value) for value in row.values}
         text |= {f"{label}: {name}": words for name, words in _how(row).items()}
-        text[f"{label}: verdict"] = row.verdict or MISSING
+        text[f"{label}: verdict"] = _verdict(row)
     return pd.DataFrame(list(lines.values())).fillna(MISSING)
 
 
@@ -195,8 +205,17 @@ def _how(row: Row) -> dict[str, object]:
     return {
         "setting": setting,
         "starts": _starts(row.choice.n_ok, row.choice.n_all),
-        "comparison": row.kind if row.role == "paper" and row.kind else MISSING,
+        "comparison": row.kind if row.verdict and row.kind else MISSING,
     }
+
+
+def _verdict(row: Row) -> str:
+    return f"{row.verdict}: {row.direction}" if row.direction else row.verdict or MISSING
+
+
+def _program(row: Row) -> str:
+    """The published program beside a row, and its setting."""
+    return f"{row.program.program}: {row.program.words}" if row.program else ""
 
 
 def _starts(n_ok: int, n_all: int) -> str:
@@ -210,6 +229,8 @@ def _titled(row: Row, names: Names) -> str:
 
 
 def _labelled(method: str, names: Names, row: Row | None = None) -> str:
+    if row is not None and row.role == "variant":
+        return f"{names.method(method)} (variant)"
     is_ours = names.is_ours(method) or (row is not None and row.role == "ours")
     return f"{names.method(method)} (ours)" if is_ours else names.method(method)
 
@@ -224,10 +245,11 @@ def _notes(rows: list[Row], spec: TableSpec, reported: pd.DataFrame, names: Name
         if row.lam == row.lam:
             where += f", lambda {lam(row.lam)}"
         words = [text.rstrip(".") for text in dict.fromkeys([*row.reasons, row.note]) if text]
+        words += [f"Program: {_program(row)}"] if row.program else []
         if row.role == "stand-in":
             words += _of_the_original(row, spec, reported, names)
         if words:
-            verdict = f"{row.verdict}: " if row.verdict else ""
+            verdict = f"{_verdict(row)}: " if row.verdict else ""
             notes.append(f"{where}: {verdict}{'. '.join(words)}.")
     return notes
 

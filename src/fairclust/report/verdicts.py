@@ -1,9 +1,10 @@
 """Verdicts: whether this run reproduces the rows of a paper's table.
 
 Each row gets one verdict. A row is a method on a data set with a K (and a printed lambda). There are two kinds of
-comparison. *As printed*: the paper publishes the setting, and the mean of every value over the starts must agree.
-*Matched fairness*: the paper does not publish the setting, so the setting is chosen by one fairness metric. This metric
-is then not judged, and the other values decide whether our clustering dominates the reported one or is dominated by it.
+comparison. *As printed*: the paper publishes the setting, and every value must agree over the starts. *Matched
+fairness*: the paper does not publish the setting, so the front of the method is read at the paper's level of fairness,
+and the cost there decides. Where the paper's published program was run, or its published labels were scored, their
+values stand between: they tell a value that the program does not have from one that we do not.
 """
 
 from __future__ import annotations
@@ -16,64 +17,109 @@ from pathlib import Path
 import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS, TIMES
-from fairclust.pipeline.papers import ReasonSpec, TableSpec
+from fairclust.pipeline.papers import MatchSpec, ReasonSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
+from fairclust.report.agreement import (
+    FAIRNESS_LIMIT,
+    FLOOR,
+    LIMIT,
+    compare_cost,
+    compare_value,
+    is_fairness,
+    is_near,
+    same_values,
+)
 from fairclust.report.names import metric_label
+from fairclust.report.render import number
 from fairclust.report.selection import (
-    HAIR,
+    LEVEL_SHARE,
     NOT_RUN,
     Choice,
     Spread,
+    at_level,
     cells_of,
     choose,
     choose_printed,
-    half_unit,
     reported_level,
     spread,
 )
-
-SHARE = 0.02
-"""Largest difference at which two values can agree, as a share of the reported one, unless they print alike."""
 
 AS_PRINTED, MATCHED = "as printed", "matched fairness"
 KINDS = (AS_PRINTED, MATCHED)
 
 VERDICTS = {
-    "reproduced": "every value agrees: the mean over the starts is within max(half a unit of the last "
-    f"printed digit, min(2 standard deviations, {100 * SHARE:g} %)) of the reported value",
-    "better": "at least one value is better than reported, and none is worse",
-    "mixed": "some values are better than reported and others are worse, or this run lacks one of the values",
-    "worse": "at least one value is worse than reported, and none is better",
-    "not reproduced": "a count of the data set differs from the reported one",
-    "dominates": f"ours is as fair as reported; another value is better by more than {100 * SHARE:g} %, and none is "
-    "worse",
-    "on the front": f"ours is as fair as reported, and all other values are within {100 * SHARE:g} %",
-    "dominated": f"ours is as fair as reported; another value is worse by more than {100 * SHARE:g} %, and none is "
-    "better",
-    "less fair": "no setting of the grid is as fair as reported",
-    "collapsed": "clusters are empty, or the balance is 0 and the paper's is not",
+    "reproduced": "every value agrees: the mean over the starts is within two standard deviations (which count for at "
+    f"most {100 * LIMIT:g} %), within half a unit of the last printed digit (which may be cut off instead of rounded) "
+    f"or within {100 * FLOOR:g} %",
+    "reached by a start": "every value agrees, or lies between the smallest and the largest value of the starts",
+    "as the published program": "ours agrees with the published program, run here, or with the published labels, "
+    "whose values are not those that the paper prints",
+    "another optimum": f"a value differs, but none by more than {100 * LIMIT:g} % (or {FAIRNESS_LIMIT:g} for a "
+    "fairness metric); the direction says how",
+    "not reproduced": "a value differs by more than that, or a count of the data set differs at all",
+    "on the front": f"as fair as reported, and the cost is within {100 * LEVEL_SHARE:g} % or two standard deviations",
+    "better": "as fair as reported, and the cost is lower",
+    "worse": "as fair as reported, and the cost is higher",
+    "less fair": "no setting of the grid is as fair as reported; the nearest one is shown",
     "impossible": "a reported value cannot be the quantity that its column names",
-    "not judged": "all reported values are times of another machine, or were used to choose the setting",
+    "not judged": "all reported values are times of another machine or fairness that chose the setting, or plain "
+    "clustering has the reported values, too",
     "not run": "this run has no value; the reason says why",
     "unpublished": "the paper prints no value, or too little to run the row",
 }
 """Verdict to its meaning, in the order of the summaries."""
 
+DIFFERING = ("another optimum", "not reproduced", "better", "worse", "less fair")
+"""Verdicts of rows that differ from the paper, and so need a cause."""
+
+CAUSES = {
+    "program": "shown by a run of the published program",
+    "labels": "shown by the published labels",
+    "paper": "shown by a contradiction in the paper or its files",
+    "command": "shown by a command",
+    "run": "shown by another row of this run",
+    "conjecture": "conjectured",
+    "unknown": "unknown",
+}
+"""How the cause of a difference is known, in the order of the summaries."""
+
 REASON_UNKNOWN = "reason not known"
-_NEED_A_REASON = frozenset(
-    ("better", "mixed", "worse", "not reproduced", "dominates", "dominated", "less fair", "collapsed")
-)
 _OF_DATA_ITSELF = "data"
 
 VERDICT_COLUMNS = [
-    *("paper", "table", "dataset", "n_clusters", "lam", "method", "metric", "reported", "decimals", "kind"),
-    *("setting", "seeds", "mean", "sd", "best", "agrees", "verdict", "reason", "evidence", "note"),
+    *("paper", "table", "dataset", "n_clusters", "lam", "method", "metric", "reported", "decimals"),
+    *("program", "program_mean", "program_low", "program_high", "program_runs", "kind"),
+    *("setting", "seeds", "mean", "sd", "low", "high", "agrees", "verdict", "direction"),
+    *("cause", "reason", "evidence", "note"),
 ]
 ROW_KEY = ["paper", "table", "dataset", "n_clusters", "lam", "method"]
 """The columns that together name one row."""
 
 
 NO_VALUE = Spread()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The values of a published program beside a row: one way to run it, or its published labels.
+
+    Attributes
+    ----------
+    program : str
+        Its name in the paper's file.
+    kind : {'program', 'labels'}
+    words : str
+        The start and the iterate, if a row has several variants, and the setting.
+    values : dict of str to Spread
+        By metric.
+    seconds : float
+    """
+
+    program: str
+    kind: str
+    words: str
+    values: dict[str, Spread]
+    seconds: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -89,8 +135,12 @@ class Value:
         Printed decimals of `reported`.
     ours : Spread
         Over the starts of the chosen setting.
-    agrees : {'yes', 'better', 'worse', 'no', ''}
-        'no' is a value that differs in a metric without a better direction; empty if the value is not judged.
+    program : Spread
+        Over the runs of the published program.
+    agrees : {'yes', 'start', 'lower', 'higher', 'no', ''}
+        'start': only a start reaches it; empty if the value is not judged; 'no' is a count that differs.
+    cause : str
+        A key of `CAUSES`; empty if the value needs none.
     reason, evidence, note : str
     """
 
@@ -98,7 +148,9 @@ class Value:
     reported: float = math.nan
     decimals: int = 0
     ours: Spread = NO_VALUE
+    program: Spread = NO_VALUE
     agrees: str = ""
+    cause: str = ""
     reason: str = ""
     evidence: str = ""
     note: str = ""
@@ -114,15 +166,19 @@ class Row:
     n_clusters : int or None
     lam : float
         The printed lambda; NaN if there is none.
-    role : {'paper', 'ours', 'stand-in'}
-        Only rows of the paper have reported values and a verdict.
+    role : {'paper', 'variant', 'ours', 'stand-in'}
+        Rows of the paper and variants of them have reported values and a verdict. Variants are not counted.
     original : str
         The paper's data set that a stand-in replaces.
     kind : {'as printed', 'matched fairness', ''}
     choice : Choice
     values : tuple of Value
-        In the order of the paper. Only rows of the paper have reported values.
-    verdict, note : str
+        In the order of the paper.
+    variants : tuple of Variant
+        The published program beside the row.
+    program : Variant or None
+        The variant that is shown: the one that agrees with ours, else with the paper, else the first.
+    verdict, direction, note : str
     """
 
     dataset: str
@@ -134,7 +190,10 @@ class Row:
     choice: Choice
     values: tuple[Value, ...]
     original: str = ""
+    variants: tuple[Variant, ...] = ()
+    program: Variant | None = None
     verdict: str = ""
+    direction: str = ""
     note: str = ""
 
     @property
@@ -143,11 +202,14 @@ class Row:
         found = []
         for value in self.values:
             evidence = f" (evidence: {value.evidence})" if value.evidence else ""
-            found.append(value.reason + evidence)
+            lead = "conjecture: " if value.cause == "conjecture" else ""
+            found.append(lead + value.reason + evidence if value.reason else "")
         return [text for text in dict.fromkeys(found) if text]
 
 
-def table_rows(spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> list[Row]:
+def table_rows(
+    spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame, programs: pd.DataFrame | None = None
+) -> list[Row]:
     """All rows of a table: the rows of the paper with verdicts, and those of our methods and stand-ins without.
 
     Parameters
@@ -157,11 +219,14 @@ def table_rows(spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> 
         All reported values of the paper, from `pipeline.reported.load_reported`.
     cells : DataFrame
         From `pipeline.scores.load_cells`.
+    programs : DataFrame, optional
+        The values of published programs, from `pipeline.reported.load_programs`.
 
     Returns
     -------
     list of Row
-        In the paper's order of data sets. The rows of our methods and of stand-ins follow those of each data set.
+        In the paper's order of data sets. The variants of a row follow it. The rows of our methods and of stand-ins
+        follow those of each data set.
     """
     of_table = reported[reported.table == spec.number]
     rows: list[Row] = []
@@ -173,12 +238,19 @@ def table_rows(spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> 
             if method == _OF_DATA_ITSELF:
                 drafts.append(_data_row(spec, str(dataset), k, values, here))
                 continue
-            kind, choice = _chosen(spec, reported, here, str(dataset), str(method), k, float(lam))
             found = tuple(
                 Value(str(v.metric), float(v.value), _decimals(v.decimals), note=str(v.note))
                 for v in values.itertuples()
             )
-            drafts.append(Row(str(dataset), str(method), k, float(lam), "paper", kind, choice, found))
+            beside = _variants(programs, spec.number, str(dataset), str(method), k, float(lam))
+            for name in (str(method), *spec.variants.get(str(method), ())):
+                kind, choice = _chosen(
+                    spec, reported, here, str(dataset), name, k, float(lam), of=str(method)
+                )
+                role = "paper" if name == method else "variant"
+                if role == "paper" or choice.n_all:
+                    row = Row(str(dataset), name, k, float(lam), role, kind, choice, found, variants=beside)
+                    drafts.append(row)
         methods = list(dict.fromkeys(group.method[group.method != _OF_DATA_ITSELF]))
         ours = [
             _extra_row(spec, reported, here, str(dataset), method, k, math.nan, metrics, "")
@@ -187,7 +259,8 @@ def table_rows(spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> 
         ]
         # Without cells in this run, the row of a method of ours would be empty.
         drafts += [row for row in ours if row.choice.n_all]
-        rows += [_judged(row, spec) for row in _measured(drafts, spec)]
+        judged = [_controlled(_judged(row, spec, here), spec, here) for row in _measured(drafts, spec)]
+        rows += _explained(judged, spec)
         for stand_in in spec.stand_ins.get(str(dataset), []):
             pairs = list(group[["method", "lam"]].drop_duplicates().itertuples(index=False))
             pairs = [(m, float(lam)) for m, lam in pairs if m != _OF_DATA_ITSELF]
@@ -233,26 +306,34 @@ def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFr
                     "metric": value.metric,
                     "reported": value.reported,
                     "decimals": None if math.isnan(value.reported) else value.decimals,
+                    "program": row.program.program if row.program and value.program.n else "",
+                    "program_mean": value.program.mean,
+                    "program_low": value.program.low,
+                    "program_high": value.program.high,
+                    "program_runs": value.program.n,
                     "kind": row.kind,
                     "setting": row.choice.setting,
                     "seeds": value.ours.n,
                     "mean": value.ours.mean,
                     "sd": value.ours.sd,
-                    "best": value.ours.best,
+                    "low": value.ours.low,
+                    "high": value.ours.high,
                     "agrees": value.agrees,
                     "verdict": row.verdict,
+                    "direction": row.direction,
+                    "cause": value.cause,
                     "reason": value.reason,
                     "evidence": value.evidence,
                     "note": "; ".join(dict.fromkeys(filter(None, [value.note, row.note]))),
                 }
             )
     frame = pd.DataFrame(lines, columns=VERDICT_COLUMNS)
-    return frame.astype({"n_clusters": "Int64", "decimals": "Int64", "seeds": "Int64"})
+    return frame.astype(dict.fromkeys(_COUNTS, "Int64"))
 
 
-_TEXT = ("paper", "table", "dataset", "method", "metric", "kind", "setting", "agrees", "verdict", "reason",
-         "evidence", "note")  # fmt: skip
-_COUNTS = ("n_clusters", "decimals", "seeds")
+_TEXT = ("paper", "table", "dataset", "method", "metric", "program", "kind", "setting", "agrees", "verdict",
+         "direction", "cause", "reason", "evidence", "note")  # fmt: skip
+_COUNTS = ("n_clusters", "decimals", "program_runs", "seeds")
 
 
 def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
@@ -279,84 +360,24 @@ def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
     return joined.astype({**dict.fromkeys(_COUNTS, "Int64"), **dict.fromkeys(numbers, float)})
 
 
-def tolerance(reported: float, decimals: int, sd: float | None) -> float:
-    """The largest difference between a mean and a reported value that still agree.
-
-    Parameters
-    ----------
-    reported : float
-    decimals : int
-        Printed decimals of `reported`.
-    sd : float or None
-        Standard deviation over the starts, NaN for a single start; None at matched fairness, where it is not used.
-
-    Returns
-    -------
-    float
-        max(half a unit of the last printed digit, min(2 sd, 2 % of the value)). If sd is None, the larger of half a
-        unit and 2 %.
-    """
-    share = SHARE * abs(reported)
-    if sd is not None:
-        share = min(0.0 if math.isnan(sd) else 2 * sd, share)
-    return max(half_unit(decimals), share) * HAIR
-
-
-def compare_value(metric: str, reported: float, decimals: int, mean: float, sd: float | None) -> str:
-    """Whether a mean agrees with a reported value.
-
-    Parameters
-    ----------
-    metric : str
-        A name in `pipeline.columns.COLUMNS` or `pipeline.reported.OF_DATA`.
-    reported, decimals, sd
-        As for `tolerance`.
-    mean : float
-
-    Returns
-    -------
-    {'yes', 'better', 'worse', 'no'}
-        'no' is a value that differs in a metric without a better direction.
-    """
-    if metric in OF_DATA:
-        return "yes" if mean == reported else "no"
-    if abs(mean - reported) <= tolerance(reported, decimals, sd):
-        return "yes"
-    direction = COLUMNS[metric].direction
-    if direction == "none":
-        return "no"
-    return "better" if (mean < reported) == (direction == "lower") else "worse"
-
-
-def row_verdict(kind: str, agrees: Iterable[str], *, missing: bool, reached: bool) -> str:
-    """The verdict of a row, from the comparisons of its judged values.
-
-    Parameters
-    ----------
-    kind : {'as printed', 'matched fairness'}
-    agrees : iterable of str
-        From `compare_value`.
-    missing : bool
-        Whether this run has no value for a reported value that should be judged.
-    reached : bool
-        Whether the setting is as fair as reported.
-
-    Returns
-    -------
-    str
-        A key of `VERDICTS`.
-    """
-    found = set(agrees)
-    if not reached:
-        return "less fair"
-    if not found and not missing:
-        return "not judged"
-    better, worse = "better" in found, bool(found & {"worse", "no"})
-    if (better and worse) or (missing and not worse):
-        return "mixed"
-    if kind == MATCHED:
-        return "dominates" if better else "dominated" if worse else "on the front"
-    return "better" if better else "worse" if worse else "reproduced"
+def _variants(
+    programs: pd.DataFrame | None, table: str, dataset: str, method: str, n_clusters: int | None, lam: float
+) -> tuple[Variant, ...]:
+    """The values of published programs beside a row."""
+    if programs is None or programs.empty or n_clusters is None:
+        return ()
+    at = programs[(programs.table == table) & (programs.dataset == dataset) & (programs.method == method)]
+    at = at[(at.n_clusters == n_clusters) & ((at.lam == lam) | (at.lam.isna() & math.isnan(lam)))]
+    found = []
+    for (program, words), lines in at.groupby(["program", "variant"], sort=False):
+        values = {
+            str(v.metric): Spread(float(v.mean), float(v.sd), float(v.low), float(v.high), int(v.runs))
+            for v in lines.itertuples()
+        }
+        first = lines.iloc[0]
+        setting = "; ".join(filter(None, [str(words), str(first.setting)]))
+        found.append(Variant(str(program), str(first.kind), setting, values, float(first.seconds)))
+    return tuple(found)
 
 
 def _chosen(
@@ -368,39 +389,59 @@ def _chosen(
     n_clusters: int | None,
     lam: float,
     original: tuple[str, int | None] | None = None,
+    of: str = "",
 ) -> tuple[str, Choice]:
     """Kind of comparison and setting of a row; `original` is the data set that a stand-in replaces, with its K.
 
     A stand-in has other data, so the lambda printed for the original data set is used only if the table has no rule for
-    matching the fairness.
+    matching the fairness. A variant has the settings and the level of the method `of` that it is a variant of.
     """
+    named = of or method
     at = cells_of(cells, dataset, method, n_clusters)
     if at.empty:
-        return _kind(spec, method, lam), Choice(at, _why_not(cells, dataset, method, n_clusters))
+        return _kind(spec, named, lam), Choice(at, _why_not(cells, dataset, method, n_clusters))
     if n_clusters is None and at.n_clusters.nunique() > 1:
-        return _kind(spec, method, lam), Choice(at[:0], "the paper does not state K")
-    printed = method in spec.settings or not math.isnan(lam)
+        return _kind(spec, named, lam), Choice(at[:0], "the paper does not state K")
+    printed = named in spec.settings or not math.isnan(lam)
     if printed and not (original and spec.match and not math.isnan(lam)):
-        return AS_PRINTED, choose_printed(at, lam, spec.settings.get(method, {}))
-    level = None
+        return AS_PRINTED, choose_printed(at, lam, spec.settings.get(named, {}))
     if spec.match is not None:
-        level = reported_level(
-            spec.match,
-            spec.number,
-            reported,
-            original[0] if original else dataset,
-            method,
-            own=spec.own,
-            n_clusters=original[1] if original else n_clusters,
-            lam=lam,
-        )
-    if level is not None:
-        return MATCHED, choose(at, level, spec.match)
+        whose, k = original or (dataset, n_clusters)
+        cost = _reported_cost(spec.match, spec.number, reported, whose, named, k)
+        # The tolerance of the level may not make us better than reported, only as good.
+        for strict in (True, False):
+            level = reported_level(
+                spec.match,
+                spec.number,
+                reported,
+                whose,
+                named,
+                own=spec.own,
+                n_clusters=k,
+                lam=lam,
+                strict=strict,
+            )
+            if level is None:
+                break
+            choice = at_level(at, level, spec.match, cost)
+            lower = COLUMNS[spec.match.order].direction == "lower" if spec.match.order in COLUMNS else True
+            found = choice.spread(spec.match.order).mean
+            if not strict or (choice.reached and (found <= cost if lower else found >= cost)):
+                return MATCHED, choice
     choice = choose(at)
     if at.params.nunique() > 1:
         note = "the paper publishes no setting, so the one with the lowest mean objective is shown"
         choice = replace(choice, note="; ".join(filter(None, [choice.note, note])))
     return AS_PRINTED, choice
+
+
+def _reported_cost(
+    match: MatchSpec, table: str, reported: pd.DataFrame, dataset: str, method: str, n_clusters: int | None
+) -> float:
+    """The cost that a paper reports for a row; NaN if there is none."""
+    at = reported[(reported.table == table) & (reported.dataset == dataset) & (reported.method == method)]
+    at = at[(at.metric == match.order) & (at.n_clusters == n_clusters if n_clusters is not None else True)]
+    return float(at.value.iloc[0]) if len(at) else math.nan
 
 
 def _decimals(value: object) -> int:
@@ -462,12 +503,13 @@ def _data_row(
             ours, agrees = NO_VALUE, ""
             verdicts.add("not run")
         else:
-            ours = Spread(float(counts.iloc[0]), math.nan, math.nan, 1)
-            agrees = compare_value(str(value.metric), float(value.value), 0, ours.mean, None)
+            count = float(counts.iloc[0])
+            ours = Spread(count, math.nan, count, count, 1)
+            agrees = compare_value(str(value.metric), float(value.value), 0, ours)
             verdicts.add("reproduced" if agrees == "yes" else "not reproduced")
         decimals = _decimals(value.decimals)
         found.append(
-            Value(str(value.metric), float(value.value), decimals, ours, agrees, note=str(value.note))
+            Value(str(value.metric), float(value.value), decimals, ours, agrees=agrees, note=str(value.note))
         )
     order = ("not reproduced", "not run", "reproduced")
     verdict = next((name for name in order if name in verdicts), "unpublished")
@@ -475,7 +517,7 @@ def _data_row(
     row = Row(
         dataset, _OF_DATA_ITSELF, n_clusters, math.nan, "paper", AS_PRINTED, Choice(at[:0]), tuple(found)
     )
-    return _with_reasons(replace(row, verdict=verdict, note=note), spec)
+    return replace(row, verdict=verdict, note=note)
 
 
 def _measured(rows: list[Row], spec: TableSpec) -> list[Row]:
@@ -499,77 +541,217 @@ def _measure(choice: Choice, metric: str, unit: float) -> Spread:
     """A metric over the starts of a setting. Relative times are in units of the mean of the paper's own method."""
     if metric == "seconds_std":
         of_seconds = choice.spread("seconds")
-        return Spread(of_seconds.sd, math.nan, math.nan, 0 if math.isnan(of_seconds.sd) else of_seconds.n)
+        return Spread(of_seconds.sd, n=0 if math.isnan(of_seconds.sd) else of_seconds.n)
     if metric == "relative_seconds":
         if "seconds" not in choice.cells or math.isnan(unit) or unit <= 0:
             return NO_VALUE
-        return spread(choice.cells.seconds / unit, "lower")
+        return spread(choice.cells.seconds / unit)
     return choice.spread(metric)
 
 
-def _judged(row: Row, spec: TableSpec) -> Row:
-    """A row of the paper with its verdict and reasons."""
-    if row.role != "paper" or row.method == _OF_DATA_ITSELF:
+def _judged(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
+    """A row with reported values with its verdict; `cells` are those of its data set."""
+    if row.role not in ("paper", "variant") or row.method == _OF_DATA_ITSELF:
         return row
-    impossible = [value for value in row.values if _fitting(spec, row, value.metric, "impossible")]
-    judged = {value.metric for value in row.values if _is_judged(value, row, spec)}
+    has_cost = any(_is_cost(value) for value in row.values)
     values = []
     for value in row.values:
-        note = "; ".join(filter(None, [value.note, _why_not_judged(value, row, spec)]))
+        why_not = _why_not_judged(value, row, spec, has_cost)
         agrees = ""
-        if value.metric in judged and value.ours.n:
-            sd = None if row.kind == MATCHED else value.ours.sd
-            agrees = compare_value(value.metric, value.reported, value.decimals, value.ours.mean, sd)
+        if value.ours.n and not math.isnan(value.reported) and not why_not:
+            compare = compare_cost if row.kind == MATCHED else compare_value
+            agrees = compare(value.metric, value.reported, value.decimals, value.ours)
+        note = "; ".join(filter(None, [value.note, why_not]))
         values.append(replace(value, agrees=agrees, note=note))
-    row = replace(row, values=tuple(values))
-    collapse = _collapse(row)
+    row = replace(row, values=tuple(values), note="; ".join(filter(None, [row.note, _collapse(row)])))
     published = [
         value
         for value in row.values
         if not math.isnan(value.reported) and not _fitting(spec, row, value.metric, "unpublished")
     ]
-    has_value = any(value.ours.n for value in published)
-    if impossible:
-        verdict = "impossible"
-    elif not published:
-        verdict = "unpublished"
-    elif not has_value:
-        verdict = "not run"
-        row = replace(row, note=row.note or "the scorer has no value for these metrics")
-    elif collapse:
-        verdict = "collapsed"
-        row = replace(row, note="; ".join(filter(None, [row.note, collapse])))
-    else:
-        lacking = [v.metric for v in row.values if v.metric in judged and not v.ours.n]
-        verdict = row_verdict(
-            row.kind,
-            (v.agrees for v in row.values if v.agrees),
-            missing=bool(lacking),
-            reached=row.choice.reached,
-        )
-        if lacking:
-            words = f"no value for {', '.join(map(metric_label, lacking))}"
-            row = replace(row, note="; ".join(filter(None, [row.note, words])))
-    return _with_reasons(replace(row, verdict=verdict), spec)
+    if any(_fitting(spec, row, value.metric, "impossible") for value in row.values):
+        return replace(row, verdict="impossible")
+    if not published:
+        return replace(row, verdict="unpublished")
+    if not any(value.ours.n for value in published):
+        return replace(row, verdict="not run", note=row.note or "the scorer has no value for these metrics")
+    lacking = [
+        value.metric
+        for value in published
+        if not value.ours.n and not _why_not_judged(value, row, spec, has_cost)
+    ]
+    if lacking:
+        words = f"no value for {', '.join(map(metric_label, lacking))}"
+        row = replace(row, note="; ".join(filter(None, [row.note, words])))
+    verdict = _matched_verdict(row) if row.kind == MATCHED else _printed_verdict(row, bool(lacking))
+    row = _beside_program(replace(row, verdict=verdict), spec, cells)
+    return replace(row, direction=_direction(row) if row.verdict == "another optimum" else "")
 
 
-def _is_judged(value: Value, row: Row, spec: TableSpec) -> bool:
-    return not math.isnan(value.reported) and not _why_not_judged(value, row, spec)
+def _controlled(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
+    """The row without a verdict if plain clustering, which knows nothing of groups, passes it as well."""
+    passed = ("reproduced", "reached by a start")
+    if not spec.control or row.method == spec.control or row.verdict not in passed or row.kind != AS_PRINTED:
+        return row
+    plain = replace(
+        row,
+        method=spec.control,
+        variants=(),
+        choice=choose(cells_of(cells, row.dataset, spec.control, row.n_clusters)),
+    )
+    verdict = _judged(_measured([plain], spec)[0], spec, cells).verdict
+    if verdict not in passed or passed.index(verdict) > passed.index(row.verdict):
+        return row
+    words = f"{spec.control} has these values too, so the row says nothing about this method"
+    return replace(row, verdict="not judged", note="; ".join(filter(None, [row.note, words])))
 
 
-def _why_not_judged(value: Value, row: Row, spec: TableSpec) -> str:
+def _is_cost(value: Value) -> bool:
+    return not math.isnan(value.reported) and value.metric in COLUMNS and COLUMNS[value.metric].is_cost
+
+
+def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> str:
     """Why a reported value does not count for the verdict of its row; empty if it does."""
     if math.isnan(value.reported):
         return ""
     if _fitting(spec, row, value.metric, "unpublished"):
         return "the paper publishes too little to judge this value"
-    if value.metric in TIMES and value.metric != "relative_seconds":
+    if value.metric in TIMES:
         return "time of another machine, not judged"
-    if value.metric == "relative_seconds" and row.method == spec.own:
-        return "this is the unit of relative times, so it is not judged"
-    if row.kind == MATCHED and spec.match is not None and value.metric == spec.match.fairness:
+    if row.kind != MATCHED or spec.match is None:
+        return ""
+    if value.metric == spec.match.fairness:
         return "this value chose the setting, so it is not judged"
+    if is_fairness(value.metric) or (has_cost and not _is_cost(value)):
+        return "at equal fairness only the cost is judged"
     return ""
+
+
+def _printed_verdict(row: Row, lacking: bool) -> str:
+    """The verdict of a row whose setting is published, beside the paper alone."""
+    judged = [value for value in row.values if value.agrees]
+    if not judged and not lacking:
+        return "not judged"
+    if lacking:
+        return "not reproduced"
+    found = {value.agrees for value in judged}
+    if found == {"yes"}:
+        return "reproduced"
+    if found <= {"yes", "start"}:
+        return "reached by a start"
+    near = all(
+        value.agrees in ("yes", "start")
+        or is_near(value.metric, value.reported, value.decimals, value.ours.mean)
+        for value in judged
+    )
+    return "another optimum" if near else "not reproduced"
+
+
+def _matched_verdict(row: Row) -> str:
+    """The verdict of a row at matched fairness, beside the paper alone."""
+    judged = [value for value in row.values if value.agrees]
+    if not row.choice.reached:
+        # A setting that has the reported fairness and cost within two standard deviations is on the front, although
+        # its mean fairness misses the level.
+        shown = [v for v in row.values if not math.isnan(v.reported) and (v.agrees or is_fairness(v.metric))]
+        found = {compare_value(v.metric, v.reported, v.decimals, v.ours) for v in shown if v.ours.n}
+        return "on the front" if found == {"yes"} and judged else "less fair"
+    if not judged:
+        return "not judged"
+    worse = [_is_worse(value) for value in judged if value.agrees != "yes"]
+    return "worse" if any(worse) else "better" if worse else "on the front"
+
+
+def _is_worse(value: Value) -> bool:
+    """Whether a value that differs is worse than reported."""
+    return (value.agrees == "higher") == (COLUMNS[value.metric].direction == "lower")
+
+
+def _direction(row: Row) -> str:
+    """How the values that differ do so."""
+    words = []
+    for value in row.values:
+        if value.agrees not in ("lower", "higher"):
+            continue
+        worse = _is_worse(value)
+        if _is_cost(value):
+            words.append("dearer" if worse else "cheaper")
+        elif is_fairness(value.metric):
+            words.append("less fair" if worse else "fairer")
+        else:
+            words.append(f"{value.agrees} {metric_label(value.metric)}")
+    return ", ".join(dict.fromkeys(words))
+
+
+def _beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
+    """The row with the values of the published program, and with the verdict that follows from them."""
+    if not row.variants:
+        return row
+    as_ours = [variant for variant in row.variants if _has_our_values(row, variant, spec, cells)]
+    as_paper = [variant for variant in row.variants if not _differing(row, variant)]
+    shown = next(iter([*as_ours, *as_paper, *row.variants]))
+    none = NO_VALUE
+    values = tuple(replace(value, program=shown.values.get(value.metric, none)) for value in row.values)
+    row = replace(row, values=values, program=shown)
+    if as_ours and row.verdict in ("another optimum", "not reproduced", "worse", "less fair"):
+        row = replace(row, verdict="as the published program")
+    if not as_paper:
+        words = f"the paper's value is not that of its {_called(shown)}: {_program_words(row, shown)}"
+        row = replace(row, note="; ".join(filter(None, [row.note, words])))
+    return row
+
+
+def _called(variant: Variant) -> str:
+    return "published labels" if variant.kind == "labels" else "published program"
+
+
+def _program_words(row: Row, variant: Variant) -> str:
+    """The values of a variant that are not the printed ones, as text."""
+    words = []
+    for value in row.values:
+        if value.metric not in _differing(row, variant):
+            continue
+        found, digits = variant.values[value.metric], max(value.decimals, 0) + 1
+        text = number(found.mean, digits)
+        if found.n > 1:
+            text = f"{number(found.low, digits)} to {number(found.high, digits)} in {found.n} runs"
+        words.append(f"{metric_label(value.metric)} {text} for {number(value.reported, value.decimals)}")
+    return ", ".join(words)
+
+
+def _differing(row: Row, variant: Variant) -> list[str]:
+    """The metrics in which the published program does not have the printed value."""
+    return [
+        value.metric
+        for value in row.values
+        if not math.isnan(value.reported)
+        and value.metric in variant.values
+        and value.metric not in TIMES
+        and compare_value(value.metric, value.reported, value.decimals, variant.values[value.metric])
+        in ("lower", "higher")
+    ]
+
+
+def _has_our_values(row: Row, variant: Variant, spec: TableSpec, cells: pd.DataFrame) -> bool:
+    """Whether the published program agrees with ours: in every judged value, or in the cost at its own fairness."""
+    if row.kind != MATCHED or spec.match is None:
+        judged = [value for value in row.values if value.agrees]
+        return bool(judged) and all(
+            value.metric in variant.values
+            and same_values(value.metric, value.decimals, value.ours, variant.values[value.metric])
+            for value in judged
+        )
+    match = spec.match
+    if not {match.fairness, match.order} <= set(variant.values):
+        return False
+    level, cost = variant.values[match.fairness].mean, variant.values[match.order].mean
+    lower = COLUMNS[match.fairness].direction == "lower"
+    level += (1 if lower else -1) * LEVEL_SHARE * abs(level)
+    choice = at_level(cells_of(cells, row.dataset, row.method, row.n_clusters), level, match, cost)
+    if not choice.n_ok or not choice.reached:
+        return False
+    ours = choice.spread(match.order)
+    return compare_cost(match.order, cost, 12, ours) in ("yes", COLUMNS[match.order].direction)
 
 
 def _collapse(row: Row) -> str:
@@ -595,8 +777,24 @@ def _collapse(row: Row) -> str:
     return "; ".join(found)
 
 
-def _with_reasons(row: Row, spec: TableSpec) -> Row:
-    """The row with a reason at each value that needs one."""
+def _explained(rows: list[Row], spec: TableSpec) -> list[Row]:
+    """The rows of a data set with a reason at each value that needs one."""
+    found: list[Row] = []
+    for row in rows:
+        variants = [
+            other.method
+            for other in rows
+            if other.role == "variant"
+            and other.method in spec.variants.get(row.method, ())
+            and other.verdict in ("reproduced", "reached by a start")
+            and (other.lam == row.lam or math.isnan(row.lam))
+        ]
+        found.append(_with_reasons(row, spec, variants) if row.role in ("paper", "variant") else row)
+    return found
+
+
+def _with_reasons(row: Row, spec: TableSpec, variants: list[str]) -> Row:
+    """The row with a reason at each value that needs one; `variants` are other readings that have the values."""
     if row.verdict in ("impossible", "unpublished"):
         values = []
         for value in row.values:
@@ -610,24 +808,37 @@ def _with_reasons(row: Row, spec: TableSpec) -> Row:
         return replace(row, values=tuple(values))
     if row.verdict == "not run":
         return replace(row, values=tuple(replace(v, reason=row.note or NOT_RUN) for v in row.values))
-    if row.verdict not in _NEED_A_REASON:
+    if row.verdict not in DIFFERING:
         return row
-    asked = [v.metric for v in row.values if v.agrees in ("better", "worse", "no")]
-    asked = asked or [v.metric for v in row.values if not math.isnan(v.reported)]
-    if row.verdict == "less fair" and spec.match is not None:
-        asked.append(spec.match.fairness)
-    values = []
-    for value in row.values:
-        if value.metric not in asked or math.isnan(value.reported):
-            values.append(value)
-            continue
-        reason = _fitting(spec, row, value.metric, "deviation")
-        if reason is None:
-            values.append(replace(value, reason=REASON_UNKNOWN))
-        else:
-            words = reason.reason if reason.evidence else f"conjecture: {reason.reason}"
-            values.append(replace(value, reason=words, evidence=reason.evidence or ""))
+    printed = [value for value in row.values if not math.isnan(value.reported)]
+    asked = [value.metric for value in printed if value.agrees in ("lower", "higher", "no")]
+    asked = asked or [value.metric for value in printed]
+    values = [
+        _with_cause(row, value, spec, variants) if value.metric in asked else value for value in row.values
+    ]
     return replace(row, values=tuple(values))
+
+
+def _with_cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> Value:
+    """A value that differs, with the cause, the reason and its evidence."""
+    reason = _fitting(spec, row, value.metric, "deviation")
+    if reason is not None and reason.shown_by:
+        return replace(value, cause=reason.shown_by, reason=reason.reason, evidence=reason.evidence or "")
+    if row.program is not None:
+        kind, called = row.program.kind, _called(row.program)
+        if all(_differing(row, variant) for variant in row.variants):
+            return replace(value, cause=kind, reason=f"the paper's value is not that of its {called}")
+        # That the printed value is real explains only that ours is better.
+        if row.verdict == "better" or set(row.direction.split(", ")) <= {"cheaper", "fairer"}:
+            has = "have" if kind == "labels" else "has"
+            return replace(
+                value, cause=kind, reason=f"the {called} {has} the printed values, and ours are better"
+            )
+    if variants:
+        return replace(value, cause="run", reason=f"the variant {variants[0]} has the reported values")
+    if reason is not None:
+        return replace(value, cause="conjecture", reason=reason.reason)
+    return replace(value, cause="unknown", reason=REASON_UNKNOWN)
 
 
 def _fitting(spec: TableSpec, row: Row, metric: str, kind: str) -> ReasonSpec | None:
