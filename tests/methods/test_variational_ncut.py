@@ -5,9 +5,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
+from fairclust.datasets.scaling import standardize, unit_rows
+from fairclust.datasets.synthetic import make_synthetic
 from fairclust.kernels.graph import build_knn_graph
 from fairclust.methods import VariationalFairNCut
+from fairclust.metrics import fairness_error
 from fairclust.metrics.quality import ncut
+from fairclust.pipeline.fit_process import fit_cell
 from twins import vfc_inner
 
 
@@ -114,6 +118,43 @@ def test_every_start_separates_fair_blobs(affinity, match_reference, init):
     assert table(model.labels_, truth, 3).max(axis=1).tolist() == [60, 60, 60]
     assert model.history_[-1]["clustering"] == 0
     assert model.start_ in {init, "fair_spectral", "prices", "spectral"}
+
+
+@pytest.mark.parametrize("init", ["k-means++", "k-means"])
+def test_points_beside_a_graph_give_the_starts_that_they_give_alone(grouped_blobs, init):
+    X, codes = grouped_blobs(n_samples=300, seed=4)
+    W, _ = build_knn_graph(X)
+    for seed in range(3):
+        alone = VariationalFairNCut(4, init=init, random_state=seed).fit(X, sensitive_features=codes)
+        beside = VariationalFairNCut(4, init=init, random_state=seed, affinity="precomputed")
+        labels = beside.fit_predict(W, sensitive_features=codes, points=X)
+        np.testing.assert_array_equal(labels, alone.labels_)
+
+
+def test_the_pipeline_passes_the_points_beside_the_graph():
+    # As in the published program, starts on Synthetic-unequal differ, and most of them find the fair cut.
+    X, codes, *_ = make_synthetic((150, 150, 50, 50), height=2.5, std=0.13)
+    standardize(X)
+    unit_rows(X)
+    W, _ = build_knn_graph(X)
+    params = {"affinity": "precomputed", "match_reference": True, "init": "k-means++", "lam": 10}
+    found = []
+    for seed in range(8):
+        cell = {"params": params, "random_state": seed}
+        _, labels = fit_cell(W, codes, "fairclust.methods.VariationalFairNCut", 2, cell, X)
+        found.append(fairness_error(labels, sensitive_features=codes))
+    assert sum(error == 0 for error in found) >= 4
+    assert len(set(found)) > 1
+
+
+@pytest.mark.parametrize(
+    "points, message",
+    [(np.zeros((5, 2)), "points has 5 rows, expected"), (np.full((6, 2), np.nan), "points contains NaN")],
+)
+def test_bad_points_beside_a_graph(points, message):
+    model = VariationalFairNCut(2, affinity="precomputed")
+    with pytest.raises(ValueError, match=message):
+        model.fit(np.ones((6, 6)), sensitive_features=[0, 1] * 3, points=points)
 
 
 def test_fair_starts_find_the_fair_cut_of_four_blobs():

@@ -20,6 +20,7 @@ from fairclust.metrics import (
     data_balance,
     delta,
     delta_max_pair,
+    delta_mean,
     fairness_error,
     fairness_ratio,
     share_deviation,
@@ -53,6 +54,7 @@ THREE = [[3, 1], [2, 2], [1, 3]]
         # Cluster 1: |2/10 - 3/5| = 0.4. Cluster 2: |8/10 - 2/5| = 0.4.
         (delta, TWO, 0.4),
         (delta_max_pair, TWO, 0.4),
+        (delta_mean, TWO, 0.4),
         (additive_gap, TWO, 0.8),
         # |2/5 - 2/3| = |3/5 - 1/3| = 4/15; |8/10 - 2/3| = |2/10 - 1/3| = 2/15.
         (share_deviation, TWO, 4 / 15),
@@ -74,6 +76,7 @@ THREE = [[3, 1], [2, 2], [1, 3]]
         # Spread (3/4, 2/4, 1/4) or reversed: pairs 1/4, 1/2, 1/4, mean 1/3, largest 1/2.
         (delta, THREE, 1 / 3),
         (delta_max_pair, THREE, 1 / 2),
+        (delta_mean, THREE, 1 / 3),
         (additive_gap, THREE, 2 / 3),
         (share_deviation, THREE, 1 / 6),
         # (1/6)/(1/3) = 1/2; (1/3)/(1/2) = 2/3.
@@ -117,6 +120,7 @@ def test_an_empty_cluster_is_0_for_ratios_and_nothing_for_sums():
     assert_allclose(average_balance(with_empty), (2 / 3 + 0 + 1 / 4) / 3, rtol=1e-14)
     for function in (fairness_error, delta, delta_max_pair, additive_gap, share_deviation, awd, data_balance):
         assert function(with_empty) == function(full)
+    assert_allclose(delta_mean(with_empty), (0.4 + 0 + 0.4) / 3, rtol=1e-14)
 
 
 @pytest.mark.parametrize("metric", FAIRNESS, ids=lambda metric: metric.name)
@@ -200,7 +204,7 @@ def test_a_proportional_table_is_exactly_fair(group_parts, cluster_parts):
     assert balance(table) == data_balance(table) == best
     assert_allclose(average_balance(table), best, rtol=1e-15)
     assert fairness_ratio(table) == 1.0
-    for function in (fairness_error, delta, delta_max_pair, additive_gap, share_deviation):
+    for function in (fairness_error, delta, delta_max_pair, delta_mean, additive_gap, share_deviation):
         assert function(table) == 0.0
     assert awd(table) <= 1e-15
 
@@ -211,7 +215,7 @@ def test_relations_between_the_metrics(table):
     assert balance(table) <= average_balance(table) + 1e-15
     assert balance(table) <= data_balance(table) + 1e-15
     assert delta(table) <= delta_max_pair(table) + 1e-15
-    assert delta(table) <= additive_gap(table) + 1e-15
+    assert delta_mean(table) <= delta(table) + 1e-15 <= additive_gap(table) + 2e-15
     if (table.sum(axis=1) > 0).sum() == 2:
         assert_allclose(delta(table), delta_max_pair(table), rtol=1e-14)
     if (table.sum(axis=0) > 0).all():
@@ -242,6 +246,7 @@ def test_gaps_against_loops(table):
     ]
     largest = [abs(spread[s][k] - spread[t][k]) for s, t in pairs for k in range(K)]
     assert_allclose(delta(table), max(means), rtol=1e-12, atol=1e-15)
+    assert_allclose(delta_mean(table), sum(means) / K, rtol=1e-12, atol=1e-15)
     assert_allclose(additive_gap(table), sum(means), rtol=1e-12, atol=1e-15)
     assert_allclose(delta_max_pair(table), max(largest, default=0.0), rtol=1e-12, atol=1e-15)
 

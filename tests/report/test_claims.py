@@ -5,8 +5,9 @@ from a_paper import NAMES, reported, table
 from frames import cell, frame
 
 from fairclust.pipeline.papers import ClaimSpec
-from fairclust.report.checks import CHECKS, ClaimError, Material
+from fairclust.report.checks import CHECKS
 from fairclust.report.claims import CLAIM_COLUMNS, check_claim, load_claims, make_claims
+from fairclust.report.material import ClaimError, Material
 
 NOTHING = pd.DataFrame(
     columns=["table", "dataset", "n_clusters", "method", "lam", "metric", "value", "decimals"]
@@ -86,35 +87,124 @@ def fronts():
     )
 
 
+def equal(level_from="", **options):
+    """Return the options of a comparison at equal fairness error."""
+    return {"equal": "fairness_error", **({"level_from": level_from} if level_from else {}), **options}
+
+
 def test_compare_at_equal_fairness(fronts):
-    found, numbers = verdict("compare_at_equal", fronts, options={"level": 0.05})
-    assert found == "holds" and numbers.startswith("at fairness error 0.05, SSE of Own 100.0")
-    assert verdict("compare_at_equal", fronts, options={"level": 0.05, "factor": 0.9})[0] == "does not hold"
-    # The level is that of the rival's fairest setting, of a named method, or of the paper.
-    assert verdict("compare_at_equal", fronts, options={"level_from": "method"})[1].startswith(
-        "at fairness error 0.05"
+    # Own costs 100 at an error of 0.04 and 80 at 0.5, the rival 110 at 0.05 and 90 at 0.5.
+    found, numbers = verdict("compare", fronts, options=equal(level=0.05))
+    assert found == "holds" and numbers.startswith(
+        "at fairness error 0.0500 (best: Own 0.0400, Rival 0.0500), SSE of"
     )
-    assert "error 0.04," in verdict("compare_at_equal", fronts, options={"level_from": "own"})[1]
-    found, numbers = verdict("compare_at_equal", fronts, options={"level": 0.045})
-    assert found == "holds in part" and "Rival does not reach the level (fairest: 0.0500)" in numbers
+    assert "Own 99.6" in numbers and "Rival 110.0" in numbers  # between the settings
+    assert verdict("compare", fronts, options=equal(level=0.05, factor=0.9))[0] == "does not hold"
     assert (
-        verdict("compare_at_equal", fronts, options={"level": 0.045}, methods=["rival", "own"])[0]
-        == "does not hold"
+        verdict("compare", fronts, options=equal(level=0.05), methods=["rival", "own"])[0] == "does not hold"
     )
-    assert verdict("compare_at_equal", fronts, options={"level": 0.001})[0] == "not tested"
+    # Only one method is as fair, or none is.
+    assert verdict("compare", fronts, options=equal(level=0.045))[0] == "holds in part"
+    assert (
+        verdict("compare", fronts, options=equal(level=0.045), methods=["rival", "own"])[0] == "does not hold"
+    )
+    assert verdict("compare", fronts, options=equal(level=0.001))[0] == "not tested"
+
+
+def test_the_levels_that_both_methods_reach(fronts):
+    assert "at fairness error 0.0500" in verdict("compare", fronts, options=equal("both"))[1]
+    found, numbers = verdict("compare", fronts, options=equal("front"))
+    assert found == "holds" and "at 9 levels of fairness error from 0.0500 to 0.5000" in numbers
+    assert "ratio 0.889 to 0.905, at most 1 asked, true at 9" in numbers
+    assert verdict("compare", fronts, options=equal("front"), methods=["rival", "own"])[0] == "does not hold"
+
+
+def test_fronts_that_cross():
+    data = material(
+        starts("own", [80.0] * 2, lam=1, fairness_error=0.5),
+        starts("own", [140.0] * 2, lam=2, fairness_error=0.1),
+        starts("rival", [90.0] * 2, lam=1, fairness_error=0.5),
+        starts("rival", [110.0] * 2, lam=2, fairness_error=0.1),
+    )
+    found, numbers = verdict("compare", data, options=equal("front"))
+    assert found == "holds in part" and "true at 3" in numbers
+    assert verdict("compare", data, options=equal("both"))[0] == "does not hold"
+
+
+def test_a_fairer_rival_is_no_dearer_rival():
+    # SFC has fair clusterings only. That they cost more than an unfair one says nothing.
+    data = material(
+        starts("own", [80.0] * 2, lam=1, fairness_error=0.5),
+        starts("rival", [110.0] * 2, fairness_error=0.05),
+    )
+    found, numbers = verdict("compare", data, options=equal("both"))
+    assert found == "not tested" and "every setting of Rival is better, at least 0.0500" in numbers
+    # If the fairer one is also cheaper, it does.
+    assert verdict("compare", data, options=equal("both"), methods=["rival", "own"])[0] == "not tested"
+    cheap = material(
+        starts("own", [80.0] * 2, lam=1, fairness_error=0.5), starts("rival", [70.0] * 2, fairness_error=0.05)
+    )
+    assert verdict("compare", cheap, options=equal("both"), methods=["rival", "own"])[0] == "holds"
+
+
+def test_compare_with_several_rivals_at_equal_cost():
+    def front(method, *ratios):
+        return [
+            cell
+            for i, ratio in enumerate(ratios)
+            for cell in starts(method, [100.0 * (i + 1)] * 2, lam=i, fairness_ratio=ratio)
+        ]
+
+    options = {"equal": "sse", "level_from": "front"}
+    asked = {"methods": ["own", "rival", "plain"], "metrics": ["fairness_ratio"], "options": options}
+    low, high = front("rival", 0.1, 0.5), front("plain", 0.2, 0.9)
+    assert verdict("compare", material(front("own", 0.3, 0.95), low, high), **asked)[0] == "holds"
+    # One rival is fairer at the same cost, although the first method is the fairest at a higher cost.
+    assert (
+        verdict("compare", material(front("own", 0.15, 0.6, 1.0), low, high), **asked)[0] == "holds in part"
+    )
+    assert verdict("compare", material(front("own", 0.0, 0.1, 1.0), low, high), **asked)[0] == "does not hold"
+
+
+def test_clusters_at_equal_fairness_are_those_of_the_cheapest_setting():
+    data = material(
+        starts("own", [100.0] * 2, lam=1, fairness_ratio=0.8, smallest_cluster=30),
+        starts("own", [200.0] * 2, lam=2, fairness_ratio=0.8, smallest_cluster=90),
+        starts("rival", [100.0] * 2, fairness_ratio=0.8, smallest_cluster=60),
+    )
+    options = {"equal": "fairness_ratio", "level_from": "both", "order": "sse", "direction": "higher"}
+    asked = {"metrics": ["smallest_cluster"], "options": options}
+    found, numbers = verdict("compare", data, **asked)
+    assert found == "does not hold" and "Smallest cluster of Own 30" in numbers
+    assert verdict("compare", data, methods=["rival", "own"], **asked)[0] == "holds"
+
+
+def test_starts_that_leave_clusters_empty_do_not_count():
+    # A single cluster is perfectly fair.
+    whole = list(starts("own", [0.07] * 3, "delta", lam=1, n_nonempty=10))
+    single = list(starts("own", [0.0] * 3, "delta", lam=2, n_nonempty=[1, 1, 10]))
+    options = {"metrics": ["delta"], "methods": ["own"], "options": {"level": 0.06}}
+    assert verdict("cannot_reach", material(whole, single), **options)[0] == "holds"
+    assert verdict("reaches", material(whole, single), **options)[0] == "does not hold"
+    found, numbers = verdict("reaches", material(single), **options)
+    assert found == "not tested" and numbers.startswith("Own leaves clusters empty")
 
 
 def test_a_level_that_the_paper_reports(fronts, tmp_path):
     values = reported(
-        tmp_path, "1,town,10,,rival,fairness_error,0.05,", "2,town,10,,rival,fairness_error,0.50,"
+        tmp_path,
+        "1,town,10,,own,fairness_error,0.05,",
+        "1,town,10,,rival,fairness_error,0.50,",
+        "2,town,10,,rival,fairness_error,0.50,",
     )
     told = Material({"t": table(), "u": table(number="2")}, values, fronts.cells, fronts.steps, NAMES)
-    assert (
-        "at fairness error 0.055" in verdict("compare_at_equal", told, options={"level_from": "reported"})[1]
-    )
-    other = {"level_from": "reported", "table": "u"}
-    assert "at fairness error 0.505" in verdict("compare_at_equal", told, options=other)[1]
-    assert verdict("compare_at_equal", fronts, options={"level_from": "reported"})[0] == "not tested"
+    numbers = verdict("compare", told, options=equal("reported", table="t"))[1]
+    assert numbers.startswith("at fairness error 0.0550")
+    # The second method's level counts if the table has none for the first.
+    numbers = verdict("compare", told, options=equal("reported", table="u"))[1]
+    assert numbers.startswith("at fairness error 0.510")
+    silent = Material({"t": table()}, NOTHING, fronts.cells, fronts.steps, NAMES)
+    assert verdict("compare", silent, options=equal("reported", table="t"))[0] == "not tested"
 
 
 def test_never_rises():
@@ -157,13 +247,71 @@ def test_reaching_a_level():
     assert verdict("reaches", high, methods=["own"], metrics=["balance"], options=options)[0] == "holds"
 
 
-def test_faster():
+def histories(*values):
+    """Return steps of a fit of Own, one history for each seed: its Delta and its cost."""
+    cells = list(starts("own", [1.0] * len(values)))
+    steps = [
+        {"key": cell["key"], "step": step, "delta": delta, "sse": sse}
+        for cell, history in zip(cells, values, strict=True)
+        for step, (delta, sse) in enumerate(history)
+    ]
+    return Material({}, NOTHING, frame(cells), pd.DataFrame(steps), NAMES)
+
+
+def test_settling():
+    quick, slow = [1.0, 0.5, *[0.0] * 18], [*np.linspace(1, 0, 11), *[0.0] * 9]
+    told = {"methods": ["own"], "metrics": []}
+
+    def both(delta, sse, **options):
+        data = histories(zip(delta, sse, strict=True))
+        return [
+            verdict("settles", data, options={"columns": ["delta", "sse"], **more}, **told)[0]
+            for more in (options, {"first": "delta", **options})
+        ]
+
+    assert both(quick, slow) == ["holds", "holds"]
+    assert both(slow, quick) == ["holds", "does not hold"]
+    assert both(quick, np.linspace(1, 0, 20)) == ["holds in part", "holds"]  # the cost still falls
+    assert both(quick, np.linspace(1, 0, 20), at_most=0.3)[0] == "holds"
+    restless = np.tile([0.0, 1.0], 10)
+    assert both(restless, restless)[0] == "does not hold"
+    numbers = verdict(
+        "settles", histories(zip(quick, slow, strict=True)), options={"columns": ["delta"]}, **told
+    )[1]
+    assert (
+        numbers == "change over the last quarter of the steps, as a share of the range, in 1 fits: delta 0.0%"
+    )
+    assert (
+        verdict("settles", material(starts("own", [1.0])), options={"columns": ["delta"]}, **told)[0]
+        == "not tested"
+    )
+
+
+def test_faster(tmp_path):
     data = material(starts("own", [1, 1], seconds=[1.0, 3.0]), starts("rival", [1, 1], seconds=30.0))
     found, numbers = verdict("faster", data, metrics=[], options={"factor": 15})
-    assert found == "holds" and numbers == "Own takes 2 s, Rival 30 s: ratio 15, 15 asked"
+    assert found == "holds"
+    assert numbers == "our implementations: Own takes 2 s, Rival 30 s: ratio 15, 15 asked"
     assert verdict("faster", data, metrics=[], options={"factor": 20})[0] == "holds in part"
     found, numbers = verdict("faster", data, metrics=[], methods=["rival", "own"])
     assert found == "does not hold" and numbers.endswith("the order reverses")
+    # The times of programs and of the paper stand beside ours and do not change the verdict.
+    programs = pd.DataFrame(
+        [
+            {"dataset": name, "method": "rival", "n_clusters": 10.0, "program": "prog", "seconds": seconds}
+            for name, seconds in (("town", 1.0), ("city", 120.0), ("city", 180.0), ("city", np.nan))
+        ]
+    )
+    values = reported(tmp_path, "1,city,10,,own,seconds,5053.0,")
+    told = Material({}, values, data.cells, data.steps, NAMES, programs)
+    found, numbers = verdict("faster", told, metrics=[])
+    assert found == "holds" and numbers.endswith("on Town: Rival 1 s by the published program prog")
+    numbers = verdict("faster", told, metrics=[], options={"programs_on": {"city": ["own", "rival"]}})[1]
+    assert numbers.endswith(
+        "on City: Own 5,053 s as the paper reports, Rival 120 to 180 s by the published program prog"
+    )
+    assert "by the published program" in verdict("compare", told, metrics=["seconds"])[1]
+    assert "by the published program" not in verdict("compare", told, metrics=["sse"])[1]
 
 
 def test_spread_over_seeds():
@@ -174,19 +322,15 @@ def test_spread_over_seeds():
     assert verdict("spread", data, options={"factor": 0.3})[0] == "holds"
     assert verdict("spread", data, options={"factor": 0.1})[0] == "does not hold"
     assert verdict("spread", data, methods=["plain"])[0] == "not tested"
-
-
-def test_no_small_clusters():
-    rows = {"n_rows": 1000}
-    data = material(
-        starts("own", [104.0] * 2, smallest_cluster=[50, 60], **rows),
-        starts("rival", [100.0] * 2, smallest_cluster=1, **rows),
+    # The deviations are pooled over the lambdas that both methods ran, and only those.
+    pooled = material(
+        starts("own", [100.0, 104.0], lam=1),
+        starts("own", [100.0, 900.0], lam=5),
+        starts("rival", [100.0, 101.0], lam=1),
+        starts("rival", [100.0, 120.0], lam=2),
     )
-    metrics = ["smallest_cluster", "sse"]
-    assert verdict("no_small_clusters", data, metrics=metrics, options={"share": 0.55})[0] == "holds"
-    assert verdict("no_small_clusters", data, options={"share": 0.56})[0] == "holds in part"
-    assert verdict("no_small_clusters", data, options={"share": 0.56, "factor": 1.0})[0] == "does not hold"
-    assert verdict("no_small_clusters", data, methods=["rival"])[0] == "does not hold"
+    found, numbers = verdict("spread", pooled, options={"factor": 1})
+    assert found == "does not hold" and "pooled over lambda 1: Own 2.8, Rival 0.7" in numbers
 
 
 def test_the_order_of_a_table(tmp_path):
@@ -217,19 +361,59 @@ def test_the_order_of_a_table(tmp_path):
 @pytest.mark.parametrize(
     "power, found", [(0.5, "holds"), (0.6, "holds"), (0.1, "holds in part"), (-0.5, "does not hold")]
 )
-def test_falling_with_size(power, found):
+def test_falling_with_a_power_of_a_size(power, found):
     sizes = {"own": 100, "rival": 400, "plain": 1600}
     data = material(*(starts(name, [size**-power] * 2, "delta") for name, size in sizes.items()))
-    options = {"methods": list(sizes), "metrics": ["delta"]}
-    result, numbers = verdict("falls_with_size", data, options={"sizes": sizes}, **options)
-    assert result == found and f"slope {-power:.2f}" in numbers
-    # Sizes can also be a list in the order of the methods, or belong to data sets.
-    assert verdict("falls_with_size", data, options={"sizes": [100, 400, 1600]}, **options)[0] == found
-    across = material(
-        *(starts("own", [size**-power] * 2, "delta", dataset=name) for name, size in sizes.items())
+    named = {"methods": list(sizes), "metrics": ["delta"]}
+    options = {"x": "sizes", "sizes": sizes, "direction": "falls", "power": 0.5}
+    result, numbers = verdict("trend", data, options=options, **named)
+    assert result == found and f"slope {-power:.2f}, -0.5 asked" in numbers
+    # Sizes can also be a list in the order of the methods.
+    assert verdict("trend", data, options={**options, "sizes": [100, 400, 1600]}, **named)[0] == found
+
+
+def test_trend_over_settings():
+    def by_lam(*balances):
+        points = enumerate(zip((0.3, 0.2, 0.1), balances, strict=True))
+        return material(*(starts("own", [b] * 2, "balance", lam=i, delta=d) for i, (d, b) in points))
+
+    asked = {"methods": ["own"], "metrics": ["balance"]}
+    falls = {"x": "delta", "direction": "falls"}
+    found, numbers = verdict("trend", by_lam(0.1, 0.2, 0.4), options=falls, **asked)
+    assert found == "holds"
+    assert numbers == "Balance of Own by delta: 0.4 at 0.1, 0.2 at 0.2, 0.1 at 0.3: tau = -1.00"
+    assert verdict("trend", by_lam(0.1, 0.4, 0.2), options=falls, **asked)[0] == "holds in part"
+    assert verdict("trend", by_lam(0.4, 0.2, 0.1), options=falls, **asked)[0] == "does not hold"
+    assert verdict("trend", by_lam(0.1, 0.1, 0.1), options=falls, **asked)[0] == "not tested"
+    assert (
+        verdict("trend", by_lam(0.1, 0.2, 0.4), options={"x": "lam", "direction": "rises"}, **asked)[0]
+        == "holds"
     )
-    options = {"methods": ["own"], "metrics": ["delta"], "datasets": list(sizes)}
-    assert verdict("falls_with_size", across, options={"sizes": sizes}, **options)[0] == found
+    assert verdict("trend", by_lam(0.1, 0.2, np.nan), options=falls, **asked)[0] == "not tested"
+
+
+def test_a_gap_that_grows_with_k():
+    def gaps(*values, **more):
+        return material(
+            *(starts("own", [100.0 / k] * 2, lam=0, k=k) for k in (2, 5, 10)),
+            *(
+                starts("own", [100.0 / k + gap] * 2, lam=9, k=k, **more)
+                for k, gap in zip((2, 5, 10), values, strict=True)
+            ),
+        )
+
+    options = {"x": "n_clusters", "direction": "rises", "lam": 9, "minus_lam": 0}
+    asked = {"methods": ["own"], "n_clusters": [2, 5, 10], "options": options}
+    found, numbers = verdict("trend", gaps(1, 2, 3), **asked)
+    assert found == "holds" and numbers.startswith("Gap in SSE of Own by K: 1 at 2, 2 at 5, 3 at 10")
+    assert verdict("trend", gaps(1, 3, 2), **asked)[0] == "holds in part"
+    assert verdict("trend", gaps(3, 2, 1), **asked)[0] == "does not hold"
+    # Without a gap the cost falls with K, and a K that was not asked for does not count.
+    falls = {"x": "n_clusters", "direction": "falls", "lam": 9}
+    assert verdict("trend", gaps(1, 2, 3), methods=["own"], options=falls)[0] == "holds"
+    assert (
+        verdict("trend", gaps(1, 2, 3), methods=["own"], n_clusters=[2, 5], options=falls)[0] == "not tested"
+    )
 
 
 def test_a_claim_holds_only_if_it_holds_everywhere():
@@ -246,13 +430,15 @@ def test_a_claim_holds_only_if_it_holds_everywhere():
     found, numbers = verdict("compare", material(by_k))
     assert found == "holds in part" and "Town, K = 5: " in numbers
     assert verdict("compare", material(by_k), n_clusters=[10])[0] == "holds"
+    # Of the values of K that a claim names, only those count that its methods ran on the data set.
+    assert verdict("compare", material(some), n_clusters=[2, 10])[0] == "holds"
+    assert verdict("compare", material(some), n_clusters=[2])[0] == "not tested"
 
 
 def test_the_setting_that_represents_a_method(fronts):
-    # It is the cheapest setting unless the claim names a lambda or a fairness.
+    # It is the cheapest setting unless the claim names a lambda or other parameters.
     assert "Own 80.0" in verdict("compare", fronts)[1]
     assert "Own 100.0" in verdict("compare", fronts, options={"lam": 2})[1]
-    assert "Own 100.0" in verdict("compare", fronts, options={"fairness": "fairness_error", "level": 0.1})[1]
     assert "Own 100.0" in verdict("compare", fronts, options={"settings": {"own": {"lam": 2}}})[1]
     assert verdict("compare", fronts, options={"lam": 3})[0] == "not tested"
 
@@ -267,9 +453,17 @@ def test_the_setting_that_represents_a_method(fronts):
         ({"metrics": ["beauty"]}, "there is no metric 'beauty'"),
         ({"check": "reaches"}, "reaches needs 'level'"),
         ({"check": "same_order", "options": {"table": "9"}}, "there is no table '9'"),
-        ({"check": "compare_at_equal"}, "needs 'level' or 'level_from'"),
-        ({"check": "falls_with_size", "options": {"sizes": {"moon": 1, "own": 2, "rival": 3}}}, "moon"),
-        ({"check": "falls_with_size", "options": {"sizes": [1, 2]}}, "three or more"),
+        ({"options": {"equal": "sse"}}, "'equal' belongs to 'level' or 'level_from'"),
+        ({"options": {"level": 0.1}}, "'equal' belongs to 'level' or 'level_from'"),
+        ({"options": {"equal": "sse", "level_from": "other"}}, "known: reported, both, front"),
+        ({"options": {"equal": "sse", "level_from": "reported"}}, "needs 'table'"),
+        ({"options": {"equal": "beauty", "level": 1}}, "there is no metric 'beauty'"),
+        ({"check": "trend", "options": {"x": "lam"}}, "trend needs 'direction'"),
+        ({"check": "trend", "options": {"x": "lam", "direction": "up"}}, "expected 'rises' or 'falls'"),
+        (
+            {"check": "trend", "options": {"x": "sizes", "direction": "falls", "sizes": [1, 2]}},
+            "three or more",
+        ),
     ],
 )
 def test_claims_that_no_check_accepts(change, message):

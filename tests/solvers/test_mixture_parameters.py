@@ -143,7 +143,7 @@ def test_penalties_on_random_tables(n_groups, n_clusters, seed):
         _, gradient = function(M)
         numeric = approx_fprime(M.ravel(), lambda m, f=function: f(m.reshape(M.shape))[0], 1e-8)
         np.testing.assert_allclose(gradient.ravel(), numeric, atol=2e-3, rtol=2e-3)
-    value, gradient = group_gap.program_penalty(2.0, sizes)(M)
+    value, gradient = group_gap.program_penalty(2.0, sizes)(M, sizes[:, None] * M)
     assert np.isfinite(value) and gradient.shape == M.shape
 
 
@@ -155,13 +155,21 @@ def test_penalties_by_hand():
     three = np.vstack([M, [0.5, 0.1, 0.4]])
     assert group_gap.delta(three)[0] == pytest.approx((0.3 + 0.2 + 0.1) / 3)
     sizes = np.array([60.0, 20.0])
-    value, gradient = group_gap.program_penalty(10.0, sizes)(M)
-    # The value is K P(0) P(1) lam Delta plus the term of the smallest cell, n_11 = 2 of the group with share 1/4.
-    assert value == pytest.approx(3 * (10 * 0.75 * 0.25 * 0.3 + 10 * 0.25 / 2), rel=1e-5)
+    # The cell with the fewest labels is that of the first group and second cluster. Its responsibilities add up to 18.
+    hard = np.array([[40, 1, 19], [8, 2, 10]])
+    value, gradient = group_gap.program_penalty(10.0, sizes)(M, hard)
+    # The value is K P(0) P(1) lam Delta plus the term of the smallest cell, whose group has a share of 3/4.
+    assert value == pytest.approx(3 * (10 * 0.75 * 0.25 * 0.3 + 10 * 0.75 / 18), rel=1e-5)
     # The worst cluster is the third: m = 0.275, and P(1 | k) = 5/11 is 9/44 above the share.
     expected = 30 * np.array([-5 / 11 * 0.75, 0.25 - 5 / 11 * 0.25])
     np.testing.assert_allclose(gradient[:, 2], expected, rtol=1e-9)
-    assert gradient[1, 1] == pytest.approx(-3 * 10 * 0.25 * 20 / 4, rel=1e-5)
+    assert gradient[0, 1] == pytest.approx(-3 * 10 * 0.75 * 60 / 18**2, rel=1e-5)
+    # With m held at the start of a round, the first cluster is the worst: P(0 | k) = 15/19 is 3/76 above the share.
+    held = np.array([0.9, 0.05, 0.05])
+    value, gradient = group_gap.program_penalty(10.0, sizes)(M, hard, held)
+    assert value == pytest.approx(3 * (10 * 0.9 * 3 / 76 + 10 * 0.75 / 18), rel=1e-5)
+    expected = 30 * 0.9 / 0.475 * np.array([0.75 - 15 / 19 * 0.75, -15 / 19 * 0.25])
+    np.testing.assert_allclose(gradient[:, 0], expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from fairclust.base import FairClusterer
@@ -42,7 +42,9 @@ class GraphClusterer(FairClusterer):
         tags.input_tags.pairwise = tags.input_tags.sparse = self.affinity == "precomputed"
         return tags
 
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> FairClusterer:
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, points: Any = None
+    ) -> FairClusterer:
         """Cluster the rows of `X`, or the nodes of the graph `X`.
 
         Parameters
@@ -53,6 +55,9 @@ class GraphClusterer(FairClusterer):
         y : ignored
         sensitive_features : array-like of shape (n_samples,)
             The group of every row.
+        points : array-like of shape (n_samples, n_features), optional
+            Features of the nodes, for ``affinity="precomputed"``. Only `VariationalFairNCut` uses them, for its
+            starts.
 
         Returns
         -------
@@ -61,7 +66,7 @@ class GraphClusterer(FairClusterer):
         Raises
         ------
         ValueError
-            A parameter, `X` or the groups are malformed, or there are more clusters than rows.
+            A parameter, `X`, the points or the groups are malformed, or there are more clusters than rows.
         NotSupported
             The method cannot treat this input, or it would need more memory than `max_memory_mb`.
         """
@@ -73,8 +78,12 @@ class GraphClusterer(FairClusterer):
         n_nodes = len(graph.degrees)
         codes, self.groups_ = encode_groups(sensitive_features, n_nodes)
         self._check_sizes(n_nodes)
+        if points is not None:
+            points = check_array(points, dtype=[np.float64, np.float32], input_name="points")
+            if len(points) != n_nodes:
+                raise ValueError(f"points has {len(points)} rows, expected one for each of {n_nodes} nodes")
         self.graph_info_: dict[str, Any] = {}
-        self._fit_graph(graph, None, codes, check_random_state(self.random_state))
+        self._fit_graph(graph, points, codes, check_random_state(self.random_state))
         return self
 
     def _framing(self, X: np.ndarray) -> Frame:
@@ -124,7 +133,8 @@ class SpectralClusterer(GraphClusterer):
         found = self._embed(graph, codes)
         middle = perf_counter()
         rows = normalize(found.coordinates) if self.normalize_rows else found.coordinates
-        model = Lloyd(self.n_clusters, n_init=self.n_init, random_state=rng).fit(rows)
+        # As in the published programs, k-means goes on until no row moves.
+        model = Lloyd(self.n_clusters, n_init=self.n_init, tol=0, random_state=rng).fit(rows)
         self.labels_ = model.labels_
         self.embedding_, self.eigenvalues_ = rows, found.eigenvalues
         self.residual_, self.orthogonality_ = found.residual, found.orthogonality

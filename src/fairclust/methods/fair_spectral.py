@@ -43,7 +43,7 @@ class FairSpectralClustering(SpectralClusterer):
         Whether to scale the rows of H to unit length, as Ng, Jordan and Weiss do. Small parts of a graph with few edges
         to the rest then count less. The published programs do not scale them.
     n_init : int, default=10
-        Number of starts of k-means.
+        Number of starts of k-means, of which the best is kept.
     tol, max_iter : float, int, default=1e-9, 1000
         Tolerance of the residual, relative to the largest eigenvalue, and largest number of restarts, for "projected".
     max_memory_mb : float, default=8000

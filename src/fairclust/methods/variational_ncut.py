@@ -95,10 +95,10 @@ class VariationalFairNCut(GraphClusterer):
         The first labels: "k-means++" (nearest k-means++ centre, as in the paper), "k-means", "spectral" (k-means on the
         spectral embedding), "fair_spectral" (k-means on the embedding with equal group means), "prices" (exactly
         proportional clusters around the centres of "fair_spectral"), "best" (the last three, of which the result with
-        the lowest energy is kept), or an array of labels. For a precomputed affinity, which has no
-        points, the k-means starts use the spectral embedding. The default takes three fits, because the descent
-        ends near its start: on Adult, with ``lam=10``, the cut is 0.67 from "fair_spectral" and 0.77 to 0.88 from
-        "k-means++".
+        the lowest energy is kept), or an array of labels. For a precomputed affinity, "k-means++" and "k-means" use
+        the `points` that `fit` gets beside it; without points they use the spectral embedding. The default takes three
+        fits, because the descent ends near its start: on Adult, with ``lam=10``, the cut is 0.67 from "fair_spectral"
+        and 0.77 to 0.88 from "k-means++".
     match_reference : bool, default=False
         Whether to use the paper's iteration, which needs thousands of updates in each outer step, as in the authors'
         program. The default computes prices by Newton's method (`fairclust.solvers.penalty`) and takes a step only if

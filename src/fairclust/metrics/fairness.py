@@ -33,6 +33,7 @@ __all__ = [
     "data_balance",
     "delta",
     "delta_max_pair",
+    "delta_mean",
     "fairness_error",
     "fairness_ratio",
     "mean_deviation",
@@ -255,6 +256,37 @@ def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     """
     spread = _spread(_table(labels, sensitive_features))
     return float((spread.max(axis=0) - spread.min(axis=0)).max())
+
+
+def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
+    """How differently the groups spread over clusters, on average: mean_k mean_{j < j'} abs(n_jk / N_j - n_j'k / N_j').
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+        The cluster of each point. If `sensitive_features` is not given, the table of counts n_jk, or of sums of
+        responsibilities.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+        The group of each point. If there are several columns, each combination of values is a group.
+
+    Returns
+    -------
+    float
+        In [0, 1], lower is fairer; at most `delta`. It is `additive_gap` divided by the number of clusters, with empty
+        clusters counted.
+
+    Raises
+    ------
+    ValueError
+        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+        is no point.
+
+    References
+    ----------
+    Park et al., "Fair model-based clustering": the values of Delta in Tables 5 to 7. The text defines the maximum over
+    the clusters, `delta`.
+    """
+    return float(_pair_means(_spread(_table(labels, sensitive_features))).mean())
 
 
 def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:

@@ -130,6 +130,16 @@ _DECLARED = (
         4,
     ),
     Metric(
+        "delta_mean",
+        "Delta (mean)",
+        "fairness.delta_mean",
+        "table",
+        (0.0, 1.0),
+        "lower",
+        f"{_FMC}, values of Tables 5 to 7",
+        4,
+    ),
+    Metric(
         "additive_gap",
         "Additive Gap",
         "fairness.additive_gap",

@@ -125,7 +125,7 @@ def _make(class_path: str, n_clusters: int, cell: Mapping[str, Any]) -> Any:
 
 
 def fit_cell(
-    X: Any, groups: Any, class_path: str, n_clusters: int, cell: Mapping[str, Any]
+    X: Any, groups: Any, class_path: str, n_clusters: int, cell: Mapping[str, Any], points: Any = None
 ) -> tuple[dict[str, Any], np.ndarray | None]:
     """Fit one cell in this process.
 
@@ -137,6 +137,8 @@ def fit_cell(
     n_clusters : int
     cell : mapping
         A `blocks.Cell` as plain data.
+    points : ndarray of shape (n_samples, n_features), optional
+        Beside a graph X: the features of its nodes, for methods whose `fit` takes them.
 
     Returns
     -------
@@ -159,7 +161,9 @@ def fit_cell(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model = _make(class_path, n_clusters, cell).fit(X, sensitive_features=groups)
+            model = _make(class_path, n_clusters, cell)
+            takes_points = points is not None and "points" in inspect.signature(model.fit).parameters
+            model.fit(X, sensitive_features=groups, **({"points": points} if takes_points else {}))
             end = time.perf_counter(), time.process_time()
             labels = _check_labels(model.labels_, X.shape[0], n_clusters)
             extra = {"estimator": _scalars(model), "history": _plain_history(getattr(model, "history_", []))}
@@ -259,6 +263,7 @@ def _serve(pipe: Connection, task: Task) -> None:
         pipe.recv()
         pipe.send(error)
         return
+    points = None if W is None or not data.X.shape[1] else data.X
     warm = False
     while True:
         try:
@@ -275,7 +280,7 @@ def _serve(pipe: Connection, task: Task) -> None:
             _warm_up(X, sensitive, task, given)
             warm = True
         pipe.send("started")
-        record, labels = fit_cell(X, sensitive, task.class_path, task.n_clusters, given)
+        record, labels = fit_cell(X, sensitive, task.class_path, task.n_clusters, given, points)
         pipe.send("fitted")
         scores = {} if labels is None else _score(task, data, W, labels)
         pipe.send((record, labels, scores))

@@ -161,8 +161,8 @@ def load_programs(path: str | Path, kinds: Mapping[str, str]) -> pd.DataFrame:
         wrong |= frame[name].isna() & (raw[name] != "")
     rules = {
         "something that is no number": wrong,
-        "no runs, mean, low or high": frame[["n_clusters", "runs", "mean", "low", "high"]].isna().any(axis=1),
-        "an unknown metric": ~frame["metric"].isin(list(COLUMNS)),
+        "no runs, mean, low or high": frame[["runs", "mean", "low", "high"]].isna().any(axis=1),
+        "an unknown metric": ~frame["metric"].isin([*COLUMNS, *OF_DATA]),
         f"a program that the paper's file does not describe (it has {', '.join(kinds) or 'none'})": ~frame[
             "program"
         ].isin(list(kinds)),

@@ -53,8 +53,10 @@ def is_near(metric: str, reported: float, decimals: int, mean: float) -> bool:
 
 def same_values(metric: str, decimals: int, ours: Spread, other: Spread) -> bool:
     """Whether two sets of runs agree: their means as in `compare_value`, or their ranges overlap."""
+    if metric in OF_DATA:
+        return ours.mean == other.mean
     if not (math.isfinite(ours.mean) and math.isfinite(other.mean)):
-        return False
+        return ours.mean == other.mean
     exact = max(half_unit(decimals), FLOOR * abs(other.mean))
     spread = max(_two_deviations(metric, other.mean, one) for one in (ours, other))
     if abs(ours.mean - other.mean) <= max(exact, spread) * HAIR:

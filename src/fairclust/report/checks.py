@@ -1,9 +1,8 @@
 """Checks of claims: each check looks at one data set and one K and gives a verdict with its numbers.
 
-Every check that compares settings takes these options: `lam` (only this lambda), `settings` (method to
-parameters), `fairness` and `level` (only settings whose mean fairness is within the level). Among the remaining
-settings, the one with the best mean of the metric represents its method. The option `metric` can replace the
-key `metrics`. A table is given by its name or by its number.
+Every check takes the options `lam` (only this lambda), `settings` (method to parameters) and `metric`, which replaces
+the key `metrics`. Among the remaining settings, the one with the best mean of the metric represents its method. Starts
+that leave clusters empty do not count, see `whole_cells`. A table is given by its name or by its number.
 """
 
 from __future__ import annotations
@@ -11,26 +10,40 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from fairclust.pipeline.columns import COLUMNS
-from fairclust.pipeline.papers import ClaimSpec, TableSpec
-from fairclust.report.names import Names, metric_in_text, metric_label
+from fairclust.pipeline.columns import COLUMNS, TIMES
+from fairclust.pipeline.papers import ClaimSpec, MatchSpec, TableSpec
+from fairclust.report.material import (
+    CannotTest,
+    ClaimError,
+    Material,
+    Place,
+    cells_at,
+    histories_of,
+    metric_of,
+    metrics_of,
+    program_times,
+    ran_cells,
+    real_option,
+    sizes_of,
+    table_of,
+    whole_cells,
+)
+from fairclust.report.names import metric_in_text, metric_label
 from fairclust.report.render import number, spread_text
 from fairclust.report.selection import (
     HAIR,
-    NOT_RUN,
+    LEVEL_SHARE,
     Choice,
-    cells_of,
-    choose,
+    at_level,
     choose_best,
-    choose_printed,
     match_on,
     reported_level,
+    settings_means,
     within,
 )
 from fairclust.report.verdicts import table_rows
@@ -41,43 +54,6 @@ Finding = tuple[str, str]
 """A verdict, and a sentence with the numbers behind it."""
 
 
-class ClaimError(ValueError):
-    """A claim in a paper's file is not valid; the message names the key, and known values where there are some."""
-
-
-class CannotTest(Exception):
-    """This run lacks something that a check needs; the message says what."""
-
-
-@dataclass(frozen=True)
-class Material:
-    """The data that checks read.
-
-    Attributes
-    ----------
-    tables : mapping of str to TableSpec
-        The paper's tables by name.
-    reported, cells, steps : DataFrame
-        Reported values, and the frames of `pipeline.scores.load_cells` and `load_steps`.
-    names : Names
-    """
-
-    tables: Mapping[str, TableSpec]
-    reported: pd.DataFrame
-    cells: pd.DataFrame
-    steps: pd.DataFrame
-    names: Names
-
-
-@dataclass(frozen=True)
-class Place:
-    """A data set and a K, with the cells of all methods there."""
-
-    dataset: str
-    n_clusters: int | None
-    cells: pd.DataFrame
-
-
 @dataclass(frozen=True)
 class Check:
     """A check: its function, and the options and methods that a claim gives it.
@@ -85,80 +61,60 @@ class Check:
     Attributes
     ----------
     function : callable
-        (claim, place, material) -> Finding. If the check looks at all data sets together, the place has all cells.
+        (claim, place, material) -> Finding.
     options : tuple of str
         Options in `ClaimSpec.options` that the check takes in addition to `_COMMON_OPTIONS`.
     n_methods : int
         Smallest number of methods that the claim must name.
     needs : tuple of str
         Options that must be given.
-    across : bool
-        Whether the check can look at all data sets together.
     """
 
     function: Callable[[ClaimSpec, Place, Material], Finding]
     options: tuple[str, ...] = ()
     n_methods: int = 1
     needs: tuple[str, ...] = ()
-    across: bool = False
 
 
-_SETTING_OPTIONS = ("lam", "settings", "fairness", "level")
-_COMMON_OPTIONS = (*_SETTING_OPTIONS, "metric")
-
-
-def compare_at_equal(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """At equal fairness the metric of the first method is at most `factor` times that of the second.
-
-    Options: `fairness` (default fairness_error); `level`, or `level_from`: 'reported' (the value that the paper
-    reports for the second method, or else for the first), 'method' (the mean of the second method's fairest
-    setting) or the name of another method (the mean of its fairest setting); `table` (the table that reports the
-    level); `factor` (default 1; if higher values of the metric are better, the first method must have at least
-    `factor` times the value of the second).
-    """
-    options = claim.options
-    fairness = str(options.get("fairness", "fairness_error"))
-    level = _level(claim, place, material, fairness)
-    if math.isnan(level):
-        raise CannotTest(f"{metric_in_text(fairness)} was not scored")
-    words = []
-    choices = []
-    for method in claim.methods[:2]:
-        match = match_on(fairness, _metric(claim))
-        choices.append(choose(_ran(place, method, material, claim), level, match))
-    reached = [choice.reached for choice in choices]
-    at = f"at {metric_in_text(fairness)} {level:.3g}"
-    for method, choice in zip(claim.methods, choices, strict=False):
-        if not choice.reached:
-            got = number(choice.spread(fairness).mean, COLUMNS[fairness].decimals)
-            words.append(f"{material.names.method(method)} does not reach the level (fairest: {got})")
-    if not any(reached):
-        raise CannotTest(f"{at}: neither method reaches it")
-    if not all(reached):
-        return (IN_PART if reached[0] else FAILS), f"{at}, {'; '.join(words)}"
-    verdict, sentence = _compare(claim, choices, material)
-    return verdict, f"{at}, {sentence}"
+_COMMON_OPTIONS = ("lam", "settings", "metric")
+_N_LEVELS = 9
+"""Levels at which two fronts are compared."""
+_ALIKE = 0.01
+"""Values of a fairness metric that differ by no more than this are about equal."""
 
 
 def compare(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """Each metric of the first method is at most `factor` times that of the second.
+    """Each metric of the first method is at most `factor` times that of every other method.
 
-    Options: `agg` ('mean' over the starts, the default, or 'best'), `factor` as in `compare_at_equal`,
-    `direction` ('lower' or 'higher', instead of the metric's direction), `other_dataset` (the data set of the
-    second method, if it is another one).
+    Options: `agg` ('mean' over the starts, the default, or 'best'); `factor` (default 1; if higher values are better,
+    the first method must have at least `factor` times the value of the other); `direction` ('lower' or 'higher',
+    instead of the metric's direction); `other_dataset` (the data set of the other methods, if it is another one).
+    With `equal`, a metric of fairness or of cost, the methods are compared where they are equal in it, on fronts
+    that are interpolated between settings: at `level`, or as `level_from` says. 'reported' is the level that the paper
+    reports for the first method, or else for the other, in `table`. 'both' is the best level that both methods reach.
+    'front' is nine levels from there to the worst that both methods have. `order` is the metric that forms the fronts
+    with `equal` (default: the metric itself). A comparison of times takes `programs_on`, as `faster` does.
     """
-    places = [place, place]
+    first, *rivals = claim.methods
+    there = place
     if "other_dataset" in claim.options:
         other = str(claim.options["other_dataset"])
-        places[1] = Place(other, place.n_clusters, cells_at(material.cells, other, place.n_clusters))
+        there = Place(other, place.n_clusters, cells_at(material.cells, other, place.n_clusters))
     found = []
-    for metric in _metrics(claim):
-        choices = [
-            _setting(claim, where, method, material, metric)
-            for where, method in zip(places, claim.methods[:2], strict=True)
+    for rival in rivals:
+        pair = [
+            whole_cells(where, method, material, claim) for where, method in ((place, first), (there, rival))
         ]
-        found.append(_compare(claim, choices, material, metric))
-    return joined(verdict for verdict, _ in found), "; ".join(words for _, words in found)
+        for metric in metrics_of(claim):
+            if "equal" in claim.options:
+                found.append(_compare_fronts(claim, place, rival, pair, metric, material))
+            else:
+                choices = [choose_best(cells, metric) for cells in pair]
+                found.append(_compare(claim, (first, rival), choices, material, metric))
+    words = [words for _, words in found]
+    if any(metric in TIMES for metric in metrics_of(claim)):
+        words += program_times(claim, place, material)
+    return joined(verdict for verdict, _ in found), "; ".join(words)
 
 
 def never_rises(claim: ClaimSpec, place: Place, material: Material) -> Finding:
@@ -166,26 +122,52 @@ def never_rises(claim: ClaimSpec, place: Place, material: Material) -> Finding:
 
     Options: `tolerance` (relative rise that is ignored, default 1e-9), `column` (of the history, default objective).
     """
-    column, tolerance = str(claim.options.get("column", "objective")), _real(claim, "tolerance", 1e-9)
-    if column not in material.steps:
-        raise CannotTest(f"this run has no history of {column!r}")
-    n_fits, rises, largest = 0, 0, 0.0
-    for method in claim.methods:
-        cells = _ran(place, method, material, claim)
-        steps = material.steps[material.steps.key.isin(cells.key)].dropna(subset=column)
-        for _, history in steps.groupby("key", sort=False):
-            values = history.sort_values("step")[column].to_numpy(dtype=float)
-            if len(values) < 2:
-                continue
-            rise = np.diff(values) / np.maximum(np.abs(values[:-1]), np.finfo(float).tiny)
-            n_fits += 1
-            rises += bool((rise > tolerance).any())
-            largest = max(largest, float(rise.max()))
-    if not n_fits:
-        raise CannotTest(f"no fit has a history of {column!r} with two or more steps")
-    if not rises:
-        return HOLDS, f"{column} rises in none of {n_fits} fits"
-    return FAILS, f"{column} rises in {rises} of {n_fits} fits, by at most {largest:.3g} of its value"
+    column, tolerance = str(claim.options.get("column", "objective")), real_option(claim, "tolerance", 1e-9)
+    rises = []
+    for history in histories_of(claim, place, material, [column]):
+        values = history[column].to_numpy(dtype=float)
+        rise = np.diff(values) / np.maximum(np.abs(values[:-1]), np.finfo(float).tiny)
+        rises.append(float(rise.max()))
+    n_rises = sum(rise > tolerance for rise in rises)
+    if not n_rises:
+        return HOLDS, f"{column} rises in none of {len(rises)} fits"
+    return (
+        FAILS,
+        f"{column} rises in {n_rises} of {len(rises)} fits, by at most {max(rises):.3g} of its value",
+    )
+
+
+def settles(claim: ClaimSpec, place: Place, material: Material) -> Finding:
+    """The histories of fits settle: over the last quarter of the steps they change little.
+
+    Options: `columns` (of the history, needed); `at_most` (largest change over the last quarter of the steps, as a
+    share of the range over all steps, by its mean over the fits, default 0.1); or `first`: this column settles before
+    all others. It has settled after the last step at which it is off its final value by a fifth of its range.
+    """
+    columns = [str(column) for column in claim.options["columns"]]
+    changes, steps = [], []
+    for history in histories_of(claim, place, material, columns):
+        values = history[columns].to_numpy(dtype=float)
+        span = np.ptp(values, axis=0)
+        span[span == 0] = 1.0
+        changes.append(np.ptp(values[-max(2, len(values) // 4) :], axis=0) / span)
+        off = np.abs(values - values[-1]) > 0.2 * span
+        steps.append([float(np.flatnonzero(one)[-1] + 1) if one.any() else 0.0 for one in off.T])
+    if "first" in claim.options:
+        after = dict(zip(columns, np.mean(steps, axis=0), strict=True))
+        first = str(claim.options["first"])
+        if first not in after:
+            raise ClaimError(f"option 'first': {first!r} is not one of `columns`")
+        words = ", ".join(f"{column} {step:.0f}" for column, step in after.items())
+        ok = [after[first] <= step for column, step in after.items() if column != first]
+        return _of_booleans(ok), f"steps until they settle, mean over {len(steps)} fits: {words}"
+    at_most = real_option(claim, "at_most", 0.1)
+    change = dict(zip(columns, np.mean(changes, axis=0), strict=True))
+    words = ", ".join(f"{column} {share:.1%}" for column, share in change.items())
+    return (
+        _of_booleans([share <= at_most * HAIR for share in change.values()]),
+        f"change over the last quarter of the steps, as a share of the range, in {len(changes)} fits: {words}",
+    )
 
 
 def cannot_reach(claim: ClaimSpec, place: Place, material: Material) -> Finding:
@@ -204,79 +186,54 @@ def reaches(claim: ClaimSpec, place: Place, material: Material) -> Finding:
 
 
 def faster(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """The second method takes at least `factor` times the seconds of the first.
+    """The second method takes at least `factor` times the seconds of the first, by the mean over all fits.
 
-    The claim holds in part if the second method is slower, but by a smaller factor. Without options that choose a
-    setting, the mean over all fits counts. `metrics` can name cpu_seconds instead.
+    The claim holds in part if the second method is slower, but by a smaller factor. `metrics` can name cpu_seconds
+    instead. These are times of the implementations of this project. The times of published programs, and those that the
+    paper reports, are shown beside them and not judged: on this data set, or on those in `programs_on` (data set to
+    methods).
     """
     metric = claim.metrics[0] if claim.metrics else "seconds"
-    factor = _real(claim, "factor", 1.0)
+    factor = real_option(claim, "factor", 1.0)
     seconds = []
     for method in claim.methods[:2]:
-        if any(name in claim.options for name in _SETTING_OPTIONS):
-            found = _setting(claim, place, method, material, metric).spread(metric).mean
-        else:
-            found = float(_ran(place, method, material, claim)[metric].mean())
+        found = float(ran_cells(place, method, material, claim)[metric].mean())
         if math.isnan(found):
             raise CannotTest(f"{material.names.method(method)} has no {metric_label(metric).lower()}")
         seconds.append(found)
     ratio = seconds[1] / seconds[0] if seconds[0] else math.inf
     first, second = (material.names.method(method) for method in claim.methods[:2])
-    words = (
-        f"{first} takes {seconds[0]:.3g} s, {second} {seconds[1]:.3g} s: ratio {ratio:.3g}, {factor:g} asked"
+    told = "; ".join(
+        [
+            f"our implementations: {first} takes {seconds[0]:.3g} s, {second} {seconds[1]:.3g} s: ratio {ratio:.3g}, "
+            f"{factor:g} asked",
+            *program_times(claim, place, material),
+        ]
     )
     if ratio >= factor:
-        return HOLDS, words
-    return (IN_PART, words) if ratio > 1 else (FAILS, f"{words}; the order reverses")
+        return HOLDS, told
+    return (IN_PART, told) if ratio > 1 else (FAILS, f"{told}; the order reverses")
 
 
 def spread_over_seeds(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """The standard deviation over the starts is small.
 
     Options: `at_most` (largest share of the mean, for every method, default 0.05); or `factor`: the standard
-    deviation of the first method is at most this many times that of the second.
+    deviation of the first method is at most this many times that of the second, over all lambdas that both ran.
     """
-    metric, deviations, words = _metric(claim), [], []
+    metric = metric_of(claim)
+    if "factor" in claim.options:
+        return _compare_spreads(claim, place, metric, material)
+    deviations, words = [], []
     for method in claim.methods:
-        found = _setting(claim, place, method, material, metric).spread(metric)
+        found = choose_best(ran_cells(place, method, material, claim), metric).spread(metric)
         if math.isnan(found.sd):
             raise CannotTest(f"{material.names.method(method)} has {found.n} start(s) with a value")
-        deviations.append(found.sd / abs(found.mean) if "factor" not in claim.options else found.sd)
+        deviations.append(found.sd / abs(found.mean))
         text = spread_text(found.mean, found.sd, COLUMNS[metric].decimals)
         words.append(f"{material.names.method(method)} {text} ({found.n} starts)")
-    if "factor" in claim.options:
-        if len(deviations) < 2:
-            raise ClaimError("option 'factor' compares two methods, and the claim names one; name two")
-        ok = [deviations[0] <= _real(claim, "factor", 1.0) * deviations[1] * HAIR]
-    else:
-        ok = [deviation <= _real(claim, "at_most", 0.05) * HAIR for deviation in deviations]
+    ok = [deviation <= real_option(claim, "at_most", 0.05) * HAIR for deviation in deviations]
     return _of_booleans(ok), f"{metric_label(metric)}: {', '.join(words)}"
-
-
-def no_small_clusters(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """The smallest cluster of the first method has at least `share` times n/K rows (default 0.5).
-
-    If a second method is named, the cost (the metric) of the first must also be at most `factor` times that of the
-    second (default 1.05).
-    """
-    metric, share = (
-        next((m for m in _metrics(claim) if m != "smallest_cluster"), "sse"),
-        _real(claim, "share", 0.5),
-    )
-    choice = _setting(claim, place, claim.methods[0], material, metric)
-    smallest = choice.spread("smallest_cluster").mean
-    if math.isnan(smallest):
-        raise CannotTest("the smallest cluster was not scored")
-    cells = choice.cells
-    least = share * float(cells.n_rows.iloc[0]) / int(cells.n_clusters.iloc[0])
-    ok = [smallest >= least / HAIR]
-    words = f"smallest cluster {smallest:,.1f} rows, {least:,.1f} asked"
-    if len(claim.methods) > 1:
-        other = _setting(claim, place, claim.methods[1], material, metric)
-        verdict, sentence = _compare(claim, [choice, other], material, metric, default_factor=1.05)
-        ok.append(verdict == HOLDS)
-        words += f"; {sentence}"
-    return _of_booleans(ok), words
 
 
 def same_order(claim: ClaimSpec, place: Place, material: Material) -> Finding:
@@ -284,7 +241,7 @@ def same_order(claim: ClaimSpec, place: Place, material: Material) -> Finding:
 
     Options: `table` (needed), `tau` (the claim holds from this value on, default 0.8, and in part above 0).
     """
-    spec, wanted = table_of(claim.options["table"], material.tables), _real(claim, "tau", 0.8)
+    spec = table_of(claim.options["table"], material.tables)
     reported = material.reported[material.reported.dataset == place.dataset]
     rows = [row for row in table_rows(spec, reported, place.cells) if row.role == "paper"]
     if claim.methods:
@@ -292,7 +249,7 @@ def same_order(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     if place.n_clusters is not None:
         rows = [row for row in rows if row.n_clusters in (None, place.n_clusters)]
     found = []
-    for metric in _metrics(claim):
+    for metric in metrics_of(claim):
         values = [value for row in rows for value in row.values if value.metric == metric]
         pairs = [(value.reported, value.ours.mean) for value in values]
         pairs = [pair for pair in pairs if not any(map(math.isnan, pair))]
@@ -301,52 +258,71 @@ def same_order(claim: ClaimSpec, place: Place, material: Material) -> Finding:
         tau = float(kendalltau(*zip(*pairs, strict=True)).statistic)
         if math.isnan(tau):
             raise CannotTest(f"all methods have the same {metric_label(metric)}")
-        verdict = HOLDS if tau >= wanted / HAIR else IN_PART if tau > 0 else FAILS
-        found.append((verdict, f"{metric_label(metric)} of {len(pairs)} methods: tau = {tau:.2f}"))
+        found.append(
+            (_of_tau(claim, tau), f"{metric_label(metric)} of {len(pairs)} methods: tau = {tau:.2f}")
+        )
     return joined(verdict for verdict, _ in found), "; ".join(words for _, words in found)
 
 
-def falls_with_size(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """The metric falls like a power of a size: across methods on one data set, or across data sets with one method.
+def trend(claim: ClaimSpec, place: Place, material: Material) -> Finding:
+    """The metric of every method rises or falls with x, measured by Kendall's tau.
 
-    Options: `sizes` (needed: method or data set to size, or a list in the order of the claim's methods or data
-    sets); `power` p, if the metric is claimed to fall like size^-p (default 0.5); `tolerance` of the fitted power
-    (default 0.25).
+    Options: `x` ('n_clusters'; 'lam' or another metric, over the settings of a method; or 'sizes'), `direction`
+    ('rises' or 'falls', needed), `tau` (the claim holds from this value on, default 0.8, and in part above 0).
+    With `minus_lam` the metric is its difference between the lambdas `lam` and `minus_lam`. With x = sizes the
+    methods are points: `sizes` maps them to numbers, or lists these in the order of the methods. With `power` p, the
+    fitted power of x must be p within `tolerance` (default 0.25), instead of tau.
     """
-    sizes, metric = sizes_of(claim), _metric(claim)
-    points = []
-    for name, size in sizes.items():
-        dataset, method = (place.dataset, name) if place.dataset else (name, claim.methods[0])
-        here = Place(dataset, place.n_clusters, cells_at(material.cells, dataset, place.n_clusters))
-        value = _setting(claim, here, method, material, metric).spread(metric).mean
-        if not (value > 0 and math.isfinite(value)):
-            raise CannotTest(
-                f"{metric_label(metric)} is {number(value, 4)} at size {size:g}, so its logarithm is undefined"
-            )
-        points.append((float(size), value))
-    if len(points) < 3:
-        raise CannotTest("fewer than three sizes have a value")
-    logarithms = np.log(np.array(points)).T
-    slope = float(np.polyfit(logarithms[0], logarithms[1], 1)[0])
-    wanted, tolerance = -_real(claim, "power", 0.5), _real(claim, "tolerance", 0.25)
-    shown = ", ".join(f"{value:.3g} at {size:,g}" for size, value in points)
-    words = f"{metric_label(metric)} {shown}: slope {slope:.2f}, {wanted:g} asked"
-    if abs(slope - wanted) <= tolerance * HAIR:
-        return HOLDS, words
-    return (IN_PART if slope * wanted > 0 else FAILS), words
+    metric, x = metric_of(claim), str(claim.options["x"])
+    direction = claim.options["direction"]
+    if direction not in ("rises", "falls"):
+        raise ClaimError(f"option 'direction' is {direction!r}, expected 'rises' or 'falls'")
+    found = []
+    for methods in [claim.methods] if x == "sizes" else [[method] for method in claim.methods]:
+        points = _points(claim, place, methods, x, metric, material)
+        if len(points) < 3:
+            raise CannotTest(f"fewer than three values of {metric_label(metric)}")
+        shown = ", ".join(f"{y:.4g} at {at:,.4g}" for at, y in points)
+        name = "" if x == "sizes" else f" of {material.names.method(methods[0])}"
+        gap = "Gap in " if "minus_lam" in claim.options else ""
+        words = f"{gap}{metric_label(metric)}{name} by {_axis(x)}: {shown}"
+        if "power" in claim.options:
+            verdict, more = _power(claim, points, direction)
+        else:
+            verdict, more = _tau(claim, points, direction)
+        found.append((verdict, f"{words}: {more}"))
+    return joined(verdict for verdict, _ in found), "; ".join(words for _, words in found)
 
 
 CHECKS: Mapping[str, Check] = {
-    "compare_at_equal": Check(compare_at_equal, ("level_from", "table", "factor"), 2),
-    "compare": Check(compare, ("agg", "factor", "direction", "other_dataset"), 2),
+    "compare": Check(
+        compare,
+        (
+            "agg",
+            "factor",
+            "direction",
+            "other_dataset",
+            "equal",
+            "level",
+            "level_from",
+            "table",
+            "order",
+            "programs_on",
+        ),
+        2,
+    ),
     "never_rises": Check(never_rises, ("tolerance", "column")),
-    "cannot_reach": Check(cannot_reach, (), needs=("level",)),
-    "reaches": Check(reaches, (), needs=("level",)),
-    "faster": Check(faster, ("factor",), 2),
+    "settles": Check(settles, ("columns", "at_most", "first"), needs=("columns",)),
+    "cannot_reach": Check(cannot_reach, ("level",), needs=("level",)),
+    "reaches": Check(reaches, ("level",), needs=("level",)),
+    "faster": Check(faster, ("factor", "programs_on"), 2),
     "spread": Check(spread_over_seeds, ("at_most", "factor")),
-    "no_small_clusters": Check(no_small_clusters, ("share", "factor", "agg")),
     "same_order": Check(same_order, ("table", "tau"), 0, ("table",)),
-    "falls_with_size": Check(falls_with_size, ("sizes", "power", "tolerance"), 0, ("sizes",), across=True),
+    "trend": Check(
+        trend,
+        ("x", "direction", "tau", "minus_lam", "sizes", "power", "tolerance"),
+        needs=("x", "direction"),
+    ),
 }
 """Every check, under the name that papers' files use for it."""
 
@@ -384,93 +360,147 @@ def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec])
             raise ClaimError(f"claims.{name}.options: {claim.check} needs {option!r}")
     if len(claim.methods) < check.n_methods:
         raise ClaimError(f"claims.{name}.methods: {claim.check} needs {check.n_methods} method(s)")
-    for metric in (*_metrics(claim), claim.options.get("fairness", "sse")):
+    others = (claim.options[name] for name in ("equal", "order") if name in claim.options)
+    for metric in (*metrics_of(claim), *others):
         if metric not in COLUMNS:
             raise ClaimError(f"claims.{name}: there is no metric {metric!r} (known: {', '.join(COLUMNS)})")
     table = claim.options.get("table")
     try:
         if table is not None:
             table_of(table, tables)
-        if claim.check == "falls_with_size":
+        if claim.options.get("x") == "sizes":
             sizes_of(claim)
     except ClaimError as error:
         raise ClaimError(f"claims.{name}.options: {error}") from None
-    if claim.check == "compare_at_equal" and not {"level", "level_from"} & set(claim.options):
-        raise ClaimError(f"claims.{name}.options: compare_at_equal needs 'level' or 'level_from'")
+    if claim.check == "compare" and ("equal" in claim.options) != bool(
+        {"level", "level_from"} & set(claim.options)
+    ):
+        raise ClaimError(f"claims.{name}.options: 'equal' belongs to 'level' or 'level_from'")
+    source = claim.options.get("level_from", "both")
+    if source not in ("reported", "both", "front"):
+        raise ClaimError(f"claims.{name}.options: level_from is {source!r} (known: reported, both, front)")
+    if source == "reported" and table is None:
+        raise ClaimError(f"claims.{name}.options: level_from: reported needs 'table'")
     return check
 
 
-def _ran(place: Place, method: str, material: Material, claim: ClaimSpec) -> pd.DataFrame:
-    """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
-    at = cells_of(place.cells, place.dataset, method)
-    shown = material.names.method(method)
-    if at.empty:
-        raise CannotTest(f"{shown} is {NOT_RUN}")
-    lam = _real(claim, "lam", math.nan)
-    params = (claim.options.get("settings") or {}).get(method, {})
-    if (not math.isnan(lam) and at.lam.notna().any()) or params:
-        choice = choose_printed(at, lam if at.lam.notna().any() else math.nan, params)
-        if not choice.n_ok:
-            raise CannotTest(f"{shown}: {choice.note}")
-        at = at[at.params.isin(choice.cells.params)]
-    ok = at[at.status == "ok"]
-    if ok.empty:
-        raise CannotTest(f"{shown}: {choose(at).note}")
-    return ok
-
-
-def _setting(claim: ClaimSpec, place: Place, method: str, material: Material, metric: str) -> Choice:
-    """The setting that represents a method."""
-    cells = _ran(place, method, material, claim)
-    if "fairness" in claim.options and "level" in claim.options:
-        match = match_on(str(claim.options["fairness"]), metric)
-        choice = choose(cells, _real(claim, "level", 0.0), match)
-        if not choice.reached:
-            raise CannotTest(f"{material.names.method(method)}: {choice.note}")
-        return choice
-    return choose_best(cells, metric)
-
-
-def _level(claim: ClaimSpec, place: Place, material: Material, fairness: str) -> float:
-    """The level of fairness at which two methods are compared."""
-    if "level" in claim.options:
-        return _real(claim, "level", 0.0)
-    source = str(claim.options["level_from"])
-    if source != "reported":
-        method = claim.methods[1] if source in ("method", "other") else source
-        return choose_best(_ran(place, method, material, claim), fairness).spread(fairness).mean
-    match = match_on(fairness)
-    table = claim.options.get("table")
-    numbers = [table_of(table, material.tables).number] if table else list(material.reported.table.unique())
-    first, second = claim.methods[:2]
-    for name in (second, first):
-        for of_table in numbers:
-            level = reported_level(
-                match, of_table, material.reported, place.dataset, name, n_clusters=place.n_clusters
+def _compare_fronts(
+    claim: ClaimSpec, place: Place, rival: str, pair: list[pd.DataFrame], metric: str, material: Material
+) -> Finding:
+    """The comparison of two methods where they are equal in one metric; `pair` holds their cells."""
+    equal = str(claim.options["equal"])
+    match = match_on(equal, str(claim.options.get("order", metric)))
+    methods = (claim.methods[0], rival)
+    names = [material.names.method(method) for method in methods]
+    ranges = [_range(cells, equal) for cells in pair]
+    decimals = COLUMNS[equal].decimals
+    reach = ", ".join(
+        f"{name} {number(best, decimals)}" for name, (best, _) in zip(names, ranges, strict=True)
+    )
+    found: list[tuple[str, Choice, Choice]] = []
+    levels = _levels(claim, place, methods, ranges, match, material)
+    for level in levels:
+        at = f"at {metric_in_text(equal)} {number(level, decimals)} (best: {reach})"
+        mine, theirs = (at_level(cells, level, match) for cells in pair)
+        if not (mine.reached and theirs.reached):
+            if not (mine.reached or theirs.reached):
+                raise CannotTest(f"{at}: neither method is as good")
+            return (IN_PART if mine.reached else FAILS), f"{at}: only one method is as good"
+        verdict, sentence = _compare(claim, methods, [mine, theirs], material, metric)
+        # A method whose settings are all better than the level is at a disadvantage in the other metric.
+        loser = 0 if verdict == FAILS else 1
+        worst = ranges[loser][1]
+        if not within(pd.Series([level]), worst, equal).iloc[0] and not _alike(worst, level, equal):
+            raise CannotTest(
+                f"{at}: every setting of {names[loser]} is better, at least {number(worst, decimals)}"
             )
-            if level is not None:
-                return level
-    raise CannotTest(f"the paper reports no {metric_in_text(fairness)} for these methods")
+        found.append((verdict, mine, theirs))
+        words = f"{at}, {sentence}"
+    if len(found) == 1:
+        return found[0][0], words
+    means = [(mine.spread(metric).mean, theirs.spread(metric).mean) for _, mine, theirs in found]
+    ratios = [mine / theirs for mine, theirs in means if theirs] or [math.nan]
+    ok = [verdict == HOLDS for verdict, *_ in found]
+    return _of_booleans(ok), (
+        f"{metric_label(metric)} of {names[0]} against {names[1]} at {len(ok)} levels of {metric_in_text(equal)} from "
+        f"{number(levels[0], decimals)} to {number(levels[-1], decimals)} (best: {reach}): "
+        f"ratio {number(min(ratios), 3)} to {number(max(ratios), 3)}, {_asked(claim, metric)}, true at {sum(ok)}"
+    )
+
+
+def _levels(
+    claim: ClaimSpec,
+    place: Place,
+    methods: tuple[str, str],
+    ranges: list[tuple[float, float]],
+    match: MatchSpec,
+    material: Material,
+) -> list[float]:
+    """The levels at which two methods are compared, from the best to the worst; `ranges` are those of `_range`."""
+    if "level" in claim.options:
+        return [real_option(claim, "level", 0.0)]
+    source, equal = claim.options["level_from"], match.fairness
+    if source == "reported":
+        spec = table_of(claim.options["table"], material.tables)
+        first, second = methods
+        level = reported_level(
+            match,
+            spec.number,
+            material.reported,
+            place.dataset,
+            first,
+            own=second,
+            n_clusters=place.n_clusters,
+        )
+        if level is None:
+            raise CannotTest(f"the paper reports no {metric_in_text(equal)} for these methods")
+        return [level]
+    pick = (min, max) if COLUMNS[equal].direction == "higher" else (max, min)
+    best, worst = (choose(ends) for choose, ends in zip(pick, zip(*ranges, strict=True), strict=True))
+    if math.isnan(best):
+        raise CannotTest(f"{metric_in_text(equal)} was not scored")
+    if source == "both" or pick[0](best, worst) == best or _alike(best, worst, equal):
+        return [best]
+    return [float(level) for level in np.linspace(best, worst, _N_LEVELS)]
+
+
+def _alike(value: float, other: float, metric: str) -> bool:
+    """Whether two values of a metric are about equal."""
+    slack = LEVEL_SHARE * abs(other)
+    return abs(value - other) <= (slack if COLUMNS[metric].is_cost else max(slack, _ALIKE))
+
+
+def _range(cells: pd.DataFrame, metric: str) -> tuple[float, float]:
+    """The best and the worst mean of a metric over the settings, without infinite ones."""
+    means = settings_means(cells, [metric])[metric]
+    ends = means[np.isfinite(means)].agg(["min", "max"])
+    best, worst = ("max", "min") if COLUMNS[metric].direction == "higher" else ("min", "max")
+    return float(ends[best]), float(ends[worst])
+
+
+def _is_high(claim: ClaimSpec, metric: str) -> bool:
+    """Whether higher values of the metric are better in this claim."""
+    return str(claim.options.get("direction", COLUMNS[metric].direction)) == "higher"
+
+
+def _asked(claim: ClaimSpec, metric: str) -> str:
+    return (
+        f"{'at least' if _is_high(claim, metric) else 'at most'} {real_option(claim, 'factor', 1.0):g} asked"
+    )
 
 
 def _compare(
-    claim: ClaimSpec,
-    choices: list[Choice],
-    material: Material,
-    metric: str = "",
-    default_factor: float = 1.0,
+    claim: ClaimSpec, methods: tuple[str, str], choices: list[Choice], material: Material, metric: str
 ) -> Finding:
     """Whether the metric of the first setting is at most `factor` times that of the second (at least, if high is good).
 
     The claim holds in part if only the best starts satisfy this, and not the means.
     """
-    metric, factor = metric or _metric(claim), _real(claim, "factor", default_factor)
+    factor, higher = real_option(claim, "factor", 1.0), _is_high(claim, metric)
     first, second = (choice.spread(metric) for choice in choices)
     if math.isnan(first.mean) or math.isnan(second.mean):
         raise CannotTest(f"no value of {metric_label(metric)}")
-    direction = str(claim.options.get("direction", COLUMNS[metric].direction))
-    higher = direction == "higher"
-    first, second = (choice.spread(metric, direction) for choice in choices)
+    best = [one.high if higher else one.low for one in (first, second)]
 
     def ok(mine: float, other: float) -> bool:
         # For a negative value, such as a log-likelihood, the factor is applied to its absolute value.
@@ -478,27 +508,112 @@ def _compare(
         slack = (HAIR - 1) * abs(bound) if math.isfinite(bound) else 0.0
         return mine >= bound - slack if higher else mine <= bound + slack
 
-    on_best = ok(first.best, second.best)
     if claim.options.get("agg", "mean") == "best":
-        verdict = HOLDS if on_best else FAILS
+        verdict = HOLDS if ok(*best) else FAILS
     else:
-        verdict = HOLDS if ok(first.mean, second.mean) else IN_PART if on_best else FAILS
+        verdict = HOLDS if ok(first.mean, second.mean) else IN_PART if ok(*best) else FAILS
     decimals = COLUMNS[metric].decimals
     words = [
-        f"{material.names.method(method)} {spread_text(one.mean, one.sd, decimals, one.best)}"
-        for method, one in zip(claim.methods[:2], (first, second), strict=True)
+        f"{material.names.method(method)} {spread_text(one.mean, one.sd, decimals, end)}"
+        for method, one, end in zip(methods, (first, second), best, strict=True)
     ]
     ratio = f"{first.mean / second.mean:.3f}" if second.mean else "undefined"
-    asked = f"{'at least' if higher else 'at most'} {factor:g}"
-    return verdict, f"{metric_label(metric)} of {words[0]}, of {words[1]}: ratio {ratio}, {asked} asked"
+    return (
+        verdict,
+        f"{metric_label(metric)} of {words[0]}, of {words[1]}: ratio {ratio}, {_asked(claim, metric)}",
+    )
+
+
+def _compare_spreads(claim: ClaimSpec, place: Place, metric: str, material: Material) -> Finding:
+    """Whether the first method has the smaller standard deviation, pooled over all lambdas that both methods ran."""
+    if len(claim.methods) < 2:
+        raise ClaimError("option 'factor' compares two methods, and the claim names one; name two")
+    by_lam = []
+    for method in claim.methods[:2]:
+        cells = whole_cells(place, method, material, claim).dropna(subset=metric)
+        settings = cells.groupby("params")
+        variances = pd.DataFrame({"lam": settings.lam.first(), "variance": settings[metric].var()})
+        by_lam.append(variances.dropna(subset="variance").fillna({"lam": 0.0}).groupby("lam").variance.mean())
+    first, second = (one[one.index.isin(other.index)] for one, other in (by_lam, by_lam[::-1]))
+    if first.empty:
+        raise CannotTest("no lambda has two or more starts of both methods")
+    sds = [math.sqrt(float(one.mean())) for one in (first, second)]
+    words = [
+        f"{material.names.method(method)} {number(sd, COLUMNS[metric].decimals)}"
+        for method, sd in zip(claim.methods, sds, strict=False)
+    ]
+    at = ", ".join(f"{lam:g}" for lam in first.index)
+    return (
+        _of_booleans([sds[0] <= real_option(claim, "factor", 1.0) * sds[1] * HAIR]),
+        f"standard deviation of {metric_label(metric)}, pooled over lambda {at}: {', '.join(words)}",
+    )
+
+
+def _points(
+    claim: ClaimSpec, place: Place, methods: Iterable[str], x: str, metric: str, material: Material
+) -> list[tuple[float, float]]:
+    """The points (x, mean of the metric) of a trend, sorted by x; only finite ones."""
+    found: list[tuple[float, float]] = []
+    for method in methods:
+        cells = whole_cells(place, method, material, claim)
+        if x == "sizes":
+            found.append((sizes_of(claim)[method], choose_best(cells, metric).spread(metric).mean))
+        elif x == "n_clusters":
+            values = _by_k(claim, cells, metric)
+            if "minus_lam" in claim.options:
+                values = values - _by_k(
+                    claim, whole_cells(place, method, material, claim, "minus_lam"), metric
+                )
+            found += [(float(k), float(value)) for k, value in values.items()]
+        else:
+            means = settings_means(cells, [metric, x])
+            found += list(zip(means[x], means[metric], strict=True))
+    return sorted(point for point in found if all(map(math.isfinite, point)))
+
+
+def _by_k(claim: ClaimSpec, cells: pd.DataFrame, metric: str) -> pd.Series:
+    """The best mean of a metric at every K that the claim names."""
+    if claim.n_clusters:
+        cells = cells[cells.n_clusters.isin(claim.n_clusters)]
+    found = {k: choose_best(one, metric).spread(metric).mean for k, one in cells.groupby("n_clusters")}
+    return pd.Series(found, dtype=float)
+
+
+def _tau(claim: ClaimSpec, points: list[tuple[float, float]], direction: str) -> Finding:
+    tau = float(kendalltau(*zip(*points, strict=True)).statistic)
+    if math.isnan(tau):
+        raise CannotTest("all values are the same")
+    signed = tau if direction == "rises" else -tau
+    return _of_tau(claim, signed), f"tau = {tau:.2f}"
+
+
+def _of_tau(claim: ClaimSpec, tau: float) -> str:
+    return HOLDS if tau >= real_option(claim, "tau", 0.8) / HAIR else IN_PART if tau > 0 else FAILS
+
+
+def _power(claim: ClaimSpec, points: list[tuple[float, float]], direction: str) -> Finding:
+    """Whether the fitted power is that of the claim; it holds in part if only the direction is right."""
+    if any(value <= 0 for point in points for value in point):
+        raise CannotTest("a value is not positive, so its logarithm is undefined")
+    x, y = np.log(np.array(points)).T
+    slope = float(np.polyfit(x, y, 1)[0])
+    wanted = real_option(claim, "power", 0.5) * (1 if direction == "rises" else -1)
+    words = f"slope {slope:.2f}, {wanted:g} asked"
+    if abs(slope - wanted) <= real_option(claim, "tolerance", 0.25) * HAIR:
+        return HOLDS, words
+    return (IN_PART if slope * wanted > 0 else FAILS), words
+
+
+def _axis(x: str) -> str:
+    return {"n_clusters": "K", "lam": "lambda", "sizes": "size"}.get(x) or metric_in_text(x)
 
 
 def _reach(claim: ClaimSpec, place: Place, material: Material) -> tuple[list[bool], list[bool], str]:
     """For each method, whether the mean of a setting reaches the level, and whether a start does; and a sentence."""
-    metric, level = _metric(claim), _real(claim, "level", 0.0)
+    metric, level = metric_of(claim), real_option(claim, "level", 0.0)
     means, starts, words = [], [], []
     for method in claim.methods:
-        cells = _ran(place, method, material, claim)
+        cells = whole_cells(place, method, material, claim)
         choice = choose_best(cells, metric)
         found = choice.spread(metric)
         if not found.n:
@@ -514,53 +629,6 @@ def _reach(claim: ClaimSpec, place: Place, material: Material) -> tuple[list[boo
         starts,
         f"best {metric_in_text(metric)} over the settings, against {level:g}: {'; '.join(words)}",
     )
-
-
-def _metrics(claim: ClaimSpec) -> list[str]:
-    return list(claim.metrics) or [str(claim.options.get("metric", "sse"))]
-
-
-def _metric(claim: ClaimSpec) -> str:
-    return _metrics(claim)[0]
-
-
-def table_of(table: Any, tables: Mapping[str, TableSpec]) -> TableSpec:
-    """A table by its name, or by its number in the paper."""
-    by_number = {spec.number: spec for spec in tables.values()}
-    # A table number can arrive as a number instead of a text.
-    shown = f"{table:g}" if isinstance(table, float) else str(table)
-    found = tables.get(shown) or by_number.get(shown)
-    if found is None:
-        raise ClaimError(f"there is no table {shown!r} (known: {', '.join(tables)})")
-    return found
-
-
-def sizes_of(claim: ClaimSpec) -> dict[str, float]:
-    """The option `sizes` of a claim as a dictionary from method or data set to size."""
-    given = claim.options["sizes"]
-    if isinstance(given, list):
-        over = next((names for names in (claim.methods, claim.datasets) if len(names) == len(given)), [])
-        given = dict(zip(over, given, strict=False))
-    if not isinstance(given, dict) or len(given) < 3:
-        raise ClaimError("sizes: give a size for each of three or more methods, or data sets, of the claim")
-    if not set(given) <= set(claim.methods) and not (set(given) <= set(claim.datasets) and claim.methods):
-        raise ClaimError(f"sizes: {', '.join(given)} are neither all methods nor all data sets of the claim")
-    if not all(isinstance(size, int | float) and size > 0 for size in given.values()):
-        raise ClaimError("sizes: expected positive numbers")
-    return {str(name): float(size) for name, size in given.items()}
-
-
-def cells_at(cells: pd.DataFrame, dataset: str, n_clusters: int | None) -> pd.DataFrame:
-    """The cells of a data set with one K, or with every K if it is None."""
-    found = cells[cells.dataset == dataset]
-    return found if n_clusters is None else found[found.n_clusters == n_clusters]
-
-
-def _real(claim: ClaimSpec, option: str, default: float) -> float:
-    value: Any = claim.options.get(option, default)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ClaimError(f"option {option!r} is {value!r}, expected a number")
-    return float(value)
 
 
 def _of_booleans(ok: list[bool]) -> str:

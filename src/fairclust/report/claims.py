@@ -10,20 +10,8 @@ import pandas as pd
 
 from fairclust.pipeline.papers import ClaimSpec, TableSpec
 from fairclust.pipeline.reported import KEY
-from fairclust.report.checks import (
-    CLAIM_VERDICTS,
-    NOT_TESTED,
-    CannotTest,
-    Check,
-    ClaimError,
-    Material,
-    Place,
-    cells_at,
-    joined,
-    sizes_of,
-    table_of,
-    validate_claim,
-)
+from fairclust.report.checks import CLAIM_VERDICTS, NOT_TESTED, joined, validate_claim
+from fairclust.report.material import CannotTest, ClaimError, Material, Place, cells_at, table_of
 from fairclust.report.names import Names
 from fairclust.report.render import MISSING, write_table
 from fairclust.report.selection import NOT_RUN
@@ -62,7 +50,7 @@ def check_claim(name: str, claim: ClaimSpec, material: Material) -> list[Result]
     """
     check = validate_claim(name, claim, material.tables)
     results = []
-    for place in _places(claim, check, material):
+    for place in _places(claim, material):
         try:
             verdict, numbers = check.function(claim, place, material)
         except CannotTest as error:
@@ -86,6 +74,7 @@ def make_claims(
     steps: pd.DataFrame,
     names: Names,
     stem: Path,
+    programs: pd.DataFrame | None = None,
 ) -> None:
     """Check all claims of a paper and write them as CSV, Markdown and LaTeX.
 
@@ -103,6 +92,8 @@ def make_claims(
     stem : Path
         Path without ending. The CSV has a line for each claim (with an empty data set) and one for each of
         its data sets.
+    programs : DataFrame, optional
+        The values of published programs, from `pipeline.reported.load_programs`; claims on times show their seconds.
 
     Raises
     ------
@@ -111,7 +102,9 @@ def make_claims(
     """
     if reported.empty:
         reported = pd.DataFrame(columns=[*KEY, "value", "decimals"])
-    material = Material(tables, reported, cells, steps, names)
+    material = Material(
+        tables, reported, cells, steps, names, pd.DataFrame() if programs is None else programs
+    )
     data, shown, counts = [], [], dict.fromkeys(CLAIM_VERDICTS, 0)
     for name, claim in claims.items():
         results = check_claim(name, claim, material)
@@ -144,14 +137,10 @@ def load_claims(path: Path) -> pd.DataFrame:
     return frame.astype({"n_clusters": "Int64"})
 
 
-def _places(claim: ClaimSpec, check: Check, material: Material) -> Iterable[Place]:
+def _places(claim: ClaimSpec, material: Material) -> Iterable[Place]:
     """The data sets and values of K on which a claim is checked."""
     cells = material.cells
     methods = claim.methods
-    if check.across and set(sizes_of(claim)) <= set(claim.datasets):
-        for k in claim.n_clusters or (None,):
-            yield Place("", k, cells)
-        return
     mine = cells[cells.method.isin(methods)] if methods else cells
     datasets = claim.datasets or list(mine.dataset.unique())
     if claim.check == "same_order" and not claim.datasets:
@@ -159,13 +148,16 @@ def _places(claim: ClaimSpec, check: Check, material: Material) -> Iterable[Plac
         datasets = list(material.reported.dataset[material.reported.table == table.number].unique())
     for dataset in datasets:
         at = cells[cells.dataset == dataset]
-        if claim.check == "same_order" and not claim.n_clusters:
+        every_k = claim.check == "same_order" and not claim.n_clusters
+        if every_k or claim.options.get("x") == "n_clusters":
             yield Place(dataset, None, at)
             continue
         # Some methods may have run with more values of K than others. A claim that names no K is checked at the values
-        # of K with which the largest number of its methods ran.
+        # of K with which the largest number of its methods ran, others at those of its values of K that were run.
         ran = mine[mine.dataset == dataset].groupby("n_clusters").method.nunique()
-        for k in claim.n_clusters or [int(k) for k in ran.index[ran == ran.max()]] or (None,):
+        most = [int(k) for k in ran.index[ran == ran.max()]]
+        named = [k for k in claim.n_clusters or () if k in ran.index] or claim.n_clusters
+        for k in named or most or (None,):
             yield Place(dataset, k, cells_at(cells, dataset, k))
 
 

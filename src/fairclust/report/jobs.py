@@ -63,6 +63,7 @@ def claims(job: Job) -> None:
         load_steps(job.input["packs"]),
         Names(**given["names"]),
         _stem(job.output[0]),
+        _programs(job, given["programs"]),
     )
 
 

@@ -262,17 +262,17 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
         return _setting(cells, enough)
     higher = COLUMNS[match.fairness].direction == "higher"
     beside = less[match.fairness].idxmax() if higher else less[match.fairness].idxmin()
-    share = (level - means.loc[beside, match.fairness]) / (
-        means.loc[enough, match.fairness] - means.loc[beside, match.fairness]
-    )
     near, far = (
         cells[(cells.params == params) & (cells.status == "ok")].drop_duplicates("seed").set_index("seed")
         for params in (enough, beside)
     )
+    # A start is interpolated between its own two ends, so only seeds that both settings have count.
     seeds = near.index.intersection(far.index)
-    if seeds.empty:
-        return _setting(cells, enough)
     near, far = near.loc[seeds], far.loc[seeds]
+    ends = (far[match.fairness].astype(float).mean(), near[match.fairness].astype(float).mean())
+    if seeds.empty or not np.isfinite(ends).all() or ends[0] == ends[1]:
+        return _setting(cells, enough)
+    share = min(1.0, max(0.0, (level - ends[0]) / (ends[1] - ends[0])))
     between = near.copy()
     for name in between.select_dtypes("number").columns:
         if name not in ("n_clusters", "n_rows", "n_groups", "n_features"):

@@ -236,7 +236,8 @@ def table_rows(
         drafts, here = [], cells[cells.dataset == dataset]
         for (method, lam), values in group.groupby(["method", "lam"], sort=False, dropna=False):
             if method == _OF_DATA_ITSELF:
-                drafts.append(_data_row(spec, str(dataset), k, values, here))
+                beside = _variants(programs, spec.number, str(dataset), _OF_DATA_ITSELF, k, math.nan)
+                drafts.append(_data_row(spec, str(dataset), k, values, here, beside))
                 continue
             found = tuple(
                 Value(str(v.metric), float(v.value), _decimals(v.decimals), note=str(v.note))
@@ -364,10 +365,12 @@ def _variants(
     programs: pd.DataFrame | None, table: str, dataset: str, method: str, n_clusters: int | None, lam: float
 ) -> tuple[Variant, ...]:
     """The values of published programs beside a row."""
-    if programs is None or programs.empty or n_clusters is None:
+    if programs is None or programs.empty:
         return ()
     at = programs[(programs.table == table) & (programs.dataset == dataset) & (programs.method == method)]
-    at = at[(at.n_clusters == n_clusters) & ((at.lam == lam) | (at.lam.isna() & math.isnan(lam)))]
+    k = math.nan if n_clusters is None else float(n_clusters)
+    for column, wanted in (("n_clusters", k), ("lam", lam)):
+        at = at[at[column].isna() if math.isnan(wanted) else at[column] == wanted]
     found = []
     for (program, words), lines in at.groupby(["program", "variant"], sort=False):
         values = {
@@ -488,7 +491,12 @@ def _extra_row(
 
 
 def _data_row(
-    spec: TableSpec, dataset: str, n_clusters: int | None, values: pd.DataFrame, cells: pd.DataFrame
+    spec: TableSpec,
+    dataset: str,
+    n_clusters: int | None,
+    values: pd.DataFrame,
+    cells: pd.DataFrame,
+    variants: tuple[Variant, ...],
 ) -> Row:
     """The row with the properties of a data set that the paper reports. A count agrees only if it is equal."""
     at = cells[cells.dataset == dataset]
@@ -517,7 +525,7 @@ def _data_row(
     row = Row(
         dataset, _OF_DATA_ITSELF, n_clusters, math.nan, "paper", AS_PRINTED, Choice(at[:0]), tuple(found)
     )
-    return replace(row, verdict=verdict, note=note)
+    return _beside_program(replace(row, verdict=verdict, note=note, variants=variants), spec, at)
 
 
 def _measured(rows: list[Row], spec: TableSpec) -> list[Row]:
@@ -728,7 +736,7 @@ def _differing(row: Row, variant: Variant) -> list[str]:
         and value.metric in variant.values
         and value.metric not in TIMES
         and compare_value(value.metric, value.reported, value.decimals, variant.values[value.metric])
-        in ("lower", "higher")
+        in ("lower", "higher", "no")
     ]
 
 

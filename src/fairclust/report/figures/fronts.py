@@ -85,7 +85,7 @@ def _draw_front(
         sheet.say(axes, why_empty(cells, (x, y)))
         return
     is_cost = x in COLUMNS and COLUMNS[x].is_cost
-    limit = _cost_limit(ok, x) if is_cost and not material.option("whole", False) else np.inf
+    limit = _cost_limit(ok, x, y) if is_cost and not material.option("whole", False) else np.inf
     reported = material.reported_points(*instance, x, y)
     methods = material.methods(ok)
     for number, method in enumerate(methods):
@@ -140,16 +140,17 @@ def _lower(metric: str) -> bool:
     return metric in COLUMNS and COLUMNS[metric].direction == "lower"
 
 
-def _cost_limit(ok: pd.DataFrame, cost: str) -> float:
-    """A limit a little above the highest cost of the methods with several settings.
+def _cost_limit(ok: pd.DataFrame, cost: str, y: str) -> float:
+    """A limit a little above the highest cost on the fronts of the methods with several settings.
 
-    Without it, one distant reference method would squeeze all others.
+    Without it, one distant reference method, or a setting that another one of its method beats, would squeeze all
+    others.
     """
     several = ok[ok.groupby("method").params.transform("nunique") > 1]
     if several.empty:
         return np.inf
-    highest = float(several.groupby(["method", "params"])[cost].mean().max())
-    return highest + 0.25 * abs(highest)
+    fronts = [settings_means(of, cost, y).query("front").x.max() for _, of in several.groupby("method")]
+    return max(fronts) + 0.1 * abs(max(fronts))
 
 
 def plot_bands(material: Material) -> Sheet:

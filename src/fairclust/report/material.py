@@ -1,0 +1,187 @@
+"""The data that checks of claims read: the cells and histories of methods, the times of programs, and options."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from fairclust.pipeline.papers import ClaimSpec, TableSpec
+from fairclust.report.names import Names
+from fairclust.report.selection import NOT_RUN, cells_of, choose, choose_printed
+
+
+class ClaimError(ValueError):
+    """A claim in a paper's file is not valid; the message names the key, and known values where there are some."""
+
+
+class CannotTest(Exception):
+    """This run lacks something that a check needs; the message says what."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """The data that checks read.
+
+    Attributes
+    ----------
+    tables : mapping of str to TableSpec
+        The paper's tables by name.
+    reported, cells, steps : DataFrame
+        Reported values, and the frames of `pipeline.scores.load_cells` and `load_steps`.
+    names : Names
+    programs : DataFrame
+        The values of published programs, from `pipeline.reported.load_programs`.
+    """
+
+    tables: Mapping[str, TableSpec]
+    reported: pd.DataFrame
+    cells: pd.DataFrame
+    steps: pd.DataFrame
+    names: Names
+    programs: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A data set and a K, with the cells of all methods there."""
+
+    dataset: str
+    n_clusters: int | None
+    cells: pd.DataFrame
+
+
+def ran_cells(
+    place: Place, method: str, material: Material, claim: ClaimSpec, lam_option: str = "lam"
+) -> pd.DataFrame:
+    """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
+    at = cells_of(place.cells, place.dataset, method)
+    shown = material.names.method(method)
+    if at.empty:
+        raise CannotTest(f"{shown} is {NOT_RUN}")
+    lam = real_option(claim, lam_option, math.nan)
+    params = (claim.options.get("settings") or {}).get(method, {})
+    if (not math.isnan(lam) and at.lam.notna().any()) or params:
+        choice = choose_printed(at, lam if at.lam.notna().any() else math.nan, params)
+        if not choice.n_ok:
+            raise CannotTest(f"{shown}: {choice.note}")
+        at = at[at.params.isin(choice.cells.params)]
+    ok = at[at.status == "ok"]
+    if ok.empty:
+        raise CannotTest(f"{shown}: {choose(at).note}")
+    return ok
+
+
+def whole_cells(
+    place: Place, method: str, material: Material, claim: ClaimSpec, lam_option: str = "lam"
+) -> pd.DataFrame:
+    """The cells of `ran_cells` that use all clusters, of the settings in which at least half of the starts do.
+
+    A single cluster is perfectly fair, so that a method that collapses would reach every level.
+    """
+    cells = ran_cells(place, method, material, claim, lam_option)
+    empty = cells.n_nonempty < cells.n_clusters
+    mostly = empty.groupby([cells.params, cells.n_clusters]).transform("mean") <= 0.5
+    found = cells[~empty & mostly]
+    if found.empty:
+        raise CannotTest(
+            f"{material.names.method(method)} leaves clusters empty, in most starts of every setting"
+        )
+    return found
+
+
+def histories_of(
+    claim: ClaimSpec, place: Place, material: Material, columns: list[str]
+) -> list[pd.DataFrame]:
+    """The histories of the methods' fits that have the columns at two or more steps, in the order of the steps."""
+    found = []
+    for column in columns:
+        if column not in material.steps:
+            raise CannotTest(f"this run has no history of {column!r}")
+    for method in claim.methods:
+        cells = ran_cells(place, method, material, claim)
+        steps = material.steps[material.steps.key.isin(cells.key)].dropna(subset=columns)
+        found += [one.sort_values("step") for _, one in steps.groupby("key", sort=False) if len(one) > 1]
+    if not found:
+        raise CannotTest(f"no fit has a history of {', '.join(columns)} with two or more steps")
+    return found
+
+
+def program_times(claim: ClaimSpec, place: Place, material: Material) -> list[str]:
+    """The times of published programs, and those that the paper reports, with the place's K if possible.
+
+    They are those of the claim's methods on the data set, or of the option `programs_on`: data set to methods.
+    """
+    words = []
+    for dataset, methods in claim.options.get("programs_on", {place.dataset: claim.methods}).items():
+        told = []
+        for method in methods:
+            name = material.names.method(method)
+            rows = _of_method(material.reported, dataset, method, place)
+            values = rows.value[rows.metric == "seconds"].dropna()
+            told += [f"{name} {_seconds(values)} s as the paper reports"] if len(values) else []
+            if not material.programs.empty:
+                runs = _of_method(material.programs.dropna(subset="seconds"), dataset, method, place)
+                for program, seconds in runs.groupby("program", sort=False).seconds:
+                    told.append(f"{name} {_seconds(seconds)} s by the published program {program}")
+        words += [f"on {material.names.dataset(dataset)}: {', '.join(told)}"] if told else []
+    return words
+
+
+def _of_method(values: pd.DataFrame, dataset: str, method: str, place: Place) -> pd.DataFrame:
+    rows = values[(values.dataset == dataset) & (values.method == method)]
+    same_k = rows[rows.n_clusters == place.n_clusters]
+    return same_k if len(same_k) else rows
+
+
+def _seconds(values: pd.Series) -> str:
+    ends = (values.min(), values.max())
+    low, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in ends)
+    return low if low == high else f"{low} to {high}"
+
+
+def metrics_of(claim: ClaimSpec) -> list[str]:
+    return list(claim.metrics) or [str(claim.options.get("metric", "sse"))]
+
+
+def metric_of(claim: ClaimSpec) -> str:
+    return metrics_of(claim)[0]
+
+
+def table_of(table: Any, tables: Mapping[str, TableSpec]) -> TableSpec:
+    """A table by its name, or by its number in the paper."""
+    by_number = {spec.number: spec for spec in tables.values()}
+    # A table number can arrive as a number instead of a text.
+    shown = f"{table:g}" if isinstance(table, float) else str(table)
+    found = tables.get(shown) or by_number.get(shown)
+    if found is None:
+        raise ClaimError(f"there is no table {shown!r} (known: {', '.join(tables)})")
+    return found
+
+
+def sizes_of(claim: ClaimSpec) -> dict[str, float]:
+    """The option `sizes` of a claim as a dictionary from method to size."""
+    given = claim.options.get("sizes")
+    if isinstance(given, list):
+        given = dict(zip(claim.methods, given, strict=False))
+    if not isinstance(given, dict) or len(given) < 3 or set(given) != set(claim.methods):
+        raise ClaimError("sizes: give a size for each of three or more methods of the claim")
+    if not all(isinstance(size, int | float) and size > 0 for size in given.values()):
+        raise ClaimError("sizes: expected positive numbers")
+    return {str(name): float(size) for name, size in given.items()}
+
+
+def cells_at(cells: pd.DataFrame, dataset: str, n_clusters: int | None) -> pd.DataFrame:
+    """The cells of a data set with one K, or with every K if it is None."""
+    found = cells[cells.dataset == dataset]
+    return found if n_clusters is None else found[found.n_clusters == n_clusters]
+
+
+def real_option(claim: ClaimSpec, option: str, default: float) -> float:
+    value: Any = claim.options.get(option, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ClaimError(f"option {option!r} is {value!r}, expected a number")
+    return float(value)
