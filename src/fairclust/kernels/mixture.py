@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import DTypeLike
 
-from fairclust.kernels.fast import FAST, exp, larger
+from fairclust.kernels.fast import FAST, exp, larger, where_less
 from fairclust.kernels.tiles import TILE, TileLayout, make_layout, pack_points, run_over_tiles
 
 # Responsibilities of at most this many bytes are kept between the two passes of a gradient. Larger ones are computed
@@ -250,17 +250,30 @@ def _responsibilities(  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _table(  # type: ignore[no-untyped-def]
     lo, hi, points, codes, counts, count, const, means, roots, root_means, tables, sharpness,
-    with_logsum, kept, mass, logsum,
+    with_logsum, kept, mass, logsum, hard,
 ):  # fmt: skip
     scratch = np.empty((len(const), TILE), points.dtype)
     top = np.empty(TILE, points.dtype)
     total = np.empty(TILE, points.dtype)
+    zero = points.dtype.type(0)
     for t in range(lo, hi):
         psi = kept[t] if len(kept) > 0 else scratch
         logsum[t] = _responsibilities(
             points[t], codes[t], counts[t], count[t], const, roots, root_means, tables, sharpness,
             with_logsum, psi, top, total, mass[t],
         )  # fmt: skip
+        if len(hard) > 0:
+            # `total` holds the largest responsibility of each point. The first component that has it gets the rows.
+            for i in range(TILE):
+                top[i] = counts[t, i]
+            for k in range(len(psi)):
+                row = psi[k]
+                acc = zero
+                for i in range(TILE):
+                    rows = where_less(row[i], total[i], zero, top[i])
+                    acc += rows
+                    top[i] -= rows
+                hard[t, k] = acc
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
@@ -360,19 +373,6 @@ def _rows(lo, hi, points, codes, count, start, const, means, roots, root_means, 
         for i in range(count[t]):
             for k in range(z.shape[0]):
                 out[start[t] + i, k] = z[k, i]
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _hard_table(lo, hi, points, codes, counts, count, const, means, roots, root_means, tables, table):  # type: ignore[no-untyped-def]
-    z = np.empty((len(const), TILE), points.dtype)
-    top = np.empty(TILE, points.dtype)
-    for t in range(lo, hi):
-        _log_joint(points[t], codes[t], const, roots, root_means, tables, z, top)
-        for i in range(count[t]):
-            k = 0
-            while z[k, i] != top[i] and k < len(z) - 1:
-                k += 1
-            table[t, k] += counts[t, i]
 
 
 @njit(cache=True, nogil=True)
@@ -603,6 +603,7 @@ class MixtureTiles:
         sharpness: float = 1.0,
         with_logsum: bool = True,
         psi: np.ndarray | None = None,
+        hard: np.ndarray | None = None,
     ) -> tuple[np.ndarray, float]:
         """One pass over the responsibilities ``softmax(sharpness * z_i)``.
 
@@ -614,6 +615,8 @@ class MixtureTiles:
         with_logsum : bool
         psi : ndarray, optional
             An array from `room`, which is filled with the responsibilities.
+        hard : ndarray of shape (n_groups, n_clusters), optional
+            Filled with the number of rows of each group for which each component is the most probable.
 
         Returns
         -------
@@ -626,6 +629,7 @@ class MixtureTiles:
         n_clusters = len(components.const)
         mass = np.empty((self.layout.n_tiles, n_clusters))
         logsum = np.empty(self.layout.n_tiles)
+        counts = np.empty((0 if hard is None else self.layout.n_tiles, n_clusters))
         run_over_tiles(
             _table,
             self.layout.n_tiles,
@@ -640,7 +644,10 @@ class MixtureTiles:
             self._nowhere(n_clusters) if psi is None else psi,
             mass,
             logsum,
+            counts,
         )
+        if hard is not None:
+            hard[:] = self._by_group(counts)
         return self._by_group(mass), float(logsum.sum()) if with_logsum else 0.0
 
     def moments(
@@ -738,17 +745,6 @@ class MixtureTiles:
 
     def hard_table(self, components: Components) -> np.ndarray:
         """Number of rows of each group for which each component is the most probable, shape (n_groups, n_clusters)."""
-        n_clusters, layout = len(components.const), self.layout
-        table = np.zeros((layout.n_tiles, n_clusters))
-        run_over_tiles(
-            _hard_table,
-            layout.n_tiles,
-            self.n_points * n_clusters,
-            self.points,
-            self.codes,
-            self._counts,
-            layout.count,
-            *self._parts(components),
-            table,
-        )
-        return self._by_group(table)
+        hard = np.empty((self.n_groups, len(components.const)))
+        self.table(components, with_logsum=False, hard=hard)
+        return hard

@@ -64,6 +64,8 @@ _DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
 # The log-likelihood is a mean over points, so this weight does not depend on the number of rows or the data's unit.
 _DEFAULT_LAM = 10.0
 _FIRST = 0.5
+# The authors' program adds this to the variances of plain EM.
+_PROGRAM_RIDGE = 1e-6
 _AMOUNT = [None, Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
 
 
@@ -100,11 +102,12 @@ class FairMixture(ColumnsClusterer):
     objective : {"smooth", "paper"}, default="smooth"
         "paper" is the objective above. "smooth" is the same with a smoothed absolute value and maximum, and with a
         barrier that keeps every component from losing all its points.
-    match_reference : bool, default=False
+    match_reference : bool or "best_balance", default=False
         Use the objective of the authors' published program instead, and optimise it as the program does: a
-        new Adam optimiser in each round, no shortened steps, the last iterate as the result, and data that are
-        not scaled. For two groups, `lam` then has the effect of ``n_clusters * P(0) * P(1) * lam`` in the
-        paper's objective.
+        new Adam optimiser in each round, no shortened steps, and data that are not scaled. The result is the last
+        iterate, which the program prints, or, with "best_balance", the first iterate with the largest balance of hard
+        labels, which its class keeps. For two groups, `lam` then has the effect of
+        ``n_clusters * P(0) * P(1) * lam`` in the paper's objective.
     batch_size : int or float, optional
         Number of rows, or share of the rows, in a mini-batch (Algorithm 3). The likelihood is learned batch by batch,
         and Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read.
@@ -127,10 +130,12 @@ class FairMixture(ColumnsClusterer):
     init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
         The first means: those of k-means, or the given ones. K-means reads all rows, but for a memory map it reads
         a random sample of 200,000 of them, which have to fit in memory.
-        All components start with equal weights. Their variance is the mean variance of the columns; it is the
-        squared length of the rows if all have one length, and 1 with `match_reference`. "em" then runs plain EM
-        from this start. The probabilities of categories start equal or, if there are no numeric features, at random, as
-        in the paper.
+        All components start with equal weights. Their variance is the mean variance of the columns, or the
+        squared length of the rows if all have one length. "em" then runs plain EM from this start. The probabilities of
+        categories start equal or, if there are no numeric features, at random.
+        With `match_reference`, "k-means" is the start of the paper's text, with a variance of 1 and random
+        probabilities, and "em" is the start of the program: plain EM from the labels of k-means, weights averaged with
+        those of plain EM on the categories, and equal probabilities.
     n_init : int, default=1
         Number of starts. Every other start uses the other kind of `init`. The one with the least negative
         log-likelihood plus ``lam`` times the Delta of hard labels is kept.
@@ -204,7 +209,7 @@ class FairMixture(ColumnsClusterer):
         "covariance": [StrOptions({"isotropic", "diag"})],
         "categorical_features": [None, "array-like"],
         "objective": [StrOptions({"smooth", "paper"})],
-        "match_reference": ["boolean"],
+        "match_reference": ["boolean", StrOptions({"best_balance"})],
         "batch_size": _AMOUNT,
         "fairness_sample": _AMOUNT,
         "subsample": _AMOUNT,
@@ -233,7 +238,7 @@ class FairMixture(ColumnsClusterer):
         covariance: str = "isotropic",
         categorical_features: Any = None,
         objective: str = "smooth",
-        match_reference: bool = False,
+        match_reference: bool | str = False,
         batch_size: float | None = None,
         fairness_sample: float | None = None,
         subsample: float | None = None,
@@ -304,6 +309,8 @@ class FairMixture(ColumnsClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
+        reference = bool(self.match_reference)
+        rank = balance if self.match_reference == "best_balance" else None
         names = list(getattr(self, "feature_names_in_", []))
         self._columns = find_columns(X, self.categorical_features, names, self.categories_)
         chosen = draw(codes, self.subsample, rng)
@@ -315,8 +322,8 @@ class FairMixture(ColumnsClusterer):
             raise ValueError(f"subsample leaves {len(learned)} rows for n_clusters={self.n_clusters}")
         numeric = self._columns.numeric
         frame = Frame.of(learned, numeric) if len(numeric) else Frame.plain(0)
-        # The published program starts from unit variance and takes steps of fixed length, both in the unit of the data.
-        self._shift, self._unit = frame.mean, 1.0 if self.match_reference else frame.unit
+        # The published program takes steps of fixed length in the unit of the data.
+        self._shift, self._unit = frame.mean, 1.0 if reference else frame.unit
         rows = self._rows(learned, learned_codes, len(self.groups_))
         sample = self.batch_size if self.fairness_sample is None else self.fairness_sample
         tiles = rows.tiles(as_index(draw(learned_codes, sample, rng)), merge=True)
@@ -333,30 +340,31 @@ class FairMixture(ColumnsClusterer):
             return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
 
         def fit(lam: float, before: _Learned | None) -> tuple[_Learned, list[np.ndarray], float]:
-            best: tuple[float, Mixture, Trace] | None = None
+            best: tuple[float, float, Mixture, Trace] | None = None
             for attempt in range(self.n_init if before is None else 1):
                 warm = (isinstance(self.init, str) and self.init == "em") != (attempt % 2 == 1)
                 start = (
-                    start_mixture(rows, tiles, family, self.n_clusters, self.init, warm, rng)
+                    start_mixture(
+                        rows, tiles, family, self.n_clusters, self.init, warm, rng, reference=reference
+                    )
                     if before is None
                     else before.mixture
                 )
-                trace = Trace(watch if self.record_labels else None)
+                trace = Trace(watch if self.record_labels else None, rank)
                 mixture = self._learn(rows, tiles, sizes, start, rng, trace, lam)
-                value = 0.0
-                if self.n_init > 1:
-                    hard = tiles.hard_table(mixture.components())
-                    value = tiles.table(mixture.components())[1] / -tiles.n_samples + lam * self._delta(hard)
+                hard = np.empty((len(sizes), self.n_clusters))
+                nll = tiles.table(mixture.components(), hard=hard)[1] / -tiles.n_samples
+                value = nll + lam * self._delta(hard)
                 if best is None or value < best[0]:
-                    best = (value, mixture, trace)
+                    best = (value, nll, mixture, trace)
             assert best is not None
-            mixture, trace = best[1:]
+            _, nll, mixture, trace = best
             offset = np.zeros(self.n_clusters)
             if self.calibrate and len(sizes) > 1 and self.n_clusters > 1:
                 offset = calibrated(tiles, sizes, mixture)
             labels = self._labels(X, mixture, offset)
             tables = self._tables(count(labels))
-            return _Learned(mixture, trace, offset, labels), tables, trace.history[-1]["clustering"]
+            return _Learned(mixture, trace, offset, labels), tables, nll
 
         def count(labels: np.ndarray) -> np.ndarray:
             return contingency(labels, codes, self.n_clusters, len(self.groups_))
@@ -412,7 +420,8 @@ class FairMixture(ColumnsClusterer):
             len(self._columns.numeric),
             self._columns.sizes,
             np.full((1, 1) if shared else (len(self._columns.numeric),), floor),
-            by_precision=self.match_reference and self.lam != 0,
+            by_precision=bool(self.match_reference) and self.lam != 0,
+            ridge=_PROGRAM_RIDGE if self.match_reference else 0.0,
         )
 
     def _learn(
@@ -438,7 +447,9 @@ class FairMixture(ColumnsClusterer):
             expect = FullData(load(0))
         else:
             expect = Batches(load, n_batches, rng)
-        fair = FairPart(tiles, sizes, self._penalty(sizes, lam))
+        fair = FairPart(
+            tiles, sizes, self._penalty(sizes, lam), with_labels=bool(self.match_reference) and lam != 0
+        )
         if self.solver == "gd":
             batches = None if in_full else endless_batches(load, n_batches, rng)
             mixture, _ = ascend(
@@ -457,13 +468,12 @@ class FairMixture(ColumnsClusterer):
                 n_gradient_steps=self.n_gradient_steps,
                 learning_rate=rate,
                 tol=self.tol,
-                monotone=not self.match_reference,
-                new_optimizer=self.match_reference,
+                reference=bool(self.match_reference),
                 trace=trace,
             )
         # The objective of an iterate is known only if every step uses all rows. Otherwise the last iterate is returned.
-        exact = in_full and not self.match_reference
-        return trace.best if exact and trace.best is not None else mixture
+        keeps = trace.rank is not None or (in_full and not self.match_reference)
+        return trace.best if keeps and trace.best is not None else mixture
 
     def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
         if lam == 0:

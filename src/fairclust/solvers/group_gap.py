@@ -8,11 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-Penalty = Callable[[np.ndarray], tuple[float, np.ndarray]]
+# A penalty takes M. That of the authors' program also takes the table of hard labels and mean responsibilities.
+Penalty = Callable[..., tuple[float, np.ndarray]]
 
 # Temperature of the smoothed Delta, and weight of the barrier that is added to it.
 TEMPERATURE = 0.005
 BARRIER = 0.3
+# Gaps up to this size are rounding errors. Without them, all gaps are zero where the responsibilities of all points are
+# equal, as at the start of the authors' program on categories, and their absolute values have no gradient.
+_ROUNDING = 1e-7
 
 
 @lru_cache(maxsize=16)
@@ -104,32 +108,39 @@ def smooth_penalty(lam: float, barrier: float = BARRIER) -> Penalty:
 def program_penalty(lam: float, sizes: np.ndarray) -> Penalty:
     """The penalty of the authors' published program times K, because the program divides the likelihood by K.
 
-    It is the sum of ``K lam max_{j,k} m_k |P(j | k) - P(j)|``, where the mean responsibility m_k is constant in the
-    gradient, and ``10 K P(j) / (n_jk + 1e-6)`` for the smallest cell n_jk. For two groups the first term is
-    ``K P(0) P(1) lam Delta``. The program finds the smallest cell from hard labels. Here it is the smallest cell of the
-    soft table.
+    It is the sum of ``K lam max_{j,k} m_k |P(j | k) - P(j)|`` and ``10 K P(j) / (n_jk + 1e-6)`` for one cell. That is
+    the cell of group j and component k with the fewest hard labels, while n_jk is the sum of its responsibilities. m_k
+    is the mean responsibility at the first E-step of the round, and constant in the gradient. If it is that of `M`, the
+    first term is ``K P(0) P(1) lam Delta`` for two groups.
 
     Parameters
     ----------
     lam : float
     sizes : ndarray of shape (n_groups,)
+
+    Returns
+    -------
+    callable
+        Takes `M`, the table of hard labels and m_k. Without the latter, m_k is that of `M`.
     """
     share = sizes / sizes.sum()
 
-    def penalty(M: np.ndarray) -> tuple[float, np.ndarray]:
+    def penalty(M: np.ndarray, hard: np.ndarray, held: np.ndarray | None = None) -> tuple[float, np.ndarray]:
         n_clusters = M.shape[1]
         mean = np.maximum(share @ M, 1e-12)
+        held = mean if held is None else held
         excess = share[:, None] * (M / mean - 1.0)
-        worst = mean * np.abs(excess)
+        worst = held * np.abs(excess)
         j, k = divmod(int(worst.argmax()), n_clusters)
         gradient = np.zeros_like(M)
         by_share = -(excess[j, k] + share[j]) * share
         by_share[j] += share[j]
-        gradient[:, k] = lam * np.sign(excess[j, k]) * by_share
-        counts = sizes[:, None] * M
-        s, c = divmod(int(counts.argmin()), n_clusters)
-        gradient[s, c] -= 10 * share[s] * sizes[s] / (counts[s, c] + 1e-6) ** 2
-        value = lam * worst[j, k] + 10 * share[s] / (counts[s, c] + 1e-6)
+        if worst[j, k] > _ROUNDING:
+            gradient[:, k] = lam * held[k] / mean[k] * np.sign(excess[j, k]) * by_share
+        s, c = divmod(int(hard.argmin()), n_clusters)
+        count = sizes[s] * M[s, c] + 1e-6
+        gradient[s, c] -= 10 * share[s] * sizes[s] / count**2
+        value = lam * worst[j, k] + 10 * share[s] / count
         return n_clusters * float(value), n_clusters * gradient
 
     return penalty
@@ -150,11 +161,13 @@ def sum_of_columns(penalties: Sequence[Penalty], members: Sequence[np.ndarray], 
     # A value's mean is the mean of its groups' means, weighted by the sizes of the groups.
     means = [of * sizes / (of @ sizes)[:, None] for of in members]
 
-    def penalty(M: np.ndarray) -> tuple[float, np.ndarray]:
+    def penalty(
+        M: np.ndarray, hard: np.ndarray | None = None, held: np.ndarray | None = None
+    ) -> tuple[float, np.ndarray]:
         value, gradient = 0.0, np.zeros_like(M)
-        for one, of in zip(penalties, means, strict=True):
-            added, by_value = one(of @ M)
-            value, gradient = value + added, gradient + of.T @ by_value
+        for one, mean, of in zip(penalties, means, members, strict=True):
+            added, by_value = one(mean @ M) if hard is None else one(mean @ M, of @ hard, held)
+            value, gradient = value + added, gradient + mean.T @ by_value
         return value, gradient
 
     return penalty
@@ -171,19 +184,16 @@ class Gaps(NamedTuple):
         Derivative of the penalty.
     psi : ndarray
         The responsibilities, as `MixtureTiles.table` stores them.
+    hard : ndarray of shape (n_groups, n_clusters) or None
+        The table of hard labels, if the penalty takes it.
     """
 
     M: np.ndarray
     penalty: float
     by_M: np.ndarray
     psi: np.ndarray
+    hard: np.ndarray | None = None
 
     @property
     def delta(self) -> float:
         return delta(self.M)[0]
-
-
-def weigh(sums: np.ndarray, sizes: np.ndarray, penalty: Penalty, psi: np.ndarray) -> Gaps:
-    """Apply a penalty to sums of responsibilities per group. `sizes` are the sizes of the groups, all positive."""
-    M = sums / sizes[:, None]
-    return Gaps(M, *penalty(M), psi)

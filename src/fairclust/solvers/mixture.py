@@ -39,6 +39,8 @@ class Family:
         Lower bounds of the log standard deviations, shape (1, 1) or (n_numeric,).
     by_precision : bool
         Whether gradient steps change inverse standard deviations instead of the logarithms of standard deviations.
+    ridge : float
+        Added to the variances of every M-step.
     """
 
     shared: bool
@@ -46,6 +48,7 @@ class Family:
     sizes: tuple[int, ...]
     min_log_sd: np.ndarray
     by_precision: bool = False
+    ridge: float = 0.0
 
     @cached_property
     def edges(self) -> np.ndarray:
@@ -180,9 +183,9 @@ class Mixture:
         with np.errstate(divide="ignore"):
             if self.family.shared:
                 n_values = max(weight.sum() * max(self.family.n_numeric, 1), _MIN_WEIGHT)
-                log_sd = 0.5 * np.log(about.sum(keepdims=True) / n_values)
+                log_sd = 0.5 * np.log(about.sum(keepdims=True) / n_values + self.family.ridge)
             else:
-                log_sd = np.where(alive[:, None], 0.5 * np.log(about / per), self.log_sd)
+                log_sd = np.where(alive[:, None], 0.5 * np.log(about / per + self.family.ridge), self.log_sd)
         totals = self.family.sums(moments.levels)
         shares = np.where(totals > 0, moments.levels / np.where(totals > 0, totals, 1.0), self.probabilities)
         shares = np.maximum(shares, _MIN_PROBABILITY)

@@ -15,7 +15,7 @@ import numpy as np
 
 from fairclust.base import Diverged
 from fairclust.kernels.mixture import MixtureTiles, Moments
-from fairclust.solvers.group_gap import Gaps, Penalty, weigh
+from fairclust.solvers.group_gap import Gaps, Penalty
 from fairclust.solvers.mixture import Mixture
 
 # Steps between two records of gradient ascent, which takes thousands of steps.
@@ -29,15 +29,15 @@ _ROUNDS_AT_REST = 5
 class Adam:
     """Adam for maximisation (Kingma and Ba 2015), with its usual constants."""
 
-    def __init__(self, rate: float, size: int) -> None:
-        self.rate = rate
+    def __init__(self, rate: float, size: int, epsilon: float = 1e-8) -> None:
+        self.rate, self.epsilon = rate, epsilon
         self._mean, self._square, self._step = np.zeros(size), np.zeros(size), 0
 
     def move(self, gradient: np.ndarray) -> np.ndarray:
         self._step += 1
         self._mean += 0.1 * (gradient - self._mean)
         self._square += 0.001 * (gradient**2 - self._square)
-        root = np.sqrt(self._square / (1 - 0.999**self._step)) + 1e-8
+        root = np.sqrt(self._square / (1 - 0.999**self._step)) + self.epsilon
         return (self.rate / (1 - 0.9**self._step)) * self._mean / root
 
 
@@ -51,25 +51,35 @@ class FairPart:
     sizes : ndarray of shape (n_groups,)
     penalty : callable
         From `fairclust.solvers.group_gap`.
+    with_labels : bool
+        Whether the penalty takes the table of hard labels.
     """
 
     tiles: MixtureTiles
     sizes: np.ndarray
     penalty: Penalty
+    with_labels: bool = False
     _psi: np.ndarray | None = None
 
-    def gaps(self, mixture: Mixture) -> Gaps:
-        return self.look(mixture, with_logsum=False)[0]
+    def gaps(self, mixture: Mixture, held: np.ndarray | None = None) -> Gaps:
+        return self.look(mixture, held, with_logsum=False)[0]
 
-    def look(self, mixture: Mixture, *, with_logsum: bool = True) -> tuple[Gaps, float]:
-        """The gaps, and the mean log-likelihood of these rows.
+    def look(
+        self, mixture: Mixture, held: np.ndarray | None = None, *, with_logsum: bool = True
+    ) -> tuple[Gaps, float]:
+        """The gaps, and the mean log-likelihood of these rows. A penalty that takes hard labels takes `held` too.
 
         Every call writes the responsibilities to the same array, so it overwrites those of earlier gaps.
         """
         if self._psi is None:
             self._psi = self.tiles.room(mixture.n_clusters)
-        sums, logsum = self.tiles.table(mixture.components(), with_logsum=with_logsum, psi=self._psi)
-        return weigh(sums, self.sizes, self.penalty, self._psi), logsum / self.tiles.n_samples
+        hard = np.empty((len(self.sizes), mixture.n_clusters)) if self.with_labels else None
+        sums, logsum = self.tiles.table(
+            mixture.components(), with_logsum=with_logsum, psi=self._psi, hard=hard
+        )
+        M = sums / self.sizes[:, None]
+        penalty, by_M = self.penalty(M) if hard is None else self.penalty(M, hard, held)
+        return Gaps(M, penalty, by_M, self._psi, hard), logsum / self.tiles.n_samples
 
     def pull(self, mixture: Mixture, gaps: Gaps) -> Moments:
         """Moments for which `Mixture.gradient` returns the gradient of minus the penalty.
@@ -150,14 +160,17 @@ class Trace:
     ----------
     watch : callable, optional
         Called with the mixture of every record; the numbers that it returns are recorded too.
+    rank : callable, optional
+        Called with the table of hard labels of every record but the first. The best mixture is that with the largest
+        value. By default it is that with the largest mean log-likelihood minus its penalty.
     history : list of dict
     best : Mixture or None
     best_value : float
-        Mean log-likelihood of `best` minus its penalty.
     converged : bool
     """
 
     watch: Callable[[Mixture], Mapping[str, float]] | None = None
+    rank: Callable[[np.ndarray], float] | None = None
     history: list[dict[str, float]] = field(default_factory=list)
     best: Mixture | None = None
     best_value: float = -np.inf
@@ -185,12 +198,14 @@ class Trace:
             }
         )
         self._begin = now
+        if self.rank is not None and gaps is not None and gaps.hard is not None:
+            value = self.rank(gaps.hard) if step else -np.inf
         if value > self.best_value:
             self.best, self.best_value = mixture, value
 
-    def at_rest(self, tol: float, times: int = 1) -> bool:
-        """Whether none of the last `times` changes of the objective was above `tol`."""
-        last = [record["objective"] for record in self.history[-times - 1 :]]
+    def at_rest(self, tol: float, times: int = 1, quantity: str = "objective") -> bool:
+        """Whether none of the last `times` changes of a recorded quantity was above `tol`."""
+        last = [record[quantity] for record in self.history[-times - 1 :]]
         self.converged = len(last) > times and float(np.abs(np.diff(last)).max()) <= tol
         return self.converged
 
@@ -243,8 +258,7 @@ def fair_em(
     n_gradient_steps: int,
     learning_rate: float,
     tol: float,
-    monotone: bool = True,
-    new_optimizer: bool = False,
+    reference: bool = False,
     trace: Trace | None = None,
 ) -> tuple[Mixture, Trace]:
     """Generalised EM (Algorithms 2 and 3). Each round is an E-step and steps of Adam on Q minus the penalty.
@@ -261,10 +275,11 @@ def fair_em(
     learning_rate : float
     tol : float
         Stop when the objective has not changed by more than this in any of the last five rounds.
-    monotone : bool
-        Whether to halve the step of a round until Q_fair, eq. (11), does not fall.
-    new_optimizer : bool
-        Begin every round with a new Adam, as the authors' published program does.
+    reference : bool
+        Whether to optimise as the authors' published program does. Every round then begins with a new Adam, holds the
+        mean responsibilities of its E-step in the penalty, and is not shortened. EM stops when the log-likelihood has
+        not changed by more than `tol` in a round. Otherwise, the step of a round is halved until Q_fair, eq. (11),
+        does not fall.
     trace : Trace, optional
         Where steps are recorded. By default a new trace.
 
@@ -273,11 +288,13 @@ def fair_em(
     mixture : Mixture
         The last one.
     trace : Trace
-        Records have ``q_before``, ``q_after`` and ``step_length`` of the round that led to them.
+        Without `reference`, records have ``q_before``, ``q_after`` and ``step_length`` of the round that led to them.
     """
     trace = Trace() if trace is None else trace
     adam = Adam(learning_rate, mixture.vector().size)
     more: dict[str, float] = {}
+    held = None
+    times, quantity = (1, "clustering") if reference else (_ROUNDS_AT_REST, "objective")
     # If the E-step and the penalty use the same rows, one pass computes the responsibilities for both.
     same = expect if isinstance(expect, FullData) and expect.tiles is fair.tiles else None
     gaps, loglik = fair.look(mixture, with_logsum=same is not None)
@@ -285,18 +302,20 @@ def fair_em(
         if same is None:
             moments, loglik = expect(mixture)
         trace.add(step, mixture, loglik, gaps, **more)
-        if step == max_iter or trace.at_rest(tol, _ROUNDS_AT_REST):
+        if step == max_iter or trace.at_rest(tol, times, quantity):
             break
         if same is not None:
             moments = same.known(mixture, gaps.psi)
-        if new_optimizer:
-            adam = Adam(learning_rate, mixture.vector().size)
+        if reference:
+            # The program divides the objective by the number of clusters, so that its epsilon is as much larger.
+            adam = Adam(learning_rate, mixture.vector().size, 1e-8 * mixture.n_clusters)
+            held = fair.sizes @ gaps.M / fair.sizes.sum()
         start = mixture
         before = start.value(moments) - gaps.penalty
         vector = start.vector()
         for r in range(n_gradient_steps):
             if r:
-                gaps = fair.gaps(mixture)
+                gaps = fair.gaps(mixture, held)
             total = moments.moved(start.means - mixture.means) + fair.pull(mixture, gaps)
             vector = vector + adam.move(mixture.gradient(total))
             mixture = start.at(vector)
@@ -305,14 +324,15 @@ def fair_em(
         while True:
             gaps, loglik = fair.look(mixture, with_logsum=same is not None)
             after = mixture.value(moments.moved(start.means - mixture.means)) - gaps.penalty
-            if not monotone or length == 0.0 or after >= before - 1e-7 * (1 + abs(before)):
+            if reference or length == 0.0 or after >= before - 1e-7 * (1 + abs(before)):
                 break
             length = length / 2 if length > 0.5**_MAX_HALVINGS else 0.0
             mixture = start.at(start.vector() + length * reach)
             if length == 0.0:
                 # No step in this direction was accepted. A new optimiser forgets the direction and takes smaller steps.
                 adam = Adam(adam.rate / 2, vector.size)
-        more = {"q_before": before, "q_after": after, "step_length": length}
+        if not reference:
+            more = {"q_before": before, "q_after": after, "step_length": length}
     return mixture, trace
 
 
