@@ -47,16 +47,16 @@ def test_a_table_of_the_default_configuration_needs_its_own_blocks_and_no_others
     spec = inputs.config.papers["vfc"].tables["table3"]
     mine = [row for row in rows if row["table"] == spec.number]
     datasets = {row["dataset"] for row in mine} | {"census_like"}
-    methods = {row["method"] for row in mine} | set(spec.ours)
+    methods = {row["method"] for row in mine} | {*spec.ours, spec.control}
     assert {at[0] for at in blocks_of(needed)} == datasets
     assert (
         {at[1] for at in blocks_of(needed)}
         == methods
-        == {"vfc_kmeans", "bera", "vfc_kmeans_accelerated", "price_kmeans"}
+        == {"vfc_kmeans", "bera", "vfc_kmeans_accelerated", "price_kmeans", "kmeans"}
     )
-    # Six data sets x four methods: one K for each, whole or in a job for each seed.
+    # Six data sets x five methods: one K for each, whole or in a job for each seed.
     at = {(d, m, path.stem.partition("-")[0]) for path in map(Path, needed) for d, m in [path.parts[-3:-1]]}
-    assert len(at) == 6 * 4
+    assert len(at) == 6 * 5
     assert len(set(needed)) == len(needed)
 
 
