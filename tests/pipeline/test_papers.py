@@ -1,14 +1,18 @@
 """Papers as data: the file of a paper, and the CSV of what it reports."""
 
+from pathlib import Path
+
+import numpy as np
 import pandas as pd
 import pytest
 from small import small_config, small_paper
 
-from fairclust.pipeline.config import ConfigError, load_config
+from fairclust.pipeline.config import ConfigError, load_config, shipped_config
 from fairclust.pipeline.models import GridSpec
 from fairclust.pipeline.papers import ReasonSpec, TableSpec, as_plain
-from fairclust.pipeline.reported import ReportedError, load_reported
+from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
 
+ROOT = Path(__file__).parents[2]
 HEAD = "table,dataset,n_clusters,method,metric,value"
 
 
@@ -131,3 +135,65 @@ def test_types_and_optional_columns(tmp_path):
 def test_a_wrong_file_of_reported_values_names_line_and_fix(tmp_path, text, message):
     with pytest.raises(ReportedError, match=message):
         load(tmp_path, text)
+
+
+# Values of published programs
+
+PROGRAM_HEAD = (
+    "table,dataset,n_clusters,lam,method,metric,program,variant,runs,mean,sd,low,high,setting,seconds,note\n"
+)
+PROGRAM_LINE = "3,adult,10,9000,vfc,sse,theirs,,3,10.5,0.5,10,11,as shipped,60,\n"
+
+
+def programs(tmp_path, *lines, kinds=None):
+    path = tmp_path / "p_programs.csv"
+    path.write_text(PROGRAM_HEAD + "".join(lines))
+    return load_programs(path, kinds or {"theirs": "program"})
+
+
+def test_values_of_programs_are_read(tmp_path):
+    second = PROGRAM_LINE.replace(",,3,", ",last iterate,3,").replace(",60,", ",,")
+    found = programs(tmp_path, PROGRAM_LINE, second)
+    assert found["mean"].to_list() == [10.5, 10.5] and found.kind.to_list() == ["program"] * 2
+    assert found.variant.to_list() == ["", "last iterate"]
+    assert found.seconds.iloc[0] == 60 and np.isnan(found.seconds.iloc[1])
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("10.5", "ten", r"something that is no number in line\(s\) \[3\]"),
+        ("theirs", "other", r"a program that the paper's file does not describe \(it has theirs\)"),
+        (",sse,", ",cost,", "an unknown metric"),
+        (",3,10.5", ",3,", "no runs, mean, low or high"),
+        ("last", "", "a value that was already given"),
+    ],
+)
+def test_errors_in_values_of_programs_name_file_and_line(tmp_path, old, new, message):
+    with pytest.raises(ReportedError, match=message) as error:
+        programs(tmp_path, PROGRAM_LINE, PROGRAM_LINE.replace(",,3,", ",last,3,").replace(old, new, 1))
+    assert "p_programs.csv" in str(error.value)
+
+
+def test_a_file_of_programs_needs_its_columns(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("table,dataset\n")
+    with pytest.raises(ReportedError, match="needs exactly the columns"):
+        load_programs(path, {})
+    with pytest.raises(ReportedError, match="cannot be read"):
+        load_programs(tmp_path / "absent.csv", {})
+
+
+@pytest.mark.parametrize("paper", ["vfc", "fmc", "bfkm", "sfairsc"])
+def test_the_shipped_values_of_programs_stand_beside_reported_ones(paper):
+    spec = shipped_config(ROOT).papers[paper]
+    values = load_programs(
+        ROOT / f"config/papers/{paper}_programs.csv", {name: one.kind for name, one in spec.programs.items()}
+    )
+    assert set(values.program) == set(spec.programs)
+    assert (values.low <= values["mean"] + 1e-9).all() and (values["mean"] <= values.high + 1e-9).all()
+    if paper == "sfairsc":  # its poster prints no values of its figures
+        return
+    known = load_reported(spec.reported)
+    rows = {(r.table, r.dataset, r.method) for r in known.itertuples()}
+    assert {(r.table, r.dataset, r.method) for r in values.itertuples()} <= rows

@@ -294,7 +294,7 @@ def test_causes_are_shown_conjectured_or_unknown(tmp_path):
         {"method": "own", "metric": "balance", "reason": "not about this"},
         {"method": "own", "reason": "an early stop", "evidence": "python benchmarks/x.py"},
         {"method": "rival", "reason": "other starts"},
-        {"method": "plain", "reason": "two tables differ", "contradiction": True},
+        {"method": "plain", "reason": "two tables differ", "shown_by": "paper"},
     ]
     spec = table(settings={"own": {}, "rival": {}, "plain": {}}, reasons=reasons)
     cells = [*starts("own", [50.0]), *starts("rival", [150.0]), *starts("plain", [150.0])]

@@ -62,14 +62,18 @@ class ReasonSpec(Strict):
     )
     reason: str = Field(min_length=1)
     evidence: str | None = Field(default=None, description="Command that prints the numbers.")
-    contradiction: bool = Field(
-        default=False, description="Whether the paper's own numbers or files contradict the value."
+    shown_by: Literal["paper", "program", "labels", "command", ""] = Field(
+        default="",
+        description="What shows the reason: the paper's own numbers or files, a run of the published program, the "
+        "published labels, or the command of `evidence` (the default if there is one); nothing: a conjecture.",
     )
 
-    @property
-    def shown_by(self) -> str:
-        """What shows the reason: 'paper', 'command', or nothing, for a conjecture."""
-        return "paper" if self.contradiction else "command" if self.evidence else ""
+    @model_validator(mode="before")
+    @classmethod
+    def _shown_by_its_command(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("evidence"):
+            return {"shown_by": "command", **given}
+        return given
 
     def fits(self, dataset: str, method: str, metric: str) -> bool:
         """Whether the reason applies to a value."""
