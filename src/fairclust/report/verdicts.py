@@ -175,7 +175,9 @@ class Row:
     values : tuple of Value
         In the order of the paper.
     variants : tuple of Variant
-        The published program beside the row.
+        The published program beside the row: ways to run it that read the method as the row does.
+    readings : tuple of Variant
+        Those of the row's method in any reading, which decide whether the program has the printed values.
     program : Variant or None
         The variant that is shown: the one that agrees with ours, else with the paper, else the first.
     verdict, direction, note : str
@@ -191,6 +193,7 @@ class Row:
     values: tuple[Value, ...]
     original: str = ""
     variants: tuple[Variant, ...] = ()
+    readings: tuple[Variant, ...] = ()
     program: Variant | None = None
     verdict: str = ""
     direction: str = ""
@@ -243,15 +246,17 @@ def table_rows(
                 Value(str(v.metric), float(v.value), _decimals(v.decimals), note=str(v.note))
                 for v in values.itertuples()
             )
-            beside = _variants(programs, spec.number, str(dataset), str(method), k, float(lam))
-            for name in (str(method), *spec.variants.get(str(method), ())):
+            names = (str(method), *spec.variants.get(str(method), ()))
+            of_names = [_variants(programs, spec.number, str(dataset), name, k, float(lam)) for name in names]
+            readings = tuple(variant for of_name in of_names for variant in of_name)
+            for name, own in zip(names, of_names, strict=True):
                 kind, choice = _chosen(
                     spec, reported, here, str(dataset), name, k, float(lam), of=str(method)
                 )
                 role = "paper" if name == method else "variant"
                 if role == "paper" or choice.n_all:
-                    row = Row(str(dataset), name, k, float(lam), role, kind, choice, found, variants=beside)
-                    drafts.append(row)
+                    row = Row(str(dataset), name, k, float(lam), role, kind, choice, found)
+                    drafts.append(replace(row, variants=own, readings=readings))
         methods = list(dict.fromkeys(group.method[group.method != _OF_DATA_ITSELF]))
         ours = [
             _extra_row(spec, reported, here, str(dataset), method, k, math.nan, metrics, "")
@@ -525,7 +530,8 @@ def _data_row(
     row = Row(
         dataset, _OF_DATA_ITSELF, n_clusters, math.nan, "paper", AS_PRINTED, Choice(at[:0]), tuple(found)
     )
-    return _beside_program(replace(row, verdict=verdict, note=note, variants=variants), spec, at)
+    row = replace(row, verdict=verdict, note=note, variants=variants, readings=variants)
+    return _beside_program(row, spec, at)
 
 
 def _measured(rows: list[Row], spec: TableSpec) -> list[Row]:
@@ -605,6 +611,7 @@ def _controlled(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
         row,
         method=spec.control,
         variants=(),
+        readings=(),
         choice=choose(cells_of(cells, row.dataset, spec.control, row.n_clusters)),
     )
     verdict = _judged(_measured([plain], spec)[0], spec, cells).verdict
@@ -693,11 +700,11 @@ def _direction(row: Row) -> str:
 
 def _beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
     """The row with the values of the published program, and with the verdict that follows from them."""
-    if not row.variants:
+    if not row.readings:
         return row
     as_ours = [variant for variant in row.variants if _has_our_values(row, variant, spec, cells)]
-    as_paper = [variant for variant in row.variants if not _differing(row, variant)]
-    shown = next(iter([*as_ours, *as_paper, *row.variants]))
+    as_paper = [variant for variant in row.readings if not _differing(row, variant)]
+    shown = next(iter([*as_ours, *as_paper, *row.variants, *row.readings]))
     none = NO_VALUE
     values = tuple(replace(value, program=shown.values.get(value.metric, none)) for value in row.values)
     row = replace(row, values=values, program=shown)
@@ -834,7 +841,7 @@ def _with_cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) ->
         return replace(value, cause=reason.shown_by, reason=reason.reason, evidence=reason.evidence or "")
     if row.program is not None:
         kind, called = row.program.kind, _called(row.program)
-        if all(_differing(row, variant) for variant in row.variants):
+        if all(_differing(row, variant) for variant in row.readings):
             return replace(value, cause=kind, reason=f"the paper's value is not that of its {called}")
         # That the printed value is real explains only that ours is better.
         if row.verdict == "better" or set(row.direction.split(", ")) <= {"cheaper", "fairer"}:
