@@ -273,8 +273,15 @@ class ReportInputs:
         spec = self.config.papers.get(paper)
         if spec is None or not spec.reported:
             return []
+        if not spec.programs:
+            return [spec.reported]
         path = Path(spec.reported)
-        return [str(path), *([str(path.with_name(f"{path.stem}_programs.csv"))] if spec.programs else [])]
+        programs = path.with_name(f"{path.stem}_programs.csv")
+        if not programs.is_file():
+            raise ConfigError(
+                f"papers.{paper}.programs: there is no {programs}. Fix: write it, or remove the key"
+            )
+        return [str(path), str(programs)]
 
     def reported_digest(self, paper: str) -> list[str]:
         """Digests of a paper's reported values. A time stamp would not do: a file that replaces it may be older."""
