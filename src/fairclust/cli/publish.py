@@ -24,18 +24,20 @@ _OVERVIEW = re.compile(r"(<!-- overview: begin; (.*?) \| (.*?) -->\n).*?(<!-- ov
 _SHOWN = ("data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "starts")
 # With more bytes than this, a note says that the results are too large for a repository.
 _MOST_BYTES = 8_000_000
-_COLOURS = 64
+_COLOURS = 32
 
 
 def _chosen(results: Path) -> Iterator[Path]:
-    """The published files: tables, claims, scoreboard, fronts, the page, and the scores as Parquet."""
+    """The published files: tables, claims, scoreboard, fronts, the page, and the scores as Parquet.
+
+    The verdicts of single tables are in the scoreboard, and the leaderboard is on the page.
+    """
     yield from sorted((results / "tables").rglob("*.md"))
-    yield from sorted((results / "tables").rglob("*.csv"))
+    yield from sorted(p for p in (results / "tables").rglob("*.csv") if not p.name.endswith(".verdicts.csv"))
     yield from sorted((results / "figures").rglob("*.png"))
     yield results / "report" / "index.html"
     yield results / "scores" / "scores.parquet"
     yield results / "scores" / "runs.parquet"
-    yield results / "scores" / "leaderboard.csv"
 
 
 def run(args: argparse.Namespace) -> list[str]:
