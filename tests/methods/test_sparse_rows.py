@@ -74,7 +74,7 @@ def test_every_method_takes_sparse_rows_or_says_that_it_does_not(words, name):
     model = getattr(methods, name)(3, random_state=0)
     if model.__sklearn_tags__().input_tags.sparse:
         labels = model.fit(sp.csr_array(X), sensitive_features=codes).labels_
-        # Of two starts that end in one clustering, rounding decides which is the best, and so how clusters are numbered.
+        # Of two starts that end in one clustering, rounding decides which is best, and so the numbers of the clusters.
         assert adjusted_rand_score(labels, model.fit(X, sensitive_features=codes).labels_) > 0.94
     else:
         with pytest.raises(TypeError, match="dense data is required"):
