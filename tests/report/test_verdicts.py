@@ -89,7 +89,9 @@ def test_other_optima_are_near():
 
 def test_runs_of_two_programs_agree():
     assert same_values("sse", 1, runs(100.0, 1.0, 99.0, 101.0), runs(102.0, 0.5, 101.5, 102.5))
-    assert same_values("sse", 1, runs(100.0, 0.1, 99.0, 103.0), runs(104.0, 0.1, 103.0, 105.0))
+    # Ranges that overlap are not enough, but a single run may lie in the range of the others.
+    assert not same_values("sse", 1, runs(100.0, 0.1, 99.0, 103.0), runs(104.0, 0.1, 103.0, 105.0))
+    assert same_values("sse", 1, runs(100.0, 0.1, 99.0, 103.0), runs(102.5, n=1))
     assert not same_values("sse", 1, runs(100.0, 0.1, 99.9, 100.1), runs(104.0, 0.1, 103.9, 104.1))
     assert not same_values("sse", 1, runs(math.inf), runs(104.0))
 
@@ -369,12 +371,26 @@ def test_published_labels_explain_only_what_is_better(tmp_path):
 
 def test_a_row_at_matched_fairness_may_be_as_the_program(tmp_path):
     values = reported(tmp_path, "1,town,10,,own,fairness_error,0.10,", "1,town,10,,own,sse,100.0,")
-    cells = list(starts("own", [140.0, 140.0], fairness_error=0.3))
-    theirs = program(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.3))
-    assert only(judged(table(**MATCHED), values, cells)).verdict == "less fair"
-    assert (
-        only(judged(table(**MATCHED), values, cells, programs=theirs)).verdict == "as the published program"
-    )
+    cells = list(starts("own", [140.0, 140.0], fairness_error=0.1))
+    theirs = program(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.1))
+    assert only(judged(table(**MATCHED), values, cells)).verdict == "worse"
+    found = only(judged(table(**MATCHED), values, cells, programs=theirs))
+    assert found.verdict == "as the published program"
+    # A run of the program that is far less fair than printed says nothing about the printed row.
+    unfair = list(starts("own", [140.0, 140.0], fairness_error=0.3))
+    elsewhere = program(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.3))
+    assert only(judged(table(**MATCHED), values, unfair, programs=elsewhere)).verdict == "less fair"
+
+
+def test_the_tolerance_of_the_level_makes_no_row_better(tmp_path):
+    values = reported(tmp_path, "1,town,10,,own,balance,0.300,", "1,town,10,,own,sse,100.0,")
+    spec = table(match={"fairness": "balance", "order": "sse"})
+    cells = list(starts("own", [50.0, 50.0], balance=0.296))
+    assert only(judged(spec, values, cells)).verdict == "on the front"
+    # Nor does a level that plain clustering reaches at no higher cost say anything about a fair method.
+    plain = [*starts("own", [90.0] * 2, balance=0.31), *starts("plain", [80.0] * 2, balance=0.31)]
+    controlled = table(match={"fairness": "balance", "order": "sse"}, control="plain")
+    assert only(judged(controlled, values, plain)).verdict == "not judged"
 
 
 def test_other_readings_of_a_method_stand_below_it_and_do_not_count(tmp_path):

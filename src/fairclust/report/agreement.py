@@ -41,7 +41,9 @@ def compare_value(metric: str, reported: float, decimals: int, ours: Spread) -> 
         cut_off = 0 <= math.copysign(1, reported or 1) * (ours.mean - reported) < 2 * half_unit(decimals)
         if cut_off or abs(ours.mean - reported) <= max(exact, _two_deviations(metric, reported, ours)) * HAIR:
             return "yes"
-    if ours.n > 1 and ours.low - exact * HAIR <= reported <= ours.high + exact * HAIR:
+    # A range up to infinity is none, but a start at its lower end may have the reported value.
+    high = ours.high if math.isfinite(ours.high) else ours.low
+    if ours.n > 1 and ours.low - exact * HAIR <= reported <= high + exact * HAIR:
         return "start"
     return "lower" if ours.mean < reported else "higher"
 
@@ -52,16 +54,21 @@ def is_near(metric: str, reported: float, decimals: int, mean: float) -> bool:
 
 
 def same_values(metric: str, decimals: int, ours: Spread, other: Spread) -> bool:
-    """Whether two sets of runs agree: their means as in `compare_value`, or their ranges overlap."""
+    """Whether two sets of runs agree: their means differ by at most two pooled deviations, which count for at most
+    10 %; a single run may also lie in the range of the others."""
     if metric in OF_DATA:
         return ours.mean == other.mean
     if not (math.isfinite(ours.mean) and math.isfinite(other.mean)):
         return ours.mean == other.mean
     exact = max(half_unit(decimals), FLOOR * abs(other.mean))
-    spread = max(_two_deviations(metric, other.mean, one) for one in (ours, other))
+    deviations = [0.0 if math.isnan(one.sd) else one.sd for one in (ours, other)]
+    spread = min(2 * math.hypot(*deviations), _limit(metric, other.mean))
     if abs(ours.mean - other.mean) <= max(exact, spread) * HAIR:
         return True
-    return ours.low <= other.high + exact * HAIR and other.low <= ours.high + exact * HAIR
+    if min(ours.n, other.n) > 1:
+        return False
+    single, several = (other, ours) if other.n == 1 else (ours, other)
+    return several.low - exact * HAIR <= single.mean <= several.high + exact * HAIR
 
 
 def compare_cost(metric: str, reported: float, decimals: int, ours: Spread) -> str:

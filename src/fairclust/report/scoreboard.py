@@ -86,7 +86,7 @@ def value_verdicts(board: pd.DataFrame) -> pd.DataFrame:
 def _of_value(value: Any) -> str:
     if value.verdict in _OF_PAPER:
         return str(value.verdict)
-    if not value.agrees:
+    if not value.agrees or value.verdict == "not judged":
         return "not judged"
     if value.kind == MATCHED:
         return (
@@ -208,7 +208,8 @@ def _value_words(value: pd.Series) -> str:
     program = Spread(
         value.program_mean, low=value.program_low, high=value.program_high, n=_count(value.program_runs)
     )
-    text = value_text(Value(value.metric, float(value.reported), decimals, ours, program))
+    called = "labels" if "labels" in str(value.program) else "program"
+    text = value_text(Value(value.metric, float(value.reported), decimals, ours, program), called=called)
     agrees = AGREES.get(value.agrees, value.agrees)
     return f"{metric_label(value.metric)} {text}" + (f" {agrees}" if agrees else "")
 

@@ -80,6 +80,8 @@ class Choice:
         The parameters that differ within the grid, with their chosen values.
     reached : bool
         Whether the setting is as fair as required.
+    loosened : bool
+        Whether it is so only within the tolerance of the level.
     """
 
     cells: pd.DataFrame
@@ -87,6 +89,7 @@ class Choice:
     n_all: int = 0
     setting: str = ""
     reached: bool = True
+    loosened: bool = False
 
     @property
     def n_ok(self) -> int:

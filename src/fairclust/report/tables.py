@@ -105,7 +105,7 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
     )
 
 
-def value_text(value: Value, *, with_best: bool = True) -> str:
+def value_text(value: Value, *, with_best: bool = True, called: str = "program") -> str:
     """The text of a value: ours over the starts, and the reported value in brackets if there is one.
 
     Parameters
@@ -113,6 +113,8 @@ def value_text(value: Value, *, with_best: bool = True) -> str:
     value : Value
     with_best : bool
         Whether the best start is shown too.
+    called : str
+        What the value of the published program or labels is called.
 
     Returns
     -------
@@ -129,7 +131,12 @@ def value_text(value: Value, *, with_best: bool = True) -> str:
     if is_cost and value.reported and not math.isnan(value.ours.mean):
         beside += f"; {percent(value.ours.mean / value.reported - 1)}"
     if value.program.n:
-        beside += f"; program {spread_text(value.program.mean, value.program.sd, decimals)}"
+        # The values of programs are stored with six digits.
+        size = abs(value.program.mean)
+        known = 5 - math.floor(math.log10(size)) if size and math.isfinite(size) else decimals
+        beside += (
+            f"; {called} {spread_text(value.program.mean, value.program.sd, max(0, min(decimals, known)))}"
+        )
     return f"{text} ({beside})"
 
 
@@ -169,7 +176,8 @@ def _by_method(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
         if several:
             text["K"] = row.n_clusters if row.n_clusters is not None else MISSING
         text["method"] = _labelled(row.method, names, row)
-        text |= {metric_label(value.metric): value_text(value) for value in row.values}
+        called = "labels" if row.program and row.program.kind == "labels" else "program"
+        text |= {metric_label(value.metric): value_text(value, called=called) for value in row.values}
         shown.append(text | _how(row) | {"verdict": _verdict(row)})
     frame = pd.DataFrame(shown).fillna(MISSING)
     last = ["setting", "starts", "comparison", "verdict"]

@@ -40,6 +40,7 @@ from fairclust.report.selection import (
     cells_of,
     choose,
     choose_printed,
+    half_unit,
     reported_level,
     spread,
 )
@@ -179,7 +180,10 @@ class Row:
     readings : tuple of Variant
         Those of the row's method in any reading, which decide whether the program has the printed values.
     program : Variant or None
-        The variant that is shown: the one that agrees with ours, else with the paper, else the first.
+        The variant that is shown: the nearest to the paper of those that agree with ours, else with the paper, else of
+        all.
+    as_program : bool
+        Whether ours agrees with the published program.
     verdict, direction, note : str
     """
 
@@ -195,6 +199,7 @@ class Row:
     variants: tuple[Variant, ...] = ()
     readings: tuple[Variant, ...] = ()
     program: Variant | None = None
+    as_program: bool = False
     verdict: str = ""
     direction: str = ""
     note: str = ""
@@ -265,7 +270,9 @@ def table_rows(
         ]
         # Without cells in this run, the row of a method of ours would be empty.
         drafts += [row for row in ours if row.choice.n_all]
-        judged = [_controlled(_judged(row, spec, here), spec, here) for row in _measured(drafts, spec)]
+        judged = [
+            _controlled(_judged(row, spec, here), spec, reported, here) for row in _measured(drafts, spec)
+        ]
         rows += _explained(judged, spec)
         for stand_in in spec.stand_ins.get(str(dataset), []):
             pairs = list(group[["method", "lam"]].drop_duplicates().itertuples(index=False))
@@ -435,7 +442,7 @@ def _chosen(
             lower = COLUMNS[spec.match.order].direction == "lower" if spec.match.order in COLUMNS else True
             found = choice.spread(spec.match.order).mean
             if not strict or (choice.reached and (found <= cost if lower else found >= cost)):
-                return MATCHED, choice
+                return MATCHED, replace(choice, loosened=not strict)
     choice = choose(at)
     if at.params.nunique() > 1:
         note = "the paper publishes no setting, so the one with the lowest mean objective is shown"
@@ -602,20 +609,26 @@ def _judged(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
     return replace(row, direction=_direction(row) if row.verdict == "another optimum" else "")
 
 
-def _controlled(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
+def _controlled(row: Row, spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> Row:
     """The row without a verdict if plain clustering, which knows nothing of groups, passes it as well."""
-    passed = ("reproduced", "reached by a start")
-    if not spec.control or row.method == spec.control or row.verdict not in passed or row.kind != AS_PRINTED:
+    ranks = {
+        "reproduced": 0,
+        "on the front": 0,
+        "better": 0,
+        "reached by a start": 1,
+        "as the published program": 1,
+    }
+    if not spec.control or row.method == spec.control or row.verdict not in ranks:
         return row
-    plain = replace(
-        row,
-        method=spec.control,
-        variants=(),
-        readings=(),
-        choice=choose(cells_of(cells, row.dataset, spec.control, row.n_clusters)),
-    )
+    if row.kind == MATCHED:
+        _, choice = _chosen(
+            spec, reported, cells, row.dataset, spec.control, row.n_clusters, row.lam, of=row.method
+        )
+    else:
+        choice = choose(cells_of(cells, row.dataset, spec.control, row.n_clusters))
+    plain = replace(row, method=spec.control, variants=(), readings=(), choice=choice)
     verdict = _judged(_measured([plain], spec)[0], spec, cells).verdict
-    if verdict not in passed or passed.index(verdict) > passed.index(row.verdict):
+    if verdict not in ranks or ranks[verdict] > ranks[row.verdict]:
         return row
     words = f"{spec.control} has these values too, so the row says nothing about this method"
     return replace(row, verdict="not judged", note="; ".join(filter(None, [row.note, words])))
@@ -674,7 +687,7 @@ def _matched_verdict(row: Row) -> str:
     if not judged:
         return "not judged"
     worse = [_is_worse(value) for value in judged if value.agrees != "yes"]
-    return "worse" if any(worse) else "better" if worse else "on the front"
+    return "worse" if any(worse) else "better" if worse and not row.choice.loosened else "on the front"
 
 
 def _is_worse(value: Value) -> bool:
@@ -704,16 +717,32 @@ def _beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
         return row
     as_ours = [variant for variant in row.variants if _has_our_values(row, variant, spec, cells)]
     as_paper = [variant for variant in row.readings if not _differing(row, variant)]
-    shown = next(iter([*as_ours, *as_paper, *row.variants, *row.readings]))
+    shown = min(as_ours or as_paper or row.variants or row.readings, key=lambda one: _distance(row, one))
     none = NO_VALUE
     values = tuple(replace(value, program=shown.values.get(value.metric, none)) for value in row.values)
     row = replace(row, values=values, program=shown)
-    if as_ours and row.verdict in ("another optimum", "not reproduced", "worse", "less fair"):
+    row = replace(row, as_program=bool(as_ours))
+    if (
+        as_ours
+        and not as_paper
+        and row.verdict in ("another optimum", "not reproduced", "worse", "less fair")
+    ):
         row = replace(row, verdict="as the published program")
     if not as_paper:
         words = f"the paper's value is not that of its {_called(shown)}: {_program_words(row, shown)}"
         row = replace(row, note="; ".join(filter(None, [row.note, words])))
     return row
+
+
+def _distance(row: Row, variant: Variant) -> tuple[int, float]:
+    """How far the values of a variant are from the printed ones; one that lacks a value comes last."""
+    printed = [value for value in row.values if not math.isnan(value.reported)]
+    shared = [value for value in printed if value.metric in variant.values]
+    apart = [
+        abs(variant.values[value.metric].mean - value.reported) / max(abs(value.reported), FAIRNESS_LIMIT)
+        for value in shared
+    ]
+    return len(printed) - len(shared), sum(apart)
 
 
 def _called(variant: Variant) -> str:
@@ -757,7 +786,12 @@ def _has_our_values(row: Row, variant: Variant, spec: TableSpec, cells: pd.DataF
             for value in judged
         )
     match = spec.match
-    if not {match.fairness, match.order} <= set(variant.values):
+    printed = next((value for value in row.values if value.metric == match.fairness), None)
+    if printed is None or not {match.fairness, match.order} <= set(variant.values):
+        return False
+    # Only a run that is about as fair as printed says something about the printed row.
+    apart = abs(variant.values[match.fairness].mean - printed.reported)
+    if not apart <= max(LEVEL_SHARE * abs(printed.reported), half_unit(printed.decimals)):
         return False
     level, cost = variant.values[match.fairness].mean, variant.values[match.order].mean
     lower = COLUMNS[match.fairness].direction == "lower"
@@ -766,7 +800,7 @@ def _has_our_values(row: Row, variant: Variant, spec: TableSpec, cells: pd.DataF
     if not choice.n_ok or not choice.reached:
         return False
     ours = choice.spread(match.order)
-    return compare_cost(match.order, cost, 12, ours) in ("yes", COLUMNS[match.order].direction)
+    return compare_cost(match.order, cost, 12, ours) == "yes"
 
 
 def _collapse(row: Row) -> str:
@@ -841,6 +875,8 @@ def _with_cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) ->
         return replace(value, cause=reason.shown_by, reason=reason.reason, evidence=reason.evidence or "")
     if row.program is not None:
         kind, called = row.program.kind, _called(row.program)
+        if row.as_program:
+            return replace(value, cause=kind, reason=f"ours agrees with a run of the {called}")
         if all(_differing(row, variant) for variant in row.readings):
             return replace(value, cause=kind, reason=f"the paper's value is not that of its {called}")
         # That the printed value is real explains only that ours is better.
