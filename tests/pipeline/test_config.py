@@ -298,3 +298,8 @@ def test_a_name_that_begins_as_another_is_suggested_first():
     known = ["price_kmeans", "price_gap", "vfc_kmeans"]
     assert _nearest("price", known) == "; did you mean 'price_kmeans'?"
     assert _nearest("prize_gap", known) == "; did you mean 'price_gap'?"
+
+
+def test_an_unknown_key_may_be_called_like_a_type():
+    with pytest.raises(ConfigError, match="str: no such key"):
+        load_config({"str": None})

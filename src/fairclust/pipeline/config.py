@@ -474,9 +474,13 @@ def load_config(
         lines = []
         for problem in error.errors():
             # Pydantic adds the names of union members to a location, but users only know the keys of the file.
-            location = tuple(p for p in problem["loc"] if not _is_union_tag(p))
+            # The end of an unknown key's location is that key, also if it is called like a member of a union.
+            is_foreign, end = problem["type"] == "extra_forbidden", len(problem["loc"]) - 1
+            location = tuple(
+                p for i, p in enumerate(problem["loc"]) if not _is_union_tag(p) or (is_foreign and i == end)
+            )
             key = ".".join(map(str, location))
-            if problem["type"] == "extra_forbidden":
+            if is_foreign:
                 lines.append(f"{key}: no such key{_nearest(str(location[-1]), _known_fields(location))}")
             elif problem["type"] == "missing":
                 lines.append(f"{key}: missing; it has no default")
