@@ -1,3 +1,4 @@
+import numpy as np
 import pandas as pd
 import pytest
 from a_paper import NAMES, reported, table
@@ -5,9 +6,10 @@ from frames import cell, frame
 
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.claims import make_claims
+from fairclust.report.rows import VERDICTS
 from fairclust.report.scoreboard import count_rows, make_scoreboard, row_verdicts
 from fairclust.report.tables import make_table
-from fairclust.report.verdicts import VERDICTS, load_verdicts
+from fairclust.report.verdicts import load_verdicts
 
 
 @pytest.fixture
@@ -37,7 +39,14 @@ def files(tmp_path):
         ]
     )
     matched = table(match={"fairness": "balance", "order": "sse"})
-    make_table("p", "P", matched, values, cells, NAMES, tmp_path / "t1")
+    labels = pd.DataFrame(
+        [
+            {"table": "1", "dataset": "town", "n_clusters": 10.0, "lam": 4.0, "method": "own", "metric": "sse"}
+            | {"program": "theirs", "kind": "labels", "variant": "", "setting": "", "runs": 1}
+            | {"mean": 100.0, "sd": np.nan, "low": 100.0, "high": 100.0}
+        ]
+    )  # fmt: skip
+    make_table("p", "P", matched, values, cells, NAMES, tmp_path / "t1", labels)
     make_table("p", "P", table(number="2", settings={"own": {}}), values, cells, NAMES, tmp_path / "t2")
     claim = ClaimSpec(
         text="Own is cheaper.", check="compare", datasets=["town"], methods=["own", "rival"], metrics=["sse"]
@@ -75,7 +84,9 @@ def test_the_scoreboard_is_written(files, tmp_path):
     assert "- Paper, at matched fairness: 1 row; 1 better." in head
     assert "- Paper, claims: 1; 1 holds." in head
     (own,) = [line for line in rest.splitlines() if line.startswith("| Paper | 1 | Town | 10 | Own, λ=4 |")]
-    assert "| as printed | lam=4 | 3 | SSE 100.0 ± 0.0 (100.0; 0.0 %) agrees; Balance 0.3000 ± 0.0000" in own
+    assert (
+        "| as printed | lam=4 | 3 | SSE 100.0 ± 0.0 (100.0; 0.0 %; labels 100.0) agrees; Balance 0.3" in own
+    )
     (rival,) = [line for line in rest.splitlines() if "| Rival |" in line]
     assert "SSE 150.0 ± 0.0 (200.0; -25.0 %) lower" in rival
     assert "| better | unknown | reason not known |" in rival

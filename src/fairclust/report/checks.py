@@ -454,7 +454,7 @@ def _levels(
         )
         if level is None:
             raise CannotTest(f"the paper reports no {metric_in_text(equal)} for these methods")
-        return [level]
+        return [level.allowed]
     pick = (min, max) if COLUMNS[equal].direction == "higher" else (max, min)
     best, worst = (choose(ends) for choose, ends in zip(pick, zip(*ranges, strict=True), strict=True))
     if math.isnan(best):

@@ -45,7 +45,7 @@ from fairclust.report.page_tables import (
     times_tables,
 )
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
-from fairclust.report.verdicts import VERDICTS
+from fairclust.report.rows import VERDICTS
 
 _CLAIMS = "claims.csv"
 # The archive holds one picture of each figure, in the first of these formats that exists.

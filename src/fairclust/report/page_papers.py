@@ -13,9 +13,10 @@ from fairclust.report.names import Names, metric_label
 from fairclust.report.page_tables import Column, Table, Verdict, list_methods
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, lam, number, spread_text
+from fairclust.report.rows import CAUSES, VERDICTS
 from fairclust.report.scoreboard import AGREES, count_rows, row_verdicts
 from fairclust.report.selection import Spread
-from fairclust.report.verdicts import CAUSES, VERDICTS, load_verdicts
+from fairclust.report.verdicts import load_verdicts
 
 
 def papers_with_data(board: pd.DataFrame, papers: Mapping[str, Any]) -> list[str]:

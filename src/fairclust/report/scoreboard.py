@@ -13,18 +13,10 @@ from fairclust.report.checks import CLAIM_VERDICTS
 from fairclust.report.claims import load_claims
 from fairclust.report.names import Names, metric_label
 from fairclust.report.render import MISSING, lam, write_table
+from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, Value
 from fairclust.report.selection import Spread
 from fairclust.report.tables import value_text
-from fairclust.report.verdicts import (
-    CAUSES,
-    DIFFERING,
-    KINDS,
-    MATCHED,
-    ROW_KEY,
-    VERDICTS,
-    Value,
-    load_verdicts,
-)
+from fairclust.report.verdicts import ROW_KEY, load_verdicts
 
 _OF_PAPER = ("impossible", "unpublished", "not run")
 """Verdicts of rows in which nothing could be compared; their kind of comparison is shown as 'not compared'."""
@@ -102,7 +94,7 @@ def _of_value(value: Any) -> str:
 
 
 def count_causes(board: pd.DataFrame) -> dict[str, int]:
-    """For how many of the rows that differ from the paper the cause is known, by the keys of `verdicts.CAUSES`."""
+    """For how many of the rows that differ from the paper the cause is known, by the keys of `rows.CAUSES`."""
     rows = row_verdicts(board)
     found = rows.cause[rows.verdict.isin(DIFFERING)].value_counts()
     return {cause: int(found[cause]) for cause in CAUSES if cause in found}
@@ -208,8 +200,7 @@ def _value_words(value: pd.Series) -> str:
     program = Spread(
         value.program_mean, low=value.program_low, high=value.program_high, n=_count(value.program_runs)
     )
-    called = "labels" if "labels" in str(value.program) else "program"
-    text = value_text(Value(value.metric, float(value.reported), decimals, ours, program), called=called)
+    text = value_text(Value(value.metric, float(value.reported), decimals, ours, program, value.program_kind))
     agrees = AGREES.get(value.agrees, value.agrees)
     return f"{metric_label(value.metric)} {text}" + (f" {agrees}" if agrees else "")
 

@@ -81,7 +81,7 @@ class Choice:
     reached : bool
         Whether the setting is as fair as required.
     loosened : bool
-        Whether it is so only within the tolerance of the level.
+        Whether the tolerance of the level was used to find the setting.
     """
 
     cells: pd.DataFrame
@@ -221,8 +221,9 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
 def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = math.nan) -> Choice:
     """A method at a level of fairness: a point of its front, interpolated between two settings.
 
-    The front is that of the means over the starts. The point at the level lies between the cheapest setting that is
-    fair enough and the next one on the front, which is not: each start is interpolated linearly between the two.
+    Settings are represented by the means over their starts. The cheapest setting that is fair enough is one end, and
+    of the settings that are cheaper but not fair enough the fairest is the other. Each start is interpolated linearly
+    between its values at the two ends.
 
     Parameters
     ----------
@@ -256,10 +257,8 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
             apart += (means[match.order] / cost - 1) ** 2
         note = f"no setting of the grid reaches the level {level:.3g}; the one nearest to the reported values is shown"
         return replace(_setting(cells, apart.idxmin()), reached=False, note=note)
-    sign = 1 if COLUMNS[match.order].direction == "higher" else -1
-    costs = -sign * means[match.order]
+    costs = means[match.order] * (-1 if COLUMNS[match.order].direction == "higher" else 1)
     enough = costs[fair].idxmin()
-    # Of equal costs the fairest setting counts, and only settings that are cheaper are worth interpolating to.
     less = means[~fair & (costs < costs[enough]) & np.isfinite(means[match.fairness])]
     if less.empty:
         return _setting(cells, enough)
@@ -355,6 +354,29 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     return Choice(choice.cells, note, choice.n_all, setting, choice.reached)
 
 
+@dataclass(frozen=True)
+class Level:
+    """The fairness at which a method is compared with a reported row.
+
+    Attributes
+    ----------
+    value : float
+        As reported.
+    allowed : float
+        The worst value that is as fair: looser by 2 %, or by half a unit of the last printed digit if that is more.
+        0.00 can be the rounded value of an error up to 0.005, and 0.50 that of a balance of 0.495.
+    """
+
+    value: float
+    allowed: float
+
+
+def level_of(fairness: str, value: float, decimals: int) -> Level:
+    """The level of a fairness metric with this value and so many printed decimals."""
+    slack = max(half_unit(decimals), LEVEL_SHARE * abs(value))
+    return Level(value, value + slack if COLUMNS[fairness].direction == "lower" else value - slack)
+
+
 def reported_level(
     match: MatchSpec,
     table: str,
@@ -365,12 +387,8 @@ def reported_level(
     own: str = "",
     n_clusters: float | None = None,
     lam: float = math.nan,
-    strict: bool = False,
-) -> float | None:
+) -> Level | None:
     """The fairness that a paper reports for a method, or else for the method `own`, as the level of a comparison.
-
-    The level is looser than the reported value by 2 %, or by half a unit of its last printed digit if that is more:
-    0.00 can be the rounded value of an error up to 0.005, and 0.50 that of a balance of 0.495.
 
     Parameters
     ----------
@@ -388,12 +406,10 @@ def reported_level(
         Only values with this K.
     lam : float
         Only values with this lambda, if the paper reports several for the method.
-    strict : bool
-        The reported value itself, without tolerance.
 
     Returns
     -------
-    float or None
+    Level or None
         The level from the best reported value; None if the paper reports none.
     """
     at = reported[reported.table == (match.table or table)]
@@ -407,8 +423,7 @@ def reported_level(
             mine = mine[mine.lam == lam]
         if len(mine):
             first = mine.sort_values("value", ascending=lower).iloc[0]
-            slack = 0.0 if strict else max(half_unit(int(first.decimals)), LEVEL_SHARE * abs(first.value))
-            return float(first.value) + (slack if lower else -slack)
+            return level_of(match.fairness, float(first.value), int(first.decimals))
     return None
 
 

@@ -12,8 +12,9 @@ from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import TableSpec
 from fairclust.report.names import Names, metric_label
 from fairclust.report.render import MISSING, lam, number, percent, spread_text, write_table
+from fairclust.report.rows import VERDICTS, Row, Value
 from fairclust.report.selection import choose, describe, match_on
-from fairclust.report.verdicts import VERDICTS, Row, Value, table_rows, verdict_frame
+from fairclust.report.verdicts import table_rows, verdict_frame
 
 _OVERVIEW_METRICS = ("sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd")
 _HOW_TO_READ = (
@@ -105,7 +106,7 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
     )
 
 
-def value_text(value: Value, *, with_best: bool = True, called: str = "program") -> str:
+def value_text(value: Value, *, with_best: bool = True) -> str:
     """The text of a value: ours over the starts, and the reported value in brackets if there is one.
 
     Parameters
@@ -113,8 +114,6 @@ def value_text(value: Value, *, with_best: bool = True, called: str = "program")
     value : Value
     with_best : bool
         Whether the best start is shown too.
-    called : str
-        What the value of the published program or labels is called.
 
     Returns
     -------
@@ -134,9 +133,8 @@ def value_text(value: Value, *, with_best: bool = True, called: str = "program")
         # The values of programs are stored with six digits.
         size = abs(value.program.mean)
         known = 5 - math.floor(math.log10(size)) if size and math.isfinite(size) else decimals
-        beside += (
-            f"; {called} {spread_text(value.program.mean, value.program.sd, max(0, min(decimals, known)))}"
-        )
+        digits = max(0, min(decimals, known))
+        beside += f"; {value.program_kind} {spread_text(value.program.mean, value.program.sd, digits)}"
     return f"{text} ({beside})"
 
 
@@ -176,8 +174,7 @@ def _by_method(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
         if several:
             text["K"] = row.n_clusters if row.n_clusters is not None else MISSING
         text["method"] = _labelled(row.method, names, row)
-        called = "labels" if row.program and row.program.kind == "labels" else "program"
-        text |= {metric_label(value.metric): value_text(value, called=called) for value in row.values}
+        text |= {metric_label(value.metric): value_text(value) for value in row.values}
         shown.append(text | _how(row) | {"verdict": _verdict(row)})
     frame = pd.DataFrame(shown).fillna(MISSING)
     last = ["setting", "starts", "comparison", "verdict"]

@@ -1,38 +1,34 @@
-"""Verdicts: whether this run reproduces the rows of a paper's table.
-
-Each row gets one verdict. A row is a method on a data set with a K (and a printed lambda). There are two kinds of
-comparison. *As printed*: the paper publishes the setting, and every value must agree over the starts. *Matched
-fairness*: the paper does not publish the setting, so the front of the method is read at the paper's level of fairness,
-and the cost there decides. Where the paper's published program was run, or its published labels were scored, their
-values stand between: they tell a value that the program does not have from one that we do not.
-"""
+"""Verdicts: whether this run reproduces the rows of a paper's table. Each row gets one verdict."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS, TIMES
-from fairclust.pipeline.papers import MatchSpec, ReasonSpec, TableSpec
+from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
-from fairclust.report.agreement import (
-    FAIRNESS_LIMIT,
-    FLOOR,
-    LIMIT,
-    compare_cost,
-    compare_value,
-    is_fairness,
-    is_near,
-    same_values,
-)
+from fairclust.report.agreement import compare_cost, compare_value, is_fairness, is_near
+from fairclust.report.causes import explained
 from fairclust.report.names import metric_label
-from fairclust.report.render import number
+from fairclust.report.program_runs import beside_program, runs_beside
+from fairclust.report.rows import (
+    AS_PRINTED,
+    MATCHED,
+    NO_VALUE,
+    ProgramRuns,
+    Row,
+    Value,
+    fitting,
+    is_cost,
+    is_worse,
+)
 from fairclust.report.selection import (
-    LEVEL_SHARE,
     NOT_RUN,
     Choice,
     Spread,
@@ -40,179 +36,20 @@ from fairclust.report.selection import (
     cells_of,
     choose,
     choose_printed,
-    half_unit,
     reported_level,
     spread,
 )
 
-AS_PRINTED, MATCHED = "as printed", "matched fairness"
-KINDS = (AS_PRINTED, MATCHED)
-
-VERDICTS = {
-    "reproduced": "every value agrees: the mean over the starts is within two standard deviations (which count for at "
-    f"most {100 * LIMIT:g} %), within half a unit of the last printed digit (which may be cut off instead of rounded) "
-    f"or within {100 * FLOOR:g} %",
-    "reached by a start": "every value agrees, or lies between the smallest and the largest value of the starts",
-    "as the published program": "ours agrees with the published program, run here, or with the published labels, "
-    "whose values are not those that the paper prints",
-    "another optimum": f"a value differs, but none by more than {100 * LIMIT:g} % (or {FAIRNESS_LIMIT:g} for a "
-    "fairness metric); the direction says how",
-    "not reproduced": "a value differs by more than that, or a count of the data set differs at all",
-    "on the front": f"as fair as reported, and the cost is within {100 * LEVEL_SHARE:g} % or two standard deviations",
-    "better": "as fair as reported, and the cost is lower",
-    "worse": "as fair as reported, and the cost is higher",
-    "less fair": "no setting of the grid is as fair as reported; the nearest one is shown",
-    "impossible": "a reported value cannot be the quantity that its column names",
-    "not judged": "all reported values are times of another machine or fairness that chose the setting, or plain "
-    "clustering has the reported values, too",
-    "not run": "this run has no value; the reason says why",
-    "unpublished": "the paper prints no value, or too little to run the row",
-}
-"""Verdict to its meaning, in the order of the summaries."""
-
-DIFFERING = ("another optimum", "not reproduced", "better", "worse", "less fair")
-"""Verdicts of rows that differ from the paper, and so need a cause."""
-
-CAUSES = {
-    "program": "shown by a run of the published program",
-    "labels": "shown by the published labels",
-    "paper": "shown by a contradiction in the paper or its files",
-    "command": "shown by a command",
-    "run": "shown by another row of this run",
-    "conjecture": "conjectured",
-    "unknown": "unknown",
-}
-"""How the cause of a difference is known, in the order of the summaries."""
-
-REASON_UNKNOWN = "reason not known"
 _OF_DATA_ITSELF = "data"
 
 VERDICT_COLUMNS = [
     *("paper", "table", "dataset", "n_clusters", "lam", "method", "metric", "reported", "decimals"),
-    *("program", "program_mean", "program_low", "program_high", "program_runs", "kind"),
+    *("program", "program_kind", "program_mean", "program_low", "program_high", "program_runs", "kind"),
     *("setting", "seeds", "mean", "sd", "low", "high", "agrees", "verdict", "direction"),
     *("cause", "reason", "evidence", "note"),
 ]
 ROW_KEY = ["paper", "table", "dataset", "n_clusters", "lam", "method"]
 """The columns that together name one row."""
-
-
-NO_VALUE = Spread()
-
-
-@dataclass(frozen=True)
-class Variant:
-    """The values of a published program beside a row: one way to run it, or its published labels.
-
-    Attributes
-    ----------
-    program : str
-        Its name in the paper's file.
-    kind : {'program', 'labels'}
-    words : str
-        The start and the iterate, if a row has several variants, and the setting.
-    values : dict of str to Spread
-        By metric.
-    seconds : float
-    """
-
-    program: str
-    kind: str
-    words: str
-    values: dict[str, Spread]
-    seconds: float = math.nan
-
-
-@dataclass(frozen=True)
-class Value:
-    """One number of a row.
-
-    Attributes
-    ----------
-    metric : str
-    reported : float
-        NaN if the paper prints no value.
-    decimals : int
-        Printed decimals of `reported`.
-    ours : Spread
-        Over the starts of the chosen setting.
-    program : Spread
-        Over the runs of the published program.
-    agrees : {'yes', 'start', 'lower', 'higher', 'no', ''}
-        'start': only a start reaches it; empty if the value is not judged; 'no' is a count that differs.
-    cause : str
-        A key of `CAUSES`; empty if the value needs none.
-    reason, evidence, note : str
-    """
-
-    metric: str
-    reported: float = math.nan
-    decimals: int = 0
-    ours: Spread = NO_VALUE
-    program: Spread = NO_VALUE
-    agrees: str = ""
-    cause: str = ""
-    reason: str = ""
-    evidence: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A method on a data set with a K.
-
-    Attributes
-    ----------
-    dataset, method : str
-    n_clusters : int or None
-    lam : float
-        The printed lambda; NaN if there is none.
-    role : {'paper', 'variant', 'ours', 'stand-in'}
-        Rows of the paper and variants of them have reported values and a verdict. Variants are not counted.
-    original : str
-        The paper's data set that a stand-in replaces.
-    kind : {'as printed', 'matched fairness', ''}
-    choice : Choice
-    values : tuple of Value
-        In the order of the paper.
-    variants : tuple of Variant
-        The published program beside the row: ways to run it that read the method as the row does.
-    readings : tuple of Variant
-        Those of the row's method in any reading, which decide whether the program has the printed values.
-    program : Variant or None
-        The variant that is shown: the nearest to the paper of those that agree with ours, else with the paper, else of
-        all.
-    as_program : bool
-        Whether ours agrees with the published program.
-    verdict, direction, note : str
-    """
-
-    dataset: str
-    method: str
-    n_clusters: int | None
-    lam: float
-    role: str
-    kind: str
-    choice: Choice
-    values: tuple[Value, ...]
-    original: str = ""
-    variants: tuple[Variant, ...] = ()
-    readings: tuple[Variant, ...] = ()
-    program: Variant | None = None
-    as_program: bool = False
-    verdict: str = ""
-    direction: str = ""
-    note: str = ""
-
-    @property
-    def reasons(self) -> list[str]:
-        """The reasons of the values without duplicates, each with its evidence."""
-        found = []
-        for value in self.values:
-            evidence = f" (evidence: {value.evidence})" if value.evidence else ""
-            lead = "conjecture: " if value.cause == "conjecture" else ""
-            found.append(lead + value.reason + evidence if value.reason else "")
-        return [text for text in dict.fromkeys(found) if text]
 
 
 def table_rows(
@@ -244,7 +81,7 @@ def table_rows(
         drafts, here = [], cells[cells.dataset == dataset]
         for (method, lam), values in group.groupby(["method", "lam"], sort=False, dropna=False):
             if method == _OF_DATA_ITSELF:
-                beside = _variants(programs, spec.number, str(dataset), _OF_DATA_ITSELF, k, math.nan)
+                beside = runs_beside(programs, spec.number, str(dataset), _OF_DATA_ITSELF, k, math.nan)
                 drafts.append(_data_row(spec, str(dataset), k, values, here, beside))
                 continue
             found = tuple(
@@ -252,8 +89,9 @@ def table_rows(
                 for v in values.itertuples()
             )
             names = (str(method), *spec.variants.get(str(method), ()))
-            of_names = [_variants(programs, spec.number, str(dataset), name, k, float(lam)) for name in names]
-            readings = tuple(variant for of_name in of_names for variant in of_name)
+            of_names = [
+                runs_beside(programs, spec.number, str(dataset), name, k, float(lam)) for name in names
+            ]
             for name, own in zip(names, of_names, strict=True):
                 kind, choice = _chosen(
                     spec, reported, here, str(dataset), name, k, float(lam), of=str(method)
@@ -261,7 +99,7 @@ def table_rows(
                 role = "paper" if name == method else "variant"
                 if role == "paper" or choice.n_all:
                     row = Row(str(dataset), name, k, float(lam), role, kind, choice, found)
-                    drafts.append(replace(row, variants=own, readings=readings))
+                    drafts.append(replace(row, runs=own, all_runs=tuple(chain(*of_names))))
         methods = list(dict.fromkeys(group.method[group.method != _OF_DATA_ITSELF]))
         ours = [
             _extra_row(spec, reported, here, str(dataset), method, k, math.nan, metrics, "")
@@ -273,7 +111,7 @@ def table_rows(
         judged = [
             _controlled(_judged(row, spec, here), spec, reported, here) for row in _measured(drafts, spec)
         ]
-        rows += _explained(judged, spec)
+        rows += explained(judged, spec)
         for stand_in in spec.stand_ins.get(str(dataset), []):
             pairs = list(group[["method", "lam"]].drop_duplicates().itertuples(index=False))
             pairs = [(m, float(lam)) for m, lam in pairs if m != _OF_DATA_ITSELF]
@@ -319,7 +157,8 @@ def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFr
                     "metric": value.metric,
                     "reported": value.reported,
                     "decimals": None if math.isnan(value.reported) else value.decimals,
-                    "program": row.program.program if row.program and value.program.n else "",
+                    "program": row.program.program if row.program and value.program_kind else "",
+                    "program_kind": value.program_kind,
                     "program_mean": value.program.mean,
                     "program_low": value.program.low,
                     "program_high": value.program.high,
@@ -344,8 +183,8 @@ def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFr
     return frame.astype(dict.fromkeys(_COUNTS, "Int64"))
 
 
-_TEXT = ("paper", "table", "dataset", "method", "metric", "program", "kind", "setting", "agrees", "verdict",
-         "direction", "cause", "reason", "evidence", "note")  # fmt: skip
+_TEXT = ("paper", "table", "dataset", "method", "metric", "program", "program_kind", "kind", "setting", "agrees",
+         "verdict", "direction", "cause", "reason", "evidence", "note")  # fmt: skip
 _COUNTS = ("n_clusters", "decimals", "program_runs", "seeds")
 
 
@@ -371,28 +210,6 @@ def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
     joined = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=VERDICT_COLUMNS)
     numbers = [name for name in VERDICT_COLUMNS if name not in (*_TEXT, *_COUNTS)]
     return joined.astype({**dict.fromkeys(_COUNTS, "Int64"), **dict.fromkeys(numbers, float)})
-
-
-def _variants(
-    programs: pd.DataFrame | None, table: str, dataset: str, method: str, n_clusters: int | None, lam: float
-) -> tuple[Variant, ...]:
-    """The values of published programs beside a row."""
-    if programs is None or programs.empty:
-        return ()
-    at = programs[(programs.table == table) & (programs.dataset == dataset) & (programs.method == method)]
-    k = math.nan if n_clusters is None else float(n_clusters)
-    for column, wanted in (("n_clusters", k), ("lam", lam)):
-        at = at[at[column].isna() if math.isnan(wanted) else at[column] == wanted]
-    found = []
-    for (program, words), lines in at.groupby(["program", "variant"], sort=False):
-        values = {
-            str(v.metric): Spread(float(v.mean), float(v.sd), float(v.low), float(v.high), int(v.runs))
-            for v in lines.itertuples()
-        }
-        first = lines.iloc[0]
-        setting = "; ".join(filter(None, [str(words), str(first.setting)]))
-        found.append(Variant(str(program), str(first.kind), setting, values, float(first.seconds)))
-    return tuple(found)
 
 
 def _chosen(
@@ -422,32 +239,43 @@ def _chosen(
         return AS_PRINTED, choose_printed(at, lam, spec.settings.get(named, {}))
     if spec.match is not None:
         whose, k = original or (dataset, n_clusters)
-        cost = _reported_cost(spec.match, spec.number, reported, whose, named, k)
-        # The tolerance of the level may not make us better than reported, only as good.
-        for strict in (True, False):
-            level = reported_level(
-                spec.match,
-                spec.number,
-                reported,
-                whose,
-                named,
-                own=spec.own,
-                n_clusters=k,
-                lam=lam,
-                strict=strict,
-            )
-            if level is None:
-                break
-            choice = at_level(at, level, spec.match, cost)
-            lower = COLUMNS[spec.match.order].direction == "lower" if spec.match.order in COLUMNS else True
-            found = choice.spread(spec.match.order).mean
-            if not strict or (choice.reached and (found <= cost if lower else found >= cost)):
-                return MATCHED, replace(choice, loosened=not strict)
+        choice = _at_reported_level(spec, spec.match, reported, at, whose, named, k, lam)
+        if choice is not None:
+            return MATCHED, choice
     choice = choose(at)
     if at.params.nunique() > 1:
         note = "the paper publishes no setting, so the one with the lowest mean objective is shown"
         choice = replace(choice, note="; ".join(filter(None, [choice.note, note])))
     return AS_PRINTED, choice
+
+
+def _at_reported_level(
+    spec: TableSpec,
+    match: MatchSpec,
+    reported: pd.DataFrame,
+    cells: pd.DataFrame,
+    dataset: str,
+    method: str,
+    n_clusters: int | None,
+    lam: float,
+) -> Choice | None:
+    """The front of the cells at the fairness that the paper reports for a method; None if it reports none.
+
+    If the cost at the reported value itself is more than reported, the tolerance of the level counts. It may not make
+    us better than reported, only as good.
+    """
+    level = reported_level(
+        match, spec.number, reported, dataset, method, own=spec.own, n_clusters=n_clusters, lam=lam
+    )
+    if level is None:
+        return None
+    cost = _reported_cost(match, spec.number, reported, dataset, method, n_clusters)
+    choice = at_level(cells, level.value, match, cost)
+    found = choice.spread(match.order).mean
+    higher = match.order in COLUMNS and COLUMNS[match.order].direction == "higher"
+    if choice.reached and (found >= cost if higher else found <= cost):
+        return choice
+    return replace(at_level(cells, level.allowed, match, cost), loosened=True)
 
 
 def _reported_cost(
@@ -508,7 +336,7 @@ def _data_row(
     n_clusters: int | None,
     values: pd.DataFrame,
     cells: pd.DataFrame,
-    variants: tuple[Variant, ...],
+    runs: tuple[ProgramRuns, ...],
 ) -> Row:
     """The row with the properties of a data set that the paper reports. A count agrees only if it is equal."""
     at = cells[cells.dataset == dataset]
@@ -537,8 +365,7 @@ def _data_row(
     row = Row(
         dataset, _OF_DATA_ITSELF, n_clusters, math.nan, "paper", AS_PRINTED, Choice(at[:0]), tuple(found)
     )
-    row = replace(row, verdict=verdict, note=note, variants=variants, readings=variants)
-    return _beside_program(row, spec, at)
+    return beside_program(replace(row, verdict=verdict, note=note, runs=runs, all_runs=runs), spec, at)
 
 
 def _measured(rows: list[Row], spec: TableSpec) -> list[Row]:
@@ -574,7 +401,7 @@ def _judged(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
     """A row with reported values with its verdict; `cells` are those of its data set."""
     if row.role not in ("paper", "variant") or row.method == _OF_DATA_ITSELF:
         return row
-    has_cost = any(_is_cost(value) for value in row.values)
+    has_cost = any(is_cost(value) for value in row.values)
     values = []
     for value in row.values:
         why_not = _why_not_judged(value, row, spec, has_cost)
@@ -588,9 +415,9 @@ def _judged(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
     published = [
         value
         for value in row.values
-        if not math.isnan(value.reported) and not _fitting(spec, row, value.metric, "unpublished")
+        if not math.isnan(value.reported) and not fitting(spec, row, value.metric, "unpublished")
     ]
-    if any(_fitting(spec, row, value.metric, "impossible") for value in row.values):
+    if any(fitting(spec, row, value.metric, "impossible") for value in row.values):
         return replace(row, verdict="impossible")
     if not published:
         return replace(row, verdict="unpublished")
@@ -605,7 +432,7 @@ def _judged(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
         words = f"no value for {', '.join(map(metric_label, lacking))}"
         row = replace(row, note="; ".join(filter(None, [row.note, words])))
     verdict = _matched_verdict(row) if row.kind == MATCHED else _printed_verdict(row, bool(lacking))
-    row = _beside_program(replace(row, verdict=verdict), spec, cells)
+    row = beside_program(replace(row, verdict=verdict), spec, cells)
     return replace(row, direction=_direction(row) if row.verdict == "another optimum" else "")
 
 
@@ -626,7 +453,7 @@ def _controlled(row: Row, spec: TableSpec, reported: pd.DataFrame, cells: pd.Dat
         )
     else:
         choice = choose(cells_of(cells, row.dataset, spec.control, row.n_clusters))
-    plain = replace(row, method=spec.control, variants=(), readings=(), choice=choice)
+    plain = replace(row, method=spec.control, runs=(), all_runs=(), choice=choice)
     verdict = _judged(_measured([plain], spec)[0], spec, cells).verdict
     if verdict not in ranks or ranks[verdict] > ranks[row.verdict]:
         return row
@@ -634,15 +461,11 @@ def _controlled(row: Row, spec: TableSpec, reported: pd.DataFrame, cells: pd.Dat
     return replace(row, verdict="not judged", note="; ".join(filter(None, [row.note, words])))
 
 
-def _is_cost(value: Value) -> bool:
-    return not math.isnan(value.reported) and value.metric in COLUMNS and COLUMNS[value.metric].is_cost
-
-
 def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> str:
     """Why a reported value does not count for the verdict of its row; empty if it does."""
     if math.isnan(value.reported):
         return ""
-    if _fitting(spec, row, value.metric, "unpublished"):
+    if fitting(spec, row, value.metric, "unpublished"):
         return "the paper publishes too little to judge this value"
     if value.metric in TIMES:
         return "time of another machine, not judged"
@@ -650,7 +473,7 @@ def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> 
         return ""
     if value.metric == spec.match.fairness:
         return "this value chose the setting, so it is not judged"
-    if is_fairness(value.metric) or (has_cost and not _is_cost(value)):
+    if is_fairness(value.metric) or (has_cost and not is_cost(value)):
         return "at equal fairness only the cost is judged"
     return ""
 
@@ -686,13 +509,8 @@ def _matched_verdict(row: Row) -> str:
         return "on the front" if found == {"yes"} and judged else "less fair"
     if not judged:
         return "not judged"
-    worse = [_is_worse(value) for value in judged if value.agrees != "yes"]
+    worse = [is_worse(value) for value in judged if value.agrees != "yes"]
     return "worse" if any(worse) else "better" if worse and not row.choice.loosened else "on the front"
-
-
-def _is_worse(value: Value) -> bool:
-    """Whether a value that differs is worse than reported."""
-    return (value.agrees == "higher") == (COLUMNS[value.metric].direction == "lower")
 
 
 def _direction(row: Row) -> str:
@@ -701,106 +519,14 @@ def _direction(row: Row) -> str:
     for value in row.values:
         if value.agrees not in ("lower", "higher"):
             continue
-        worse = _is_worse(value)
-        if _is_cost(value):
+        worse = is_worse(value)
+        if is_cost(value):
             words.append("dearer" if worse else "cheaper")
         elif is_fairness(value.metric):
             words.append("less fair" if worse else "fairer")
         else:
             words.append(f"{value.agrees} {metric_label(value.metric)}")
     return ", ".join(dict.fromkeys(words))
-
-
-def _beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
-    """The row with the values of the published program, and with the verdict that follows from them."""
-    if not row.readings:
-        return row
-    as_ours = [variant for variant in row.variants if _has_our_values(row, variant, spec, cells)]
-    as_paper = [variant for variant in row.readings if not _differing(row, variant)]
-    shown = min(as_ours or as_paper or row.variants or row.readings, key=lambda one: _distance(row, one))
-    none = NO_VALUE
-    values = tuple(replace(value, program=shown.values.get(value.metric, none)) for value in row.values)
-    row = replace(row, values=values, program=shown)
-    row = replace(row, as_program=bool(as_ours))
-    if (
-        as_ours
-        and not as_paper
-        and row.verdict in ("another optimum", "not reproduced", "worse", "less fair")
-    ):
-        row = replace(row, verdict="as the published program")
-    if not as_paper:
-        words = f"the paper's value is not that of its {_called(shown)}: {_program_words(row, shown)}"
-        row = replace(row, note="; ".join(filter(None, [row.note, words])))
-    return row
-
-
-def _distance(row: Row, variant: Variant) -> tuple[int, float]:
-    """How far the values of a variant are from the printed ones; one that lacks a value comes last."""
-    printed = [value for value in row.values if not math.isnan(value.reported)]
-    shared = [value for value in printed if value.metric in variant.values]
-    apart = [
-        abs(variant.values[value.metric].mean - value.reported) / max(abs(value.reported), FAIRNESS_LIMIT)
-        for value in shared
-    ]
-    return len(printed) - len(shared), sum(apart)
-
-
-def _called(variant: Variant) -> str:
-    return "published labels" if variant.kind == "labels" else "published program"
-
-
-def _program_words(row: Row, variant: Variant) -> str:
-    """The values of a variant that are not the printed ones, as text."""
-    words = []
-    for value in row.values:
-        if value.metric not in _differing(row, variant):
-            continue
-        found, digits = variant.values[value.metric], max(value.decimals, 0) + 1
-        text = number(found.mean, digits)
-        if found.n > 1:
-            text = f"{number(found.low, digits)} to {number(found.high, digits)} in {found.n} runs"
-        words.append(f"{metric_label(value.metric)} {text} for {number(value.reported, value.decimals)}")
-    return ", ".join(words)
-
-
-def _differing(row: Row, variant: Variant) -> list[str]:
-    """The metrics in which the published program does not have the printed value."""
-    return [
-        value.metric
-        for value in row.values
-        if not math.isnan(value.reported)
-        and value.metric in variant.values
-        and value.metric not in TIMES
-        and compare_value(value.metric, value.reported, value.decimals, variant.values[value.metric])
-        in ("lower", "higher", "no")
-    ]
-
-
-def _has_our_values(row: Row, variant: Variant, spec: TableSpec, cells: pd.DataFrame) -> bool:
-    """Whether the published program agrees with ours: in every judged value, or in the cost at its own fairness."""
-    if row.kind != MATCHED or spec.match is None:
-        judged = [value for value in row.values if value.agrees]
-        return bool(judged) and all(
-            value.metric in variant.values
-            and same_values(value.metric, value.decimals, value.ours, variant.values[value.metric])
-            for value in judged
-        )
-    match = spec.match
-    printed = next((value for value in row.values if value.metric == match.fairness), None)
-    if printed is None or not {match.fairness, match.order} <= set(variant.values):
-        return False
-    # Only a run that is about as fair as printed says something about the printed row.
-    apart = abs(variant.values[match.fairness].mean - printed.reported)
-    if not apart <= max(LEVEL_SHARE * abs(printed.reported), half_unit(printed.decimals)):
-        return False
-    level, cost = variant.values[match.fairness].mean, variant.values[match.order].mean
-    lower = COLUMNS[match.fairness].direction == "lower"
-    level += (1 if lower else -1) * LEVEL_SHARE * abs(level)
-    choice = at_level(cells_of(cells, row.dataset, row.method, row.n_clusters), level, match, cost)
-    if not choice.n_ok or not choice.reached:
-        return False
-    ours = choice.spread(match.order)
-    return compare_cost(match.order, cost, 12, ours) == "yes"
 
 
 def _collapse(row: Row) -> str:
@@ -824,75 +550,3 @@ def _collapse(row: Row) -> str:
         if empty:
             found.append(f"the balance is 0 in {empty} of {len(cells)} starts")
     return "; ".join(found)
-
-
-def _explained(rows: list[Row], spec: TableSpec) -> list[Row]:
-    """The rows of a data set with a reason at each value that needs one."""
-    found: list[Row] = []
-    for row in rows:
-        variants = [
-            other.method
-            for other in rows
-            if other.role == "variant"
-            and other.method in spec.variants.get(row.method, ())
-            and other.verdict in ("reproduced", "reached by a start")
-            and (other.lam == row.lam or math.isnan(row.lam))
-        ]
-        found.append(_with_reasons(row, spec, variants) if row.role in ("paper", "variant") else row)
-    return found
-
-
-def _with_reasons(row: Row, spec: TableSpec, variants: list[str]) -> Row:
-    """The row with a reason at each value that needs one; `variants` are other readings that have the values."""
-    if row.verdict in ("impossible", "unpublished"):
-        values = []
-        for value in row.values:
-            reason = _fitting(spec, row, value.metric, row.verdict)
-            if reason:
-                values.append(replace(value, reason=reason.reason, evidence=reason.evidence or ""))
-            elif row.verdict == "unpublished":
-                values.append(replace(value, reason=value.note or row.note or "the paper prints no value"))
-            else:
-                values.append(value)
-        return replace(row, values=tuple(values))
-    if row.verdict == "not run":
-        return replace(row, values=tuple(replace(v, reason=row.note or NOT_RUN) for v in row.values))
-    if row.verdict not in DIFFERING:
-        return row
-    printed = [value for value in row.values if not math.isnan(value.reported)]
-    asked = [value.metric for value in printed if value.agrees in ("lower", "higher", "no")]
-    asked = asked or [value.metric for value in printed]
-    values = [
-        _with_cause(row, value, spec, variants) if value.metric in asked else value for value in row.values
-    ]
-    return replace(row, values=tuple(values))
-
-
-def _with_cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) -> Value:
-    """A value that differs, with the cause, the reason and its evidence."""
-    reason = _fitting(spec, row, value.metric, "deviation")
-    if reason is not None and reason.shown_by:
-        return replace(value, cause=reason.shown_by, reason=reason.reason, evidence=reason.evidence or "")
-    if row.program is not None:
-        kind, called = row.program.kind, _called(row.program)
-        if row.as_program:
-            return replace(value, cause=kind, reason=f"ours agrees with a run of the {called}")
-        if all(_differing(row, variant) for variant in row.readings):
-            return replace(value, cause=kind, reason=f"the paper's value is not that of its {called}")
-        # That the printed value is real explains only that ours is better.
-        if row.verdict == "better" or set(row.direction.split(", ")) <= {"cheaper", "fairer"}:
-            has = "have" if kind == "labels" else "has"
-            return replace(
-                value, cause=kind, reason=f"the {called} {has} the printed values, and ours are better"
-            )
-    if variants:
-        return replace(value, cause="run", reason=f"the variant {variants[0]} has the reported values")
-    if reason is not None:
-        return replace(value, cause="conjecture", reason=reason.reason)
-    return replace(value, cause="unknown", reason=REASON_UNKNOWN)
-
-
-def _fitting(spec: TableSpec, row: Row, metric: str, kind: str) -> ReasonSpec | None:
-    """The first reason of a kind that applies to a value."""
-    found = (r for r in spec.reasons if r.kind == kind and r.fits(row.dataset, row.method, metric))
-    return next(found, None)

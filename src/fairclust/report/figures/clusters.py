@@ -33,14 +33,15 @@ def _choices(material: Material) -> Iterator[tuple[str, int | None, str, Choice]
     spec = material.spec
     for dataset, k, cells in material.instances(first_k=True):
         for method in spec.methods or material.methods(cells):
-            of, level = cells[cells.method == method], None
+            of, allowed = cells[cells.method == method], None
             if not spec.table or spec.lam is not None:
                 of = at_lam(of, spec.lam)
             if material.match is not None and material.reported is not None and spec.table:
                 level = reported_level(
                     material.match, spec.table, material.reported, dataset, method, n_clusters=k
                 )
-            yield dataset, k, method, choose(of, level, material.match)
+                allowed = level.allowed if level else None
+            yield dataset, k, method, choose(of, allowed, material.match)
 
 
 def plot_clusters(material: Material) -> Sheet:

@@ -1,0 +1,187 @@
+"""Rows of a paper's table and their values, and the words for verdicts and causes.
+
+A row is a method on a data set with a K (and a printed lambda). There are two kinds of comparison. *As printed*: the
+paper publishes the setting, and every value must agree over the starts. *Matched fairness*: the paper does not publish
+the setting, so the front of the method is read at the paper's level of fairness, and the cost there decides.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.papers import ReasonSpec, TableSpec
+from fairclust.report.agreement import FAIRNESS_LIMIT, FLOOR, LIMIT
+from fairclust.report.selection import LEVEL_SHARE, Choice, Spread
+
+AS_PRINTED, MATCHED = "as printed", "matched fairness"
+KINDS = (AS_PRINTED, MATCHED)
+
+VERDICTS = {
+    "reproduced": "every value agrees: the mean over the starts is within two standard deviations (which count for at "
+    f"most {100 * LIMIT:g} %), within half a unit of the last printed digit (which may be cut off instead of rounded) "
+    f"or within {100 * FLOOR:g} %",
+    "reached by a start": "every value agrees, or lies between the smallest and the largest value of the starts",
+    "as the published program": "ours agrees with the published program, run here, or with the published labels, "
+    "whose values are not those that the paper prints",
+    "another optimum": f"a value differs, but none by more than {100 * LIMIT:g} % (or {FAIRNESS_LIMIT:g} for a "
+    "fairness metric); the direction says how",
+    "not reproduced": "a value differs by more than that, or a count of the data set differs at all",
+    "on the front": f"as fair as reported, and the cost is within {100 * LEVEL_SHARE:g} % or two standard deviations",
+    "better": "as fair as reported, and the cost is lower",
+    "worse": "as fair as reported, and the cost is higher",
+    "less fair": "no setting of the grid is as fair as reported; the nearest one is shown",
+    "impossible": "a reported value cannot be the quantity that its column names",
+    "not judged": "all reported values are times of another machine or fairness that chose the setting, or plain "
+    "clustering has the reported values, too",
+    "not run": "this run has no value; the reason says why",
+    "unpublished": "the paper prints no value, or too little to run the row",
+}
+"""Verdict to its meaning, in the order of the summaries."""
+
+DIFFERING = ("another optimum", "not reproduced", "better", "worse", "less fair")
+"""Verdicts of rows that differ from the paper, and so need a cause."""
+
+CAUSES = {
+    "program": "shown by a run of the published program",
+    "labels": "shown by the published labels",
+    "paper": "shown by a contradiction in the paper or its files",
+    "command": "shown by a command",
+    "run": "shown by another row of this run",
+    "conjecture": "conjectured",
+    "unknown": "unknown",
+}
+"""How the cause of a difference is known, in the order of the summaries."""
+
+NO_VALUE = Spread()
+
+
+@dataclass(frozen=True)
+class ProgramRuns:
+    """What one way to run a published program gives beside a row, or what its published labels give.
+
+    Attributes
+    ----------
+    program : str
+        Its name in the paper's file.
+    kind : {'program', 'labels'}
+    words : str
+        The start and the iterate, if there are several ways, and the setting.
+    values : dict of str to Spread
+        By metric.
+    """
+
+    program: str
+    kind: str
+    words: str
+    values: dict[str, Spread]
+
+
+@dataclass(frozen=True)
+class Value:
+    """One number of a row.
+
+    Attributes
+    ----------
+    metric : str
+    reported : float
+        NaN if the paper prints no value.
+    decimals : int
+        Printed decimals of `reported`.
+    ours : Spread
+        Over the starts of the chosen setting.
+    program : Spread
+        Over the runs of the published program.
+    program_kind : {'program', 'labels', ''}
+    agrees : {'yes', 'start', 'lower', 'higher', 'no', ''}
+        'start': only a start reaches it; empty if the value is not judged; 'no' is a count that differs.
+    cause : str
+        A key of `CAUSES`; empty if the value needs none.
+    reason, evidence, note : str
+    """
+
+    metric: str
+    reported: float = math.nan
+    decimals: int = 0
+    ours: Spread = NO_VALUE
+    program: Spread = NO_VALUE
+    program_kind: str = ""
+    agrees: str = ""
+    cause: str = ""
+    reason: str = ""
+    evidence: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method on a data set with a K.
+
+    Attributes
+    ----------
+    dataset, method : str
+    n_clusters : int or None
+    lam : float
+        The printed lambda; NaN if there is none.
+    role : {'paper', 'variant', 'ours', 'stand-in'}
+        Rows of the paper and variants of them have reported values and a verdict. Variants are not counted.
+    original : str
+        The paper's data set that a stand-in replaces.
+    kind : {'as printed', 'matched fairness', ''}
+    choice : Choice
+    values : tuple of Value
+        In the order of the paper.
+    runs : tuple of ProgramRuns
+        The published program, run with the start and the iterate of this row.
+    all_runs : tuple of ProgramRuns
+        The same with every start and iterate. They decide whether the program has the printed values.
+    program : ProgramRuns or None
+        The runs that are shown. Of those that agree with ours, or else with the paper, or else of all, they are the
+        nearest to the paper.
+    as_program : bool
+        Whether ours agrees with some of `runs`.
+    verdict, direction, note : str
+    """
+
+    dataset: str
+    method: str
+    n_clusters: int | None
+    lam: float
+    role: str
+    kind: str
+    choice: Choice
+    values: tuple[Value, ...]
+    original: str = ""
+    runs: tuple[ProgramRuns, ...] = ()
+    all_runs: tuple[ProgramRuns, ...] = ()
+    program: ProgramRuns | None = None
+    as_program: bool = False
+    verdict: str = ""
+    direction: str = ""
+    note: str = ""
+
+    @property
+    def reasons(self) -> list[str]:
+        """The reasons of the values without duplicates, each with its evidence."""
+        found = []
+        for value in self.values:
+            evidence = f" (evidence: {value.evidence})" if value.evidence else ""
+            lead = "conjecture: " if value.cause == "conjecture" else ""
+            found.append(lead + value.reason + evidence if value.reason else "")
+        return [text for text in dict.fromkeys(found) if text]
+
+
+def is_cost(value: Value) -> bool:
+    return not math.isnan(value.reported) and value.metric in COLUMNS and COLUMNS[value.metric].is_cost
+
+
+def is_worse(value: Value) -> bool:
+    """Whether a value that differs is worse than reported."""
+    return (value.agrees == "higher") == (COLUMNS[value.metric].direction == "lower")
+
+
+def fitting(spec: TableSpec, row: Row, metric: str, kind: str) -> ReasonSpec | None:
+    """The first reason of a kind that applies to a value."""
+    found = (r for r in spec.reasons if r.kind == kind and r.fits(row.dataset, row.method, metric))
+    return next(found, None)
