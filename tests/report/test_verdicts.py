@@ -343,9 +343,14 @@ def test_the_published_program_tells_who_differs(tmp_path):
         5,
     )
     # Neither the paper nor we have it.
-    neither = only(judged(spec, values, cells, programs=program(("own", "sse", "", 200.0))))
-    assert neither.verdict == "not reproduced" and neither.values[0].cause == "program"
-    assert neither.reasons == ["the paper's value is not that of its published program"]
+    other = program(("own", "sse", "", 200.0))
+    neither = only(judged(spec, values, cells, programs=other))
+    assert neither.verdict == "not reproduced" and neither.values[0].cause == "neither"
+    assert neither.reasons == [
+        "the paper's values are not those of its published program, and ours agree with neither"
+    ]
+    guessed = table(**PRINTED, reasons=[{"method": "own", "reason": "other starts"}])
+    assert only(judged(guessed, values, cells, programs=other)).values[0].cause == "conjecture"
     # The program has the printed value, and we do not: that is no reason.
     ours = only(judged(spec, values, cells, programs=program(("own", "sse", "", 100.0))))
     assert ours.verdict == "not reproduced" and ours.reasons == ["reason not known"]

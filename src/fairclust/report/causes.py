@@ -60,14 +60,14 @@ def _with_cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) ->
     reason = fitting(spec, row, value.metric, "deviation")
     if reason is not None and reason.shown_by:
         return replace(value, cause=reason.shown_by, reason=reason.reason, evidence=reason.evidence or "")
+    lacking = all(differing(row, runs) for runs in row.all_runs)
     if row.program is not None:
         kind, source = row.program.kind, called(row.program)
         if row.as_program:
             return replace(value, cause=kind, reason=f"ours agrees with a run of the {source}")
-        if all(differing(row, runs) for runs in row.all_runs):
-            return replace(value, cause=kind, reason=f"the paper's value is not that of its {source}")
         # That the printed value is real explains only that ours is better.
-        if row.verdict == "better" or set(row.direction.split(", ")) <= {"cheaper", "fairer"}:
+        is_better = row.verdict == "better" or set(row.direction.split(", ")) <= {"cheaper", "fairer"}
+        if is_better and not lacking:
             has = "have" if kind == "labels" else "has"
             words = f"the {source} {has} the printed values, and ours are better"
             return replace(value, cause=kind, reason=words)
@@ -75,4 +75,7 @@ def _with_cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) ->
         return replace(value, cause="run", reason=f"the variant {variants[0]} has the reported values")
     if reason is not None:
         return replace(value, cause="conjecture", reason=reason.reason)
+    if row.program is not None and lacking:
+        words = f"the paper's values are not those of its {called(row.program)}, and ours agree with neither"
+        return replace(value, cause="neither", reason=words)
     return replace(value, cause="unknown", reason=REASON_UNKNOWN)

@@ -50,6 +50,7 @@ CAUSES = {
     "command": "shown by a command",
     "run": "shown by another row of this run",
     "conjecture": "conjectured",
+    "neither": "unknown (ours agrees with neither paper nor program)",
     "unknown": "unknown",
 }
 """How the cause of a difference is known, in the order of the summaries."""
