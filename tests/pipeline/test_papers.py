@@ -162,7 +162,7 @@ def test_values_of_programs_are_read(tmp_path):
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("10.5", "ten", r"something that is no number in line\(s\) \[3\]"),
+        ("10.5", "ten", r"column 'mean' holds something that is no number, in line\(s\) \[3\]"),
         ("theirs", "other", r"a program that the paper's file does not describe \(it has theirs\)"),
         (",sse,", ",cost,", "an unknown metric"),
         (",3,10.5", ",3,", "no runs, mean, low or high"),

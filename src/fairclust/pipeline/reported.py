@@ -39,12 +39,13 @@ OF_DATA = {"n_nodes": "n_rows", "n_groups": "n_groups"}
 PROGRAM_KEY = (*KEY, "program", "variant")
 """The columns that together name one value of a published program."""
 
+_METRICS = [*COLUMNS, *OF_DATA]
+_UNKNOWN_METRIC = f"an unknown metric (known: {', '.join(_METRICS)})"
+
 _NEEDED = ("table", "dataset", "n_clusters", "method", "metric", "value")
 _OPTIONAL = ("n_rows", "n_groups", "lam", "decimals", "note")
 _TEXT = ("table", "dataset", "method", "metric", "note")
 _REAL = ("lam", "value")
-
-
 _PROGRAM_TEXT = ("table", "dataset", "method", "metric", "program", "variant", "setting", "note")
 _PROGRAM_NUMBERS = ("n_clusters", "lam", "runs", "mean", "sd", "low", "high", "seconds")
 
@@ -75,10 +76,7 @@ def load_reported(path: str | Path) -> pd.DataFrame:
         The file cannot be read or breaks the format: wrong columns or types, a repeated value, an unknown metric, or
         neither a value nor a note.
     """
-    try:
-        raw = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise ReportedError(f"{path} cannot be read: {error}") from None
+    raw = _read(path)
     lacking = [name for name in _NEEDED if name not in raw.columns]
     foreign = [name for name in raw.columns if name not in (*_NEEDED, *_OPTIONAL)]
     if lacking or foreign:
@@ -97,32 +95,17 @@ def load_reported(path: str | Path) -> pd.DataFrame:
         if name in _TEXT:
             frame[name] = raw[name].astype("string")
             continue
-        numbers = pd.to_numeric(raw[name].where(raw[name] != ""), errors="coerce").astype("float64")
-        wrong = numbers.isna() & (raw[name] != "")
-        what = "number"
-        if name not in _REAL:
-            wrong |= numbers.notna() & (numbers % 1 != 0)
-            what = "whole number"
-        if wrong.any():
-            lines = [int(row) + 2 for row in np.flatnonzero(wrong.to_numpy())]
-            raise ReportedError(
-                f"{path}: column {name!r} holds something that is no {what}, in line(s) {lines}"
-            )
+        numbers = _numbers(path, raw[name], whole=name not in _REAL)
         frame[name] = numbers if name in _REAL else numbers.astype("Int64")
     absent = frame["value"].isna()
     rules = {
         "an empty name": (frame[["table", "dataset", "method", "metric"]] == "").any(axis=1),
-        f"an unknown metric (known: {', '.join([*COLUMNS, *OF_DATA])})": ~frame["metric"].isin(
-            [*COLUMNS, *OF_DATA]
-        ),
+        _UNKNOWN_METRIC: ~frame["metric"].isin(_METRICS),
         "an infinite number": np.isinf(frame["value"]) | np.isinf(frame["lam"]),
         "no value and no note": absent & (frame["note"] == ""),
         "a value that was already given": frame.duplicated(list(KEY)),
     }
-    for what, broken in rules.items():
-        if broken.any():
-            lines = [int(row) + 2 for row in np.flatnonzero(broken.to_numpy(dtype=bool))]
-            raise ReportedError(f"{path}: {what} in line(s) {lines}")
+    _check(path, rules)
     return frame
 
 
@@ -147,29 +130,45 @@ def load_programs(path: str | Path, kinds: Mapping[str, str]) -> pd.DataFrame:
         The file cannot be read, lacks a column, holds a text where a number belongs, a value twice, an unknown metric
         or a program that the paper's file does not describe.
     """
-    try:
-        raw = pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise ReportedError(f"{path} cannot be read: {error}") from None
+    raw = _read(path)
     columns = [*_PROGRAM_TEXT, *_PROGRAM_NUMBERS]
     if sorted(raw.columns) != sorted(columns):
         raise ReportedError(f"{path} needs exactly the columns {columns}")
-    frame = raw.copy()
-    wrong = pd.Series(False, index=raw.index)
-    for name in _PROGRAM_NUMBERS:
-        frame[name] = pd.to_numeric(raw[name].where(raw[name] != ""), errors="coerce").astype("float64")
-        wrong |= frame[name].isna() & (raw[name] != "")
+    frame = raw.assign(**{name: _numbers(path, raw[name]) for name in _PROGRAM_NUMBERS})
     rules = {
-        "something that is no number": wrong,
         "no runs, mean, low or high": frame[["runs", "mean", "low", "high"]].isna().any(axis=1),
-        "an unknown metric": ~frame["metric"].isin([*COLUMNS, *OF_DATA]),
+        _UNKNOWN_METRIC: ~frame["metric"].isin(_METRICS),
         f"a program that the paper's file does not describe (it has {', '.join(kinds) or 'none'})": ~frame[
             "program"
         ].isin(list(kinds)),
         "a value that was already given": frame.duplicated(list(PROGRAM_KEY)),
     }
+    _check(path, rules)
+    return frame.assign(kind=frame["program"].map(dict(kinds)))
+
+
+def _read(path: str | Path) -> pd.DataFrame:
+    """A CSV as text."""
+    try:
+        return pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise ReportedError(f"{path} cannot be read: {error}") from None
+
+
+def _numbers(path: str | Path, texts: pd.Series, *, whole: bool = False) -> pd.Series:
+    """A column of texts as numbers; empty ones are NaN."""
+    numbers = pd.to_numeric(texts.where(texts != ""), errors="coerce").astype("float64")
+    wrong = numbers.isna() & (texts != "")
+    if whole:
+        wrong |= numbers.notna() & (numbers % 1 != 0)
+    what = "whole number" if whole else "number"
+    _check(path, {f"column {texts.name!r} holds something that is no {what},": wrong})
+    return numbers
+
+
+def _check(path: str | Path, rules: Mapping[str, pd.Series]) -> None:
+    """Raise an error about the first rule that a line breaks; `rules` maps what is wrong to the lines that are."""
     for what, broken in rules.items():
         if broken.any():
             lines = [int(row) + 2 for row in np.flatnonzero(broken.to_numpy(dtype=bool))]
             raise ReportedError(f"{path}: {what} in line(s) {lines}")
-    return frame.assign(kind=frame["program"].map(dict(kinds)))
