@@ -112,6 +112,11 @@ def test_two_lambdas_of_a_method_side_by_side(tmp_path):
     assert "100.0 (100.0; 0.0 %)" in text and "120.0 (120.0; 0.0 %)" in text
 
 
+def test_two_tables_of_a_paper_in_one(values, cells, tmp_path):
+    text = made(tmp_path, {"number": "III and IV"}, values, cells)
+    assert text.startswith("# P &amp; Q, Tables III and IV: A table")
+
+
 def test_a_table_without_any_cell_is_made(values, cells, tmp_path):
     text = made(tmp_path, {}, values, cells[:0])
     assert "not run" in text and "the data set is not in this run" in text

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS
-from fairclust.report.names import Names, metric_label
+from fairclust.report.names import Names, metric_label, table_name
 from fairclust.report.page_tables import Column, Table, Verdict, list_methods
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, lam, number, spread_text
@@ -80,7 +80,7 @@ def paper_section(
         of_table = of_paper[of_paper.table == table]
         spec = specs.get(table, {})
         has_value = of_table.seeds.fillna(0) > 0
-        heading = f"Table {table}" + (f": {spec['title']}" if spec.get("title") else "")
+        heading = table_name(table) + (f": {spec['title']}" if spec.get("title") else "")
         rows = row_verdicts(of_table)
         tables.append(
             {

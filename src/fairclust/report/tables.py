@@ -10,7 +10,7 @@ import pandas as pd
 from fairclust.pipeline.cell_store import atomic_write
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import TableSpec
-from fairclust.report.names import Names, metric_label
+from fairclust.report.names import Names, metric_label, table_name
 from fairclust.report.render import MISSING, lam, number, percent, spread_text, write_table
 from fairclust.report.rows import VERDICTS, Row, Value
 from fairclust.report.selection import choose, describe, match_on
@@ -58,7 +58,7 @@ def make_table(
         stem,
         pd.DataFrame([_numbers(row) for row in rows]),
         layout(rows, spec, names),
-        title=f"{short_name}, Table {spec.number}: {spec.title}, reported and reproduced",
+        title=f"{short_name}, {table_name(spec.number)}: {spec.title}, reported and reproduced",
         notes=_notes(rows, spec, reported, names),
     )
 
