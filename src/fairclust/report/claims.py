@@ -152,8 +152,8 @@ def _places(claim: ClaimSpec, material: Material) -> Iterable[Place]:
         if every_k or claim.options.get("x") == "n_clusters":
             yield Place(dataset, None, at)
             continue
-        # Some methods may have run with more values of K than others. A claim that names no K is checked at the values
-        # of K with which the largest number of its methods ran, others at those of its values of K that were run.
+        # A claim that names values of K is checked at those that were run, or at all of them if none was. Any other
+        # claim is checked at the values of K with which the largest number of its methods ran.
         ran = mine[mine.dataset == dataset].groupby("n_clusters").method.nunique()
         most = [int(k) for k in ran.index[ran == ran.max()]]
         named = [k for k in claim.n_clusters or () if k in ran.index] or claim.n_clusters

@@ -111,9 +111,10 @@ def histories_of(
 
 
 def program_times(claim: ClaimSpec, place: Place, material: Material) -> list[str]:
-    """The times of published programs, and those that the paper reports, with the place's K if possible.
+    """The times that the paper reports and those of its published programs, as a text for each data set.
 
-    They are those of the claim's methods on the data set, or of the option `programs_on`: data set to methods.
+    The option `programs_on` maps data sets to methods; the default is the place's data set with the claim's methods.
+    Only times with the place's K count, if there are any.
     """
     words = []
     for dataset, methods in claim.options.get("programs_on", {place.dataset: claim.methods}).items():
