@@ -75,6 +75,7 @@ def _distance(row: Row, runs: ProgramRuns) -> tuple[int, float]:
 
 
 def called(runs: ProgramRuns) -> str:
+    """What texts call the source of the runs."""
     return "published labels" if runs.kind == "labels" else "published program"
 
 

@@ -174,6 +174,7 @@ class Row:
 
 
 def is_cost(value: Value) -> bool:
+    """Whether a value is a reported cost."""
     return not math.isnan(value.reported) and value.metric in COLUMNS and COLUMNS[value.metric].is_cost
 
 
