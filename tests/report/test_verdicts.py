@@ -381,6 +381,9 @@ def test_a_row_at_matched_fairness_may_be_as_the_program(tmp_path):
     assert only(judged(table(**MATCHED), values, cells)).verdict == "worse"
     found = only(judged(table(**MATCHED), values, cells, programs=theirs))
     assert found.verdict == "as the published program"
+    # Without the program's fairness its cost says neither that ours agrees nor that it differs.
+    alone = only(judged(table(**MATCHED), values, cells, programs=theirs[:1]))
+    assert (alone.verdict, alone.values[1].cause) == ("worse", "unknown")
     # A run of the program that is far less fair than printed says nothing about the printed row.
     unfair = list(starts("own", [140.0, 140.0], fairness_error=0.3))
     elsewhere = program(("own", "sse", "", 141.0), ("own", "fairness_error", "", 0.3))

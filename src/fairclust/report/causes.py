@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from fairclust.pipeline.columns import TIMES
 from fairclust.pipeline.papers import TableSpec
+from fairclust.report.agreement import same_values
 from fairclust.report.program_runs import called, differing
 from fairclust.report.rows import DIFFERING, Row, Value, fitting
 from fairclust.report.selection import NOT_RUN
@@ -75,7 +77,18 @@ def _with_cause(row: Row, value: Value, spec: TableSpec, variants: list[str]) ->
         return replace(value, cause="run", reason=f"the variant {variants[0]} has the reported values")
     if reason is not None:
         return replace(value, cause="conjecture", reason=reason.reason)
-    if row.program is not None and lacking:
+    if row.program is not None and lacking and _differs_from_program(row):
         words = f"the paper's values are not those of its {called(row.program)}, and ours agree with neither"
         return replace(value, cause="neither", reason=words)
     return replace(value, cause="unknown", reason=REASON_UNKNOWN)
+
+
+def _differs_from_program(row: Row) -> bool:
+    """Whether ours differs from the shown runs of the published program in a value that both have."""
+    return any(
+        value.ours.n
+        and value.program.n
+        and value.metric not in TIMES
+        and not same_values(value.metric, value.decimals, value.ours, value.program)
+        for value in row.values
+    )
