@@ -79,7 +79,15 @@ def run(args: argparse.Namespace) -> list[str]:
     if args.save:
         sensitive = list(raw.groups.columns)
         table_model = TableModel(
-            raw.preparation, model, sensitive, args.missing, raw.ids, raw.ranges, by_column=each, means=means
+            raw.preparation,
+            model,
+            sensitive,
+            args.missing,
+            raw.ids,
+            raw.ranges,
+            by_column=each,
+            means=means,
+            texts=raw.texts,
         )
         table_model.save(args.save)
         result["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"

@@ -9,12 +9,17 @@ from typing import Literal
 
 import pandas as pd
 
+from fairclust.messages import shortened
 from fairclust.tables.errors import TableError
+from fairclust.tables.values import is_nested
 
 Role = Literal["number", "category", "left out"]
 
 MAX_CATEGORIES = 50
 """If a column has more categories than this, its rarer values are joined into one category."""
+
+MAX_FEATURES = 20_000
+"""Tables with more columns are refused, because each column takes time even in a table of few rows."""
 
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d.*)?")
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
@@ -69,9 +74,13 @@ def understand(
     Raises
     ------
     TableError
-        A column in `features` cannot be a feature, or no column is left.
+        A column in `features` cannot be a feature, or no column is left, or there are more than `MAX_FEATURES`.
     """
     named = [name for name in frame.columns if not features or name in features]
+    if len(named) > MAX_FEATURES:
+        raise TableError(
+            f"{len(named):,} columns are more than {MAX_FEATURES:,}. Fix: name those to cluster by with --features"
+        )
     columns = [
         _column(frame[name], name, name in features, name in categories, thousands, decimal) for name in named
     ]
@@ -81,7 +90,7 @@ def understand(
     if unusable:
         raise TableError(f"{unusable[0].name!r} cannot be a feature: {unusable[0].note}")
     if all(column.role == "left out" for column in columns):
-        why = "; ".join(f"{column.name}: {column.note}" for column in columns)
+        why = shortened("; ".join(f"{column.name}: {column.note}" for column in columns), 1000)
         raise TableError(f"no column is left to cluster by ({why or 'there is no other'})")
     return columns
 
@@ -90,6 +99,8 @@ def _column(
     column: pd.Series, name: str, asked: bool, category: bool, thousands: str | None, decimal: str
 ) -> Column:
     values = column.dropna()
+    if is_nested(values):
+        return Column(name, "left out", "its cells are lists, not single values")
     if name.startswith("Unnamed: ") and not asked:
         return Column(name, "left out", "it has no name")
     if values.nunique() <= 1:
@@ -109,17 +120,21 @@ def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str
     if numeric.all():
         example = text[text.str.contains(_separator(thousands, decimal), regex=False)].iloc[:1]
         read = to_number(example, thousands, decimal)
-        return Column(name, "number", f"{example.iloc[0]!r} is read as {read.iloc[0]:g}" if len(read) else "")
+        return Column(
+            name,
+            "number",
+            f"{shortened(repr(example.iloc[0]))} is read as {read.iloc[0]:g}" if len(read) else "",
+        )
     distinct = text.nunique()
     signs = _other_signs(text)
     if text.str.fullmatch(_DATE.pattern).mean() > _NEARLY_ALL:
-        return Column(name, "left out", f"dates, such as {text.iloc[0]!r}")
+        return Column(name, "left out", f"dates, such as {shortened(repr(text.iloc[0]))}")
     if numeric.mean() > 0.5 and distinct > MAX_CATEGORIES:
         strange = text[~numeric]
         return Column(
             name,
             "left out",
-            f"{len(strange):,} cells are not numbers, the first is {strange.iloc[0]!r} in data row "
+            f"{len(strange):,} cells are not numbers, the first is {shortened(repr(strange.iloc[0]))} in data row "
             f"{int(strange.index[0]) + 1}; correct them, or see --thousands and --decimal",
         )
     if distinct > _NEARLY_ALL * len(text):
@@ -143,7 +158,9 @@ def _other_signs(text: pd.Series) -> str:
     ):
         if is_number(text, thousands, decimal).mean() > _NEARLY_ALL:
             example = text[text.str.contains(r"\D")].iloc[0]
-            return f"; it seems to hold numbers, such as {example!r}, which {option} would read"
+            return (
+                f"; it seems to hold numbers, such as {shortened(repr(example))}, which {option} would read"
+            )
     return ""
 
 

@@ -74,14 +74,21 @@ def read_values(
         f"{cells.name}: {rows:,} cells {text!r} count as missing" for text, rows in lacking.items() if text
     ]
     there = np.flatnonzero(pd.notna(values[:-1]))
-    numbers = [_number(value, decimal) for value in values[there]] if untyped else []
-    if numbers and None not in numbers:
+    numbers = [_number(value, decimal) for value in values[there]] if untyped else [None]
+    if None not in numbers:
         values[there] = numbers
+    elif any(isinstance(value, str) for value in values[there]):
+        values[there] = [value_text(value) for value in values[there]]
     told = describe_merged(found[there], values[there], counts[there])
     return (
         pd.Series(values[codes], cells.index, name=cells.name).infer_objects(),
         notes + [f"{cells.name}: {text}" for text in told],
     )
+
+
+def value_text(value: object) -> str:
+    """A value as the name of a group or category. Whole numbers have no fraction, which a missing cell would add."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
 
 
 def is_nested(cells: pd.Series) -> bool:
