@@ -18,9 +18,6 @@ Role = Literal["number", "category", "left out"]
 MAX_CATEGORIES = 50
 """If a column has more categories than this, its rarer values are joined into one category."""
 
-MAX_FEATURES = 20_000
-"""Tables with more columns are refused, because each column takes time even in a table of few rows."""
-
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d.*)?")
 _ID_NAME = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|nr|no|index)$|[a-z]ID$", re.IGNORECASE)
 # In tables with fewer rows than this, a column of numbers often has different values by chance.
@@ -74,13 +71,9 @@ def understand(
     Raises
     ------
     TableError
-        A column in `features` cannot be a feature, or no column is left, or there are more than `MAX_FEATURES`.
+        A column in `features` cannot be a feature, or no column is left.
     """
     named = [name for name in frame.columns if not features or name in features]
-    if len(named) > MAX_FEATURES:
-        raise TableError(
-            f"{len(named):,} columns are more than {MAX_FEATURES:,}. Fix: name those to cluster by with --features"
-        )
     columns = [
         _column(frame[name], name, name in features, name in categories, thousands, decimal) for name in named
     ]
@@ -120,11 +113,8 @@ def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str
     if numeric.all():
         example = text[text.str.contains(_separator(thousands, decimal), regex=False)].iloc[:1]
         read = to_number(example, thousands, decimal)
-        return Column(
-            name,
-            "number",
-            f"{shortened(repr(example.iloc[0]))} is read as {read.iloc[0]:g}" if len(read) else "",
-        )
+        note = f"{shortened(repr(example.iloc[0]))} is read as {read.iloc[0]:g}" if len(read) else ""
+        return Column(name, "number", note)
     distinct = text.nunique()
     signs = _other_signs(text)
     if text.str.fullmatch(_DATE.pattern).mean() > _NEARLY_ALL:

@@ -108,6 +108,9 @@ def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -
         if not pd.api.types.is_numeric_dtype(frame[name]) or pd.api.types.is_bool_dtype(frame[name]):
             continue
         numbers = frame[name].dropna().to_numpy(dtype=float)
+        if np.isinf(numbers).any():
+            row = frame[name].abs().idxmax() + 1
+            raise TableError(f"{name!r} has an infinite number in data row {row:,}. Fix: correct it")
         if not is_measured(numbers):
             continue
         if bins is None:
@@ -137,8 +140,8 @@ def cross(groups: pd.DataFrame) -> pd.Series:
     if combinations["crossed"].duplicated().any():
         twice = combinations["crossed"][combinations["crossed"].duplicated()].iloc[0]
         raise TableError(
-            f"two combinations of {' and '.join(groups.columns)} have the name {shortened(repr(twice))}. Fix: rename the "
-            f"values that contain {BETWEEN!r}"
+            f"two combinations of {' and '.join(groups.columns)} have the name {shortened(repr(twice))}. Fix: rename "
+            f"the values that contain {BETWEEN!r}"
         )
     return crossed
 

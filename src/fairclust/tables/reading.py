@@ -28,6 +28,8 @@ _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 _PACKED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ\x00": lzma.decompress}
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
 _LONGEST_NAME = 1000
+# Each column takes time, even in a table of few rows.
+_MAX_COLUMNS = 20_000
 
 
 def read_table(
@@ -69,8 +71,8 @@ def read_table(
     Raises
     ------
     TableError
-        There is no such file, it cannot be read, it has no row, two columns have one name, or a row has more or fewer
-        cells than the header.
+        There is no such file, it cannot be read, it has no row or too many columns, two columns have one name, or a
+        row has more or fewer cells than the header.
     """
     path = Path(path)
     if str(path) != "-" and not path.is_file():
@@ -127,8 +129,13 @@ def column_name(text: str) -> str:
 
 
 def _names(header: Iterable[str], path: Path) -> list[str]:
-    """Names of the columns; two columns of one name, and names that no message could show, are errors."""
+    """Names of the columns. Two columns of one name, very long names, and too many columns are errors."""
     places: dict[str, int] = {}
+    header = list(header)
+    if len(header) > _MAX_COLUMNS:
+        raise TableError(
+            f"{path} has {len(header):,} columns, more than {_MAX_COLUMNS:,}. Fix: leave out those that are not needed"
+        )
     for place, text in enumerate(header, start=1):
         name = column_name(text) or f"Unnamed: {place - 1}"
         if len(name) > _LONGEST_NAME:
@@ -201,15 +208,16 @@ def _read_text(
         rows = _Rows(io.TextIOWrapper(file, encoding, newline=""), path, delimiter)
         names = _names(rows.header, path)
         row_names = len(rows.first) > len(names) and bool(rows.first[-1].strip())
+        kept = {i + row_names for i, name in enumerate(names) if name in as_text}
         frame = pd.read_csv(
-            rows,  # type: ignore[arg-type]
+            rows,
             sep=rows.delimiter,
             header=None,
             names=range(len(rows.first)),
             decimal=decimal,
-            converters={i + row_names: str for i, name in enumerate(names) if name in as_text},
+            dtype=dict.fromkeys(kept, str),
             skipinitialspace=rows.delimiter != " ",
-            na_values=list(MISSING_TEXTS),
+            na_values={i: list(MISSING_TEXTS) for i in range(len(rows.first)) if i not in kept},
             keep_default_na=False,
             low_memory=False,
         )
@@ -330,7 +338,8 @@ class _Rows:
             return next(reader)
         except csv.Error as error:
             raise TableError(
-                f"{self._path}, line {number:,}: a quote opens a cell there, and none closes it ({error})"
+                f"{self._path}, line {number:,} cannot be cut into cells: {error}. Fix: close every quote, and write a "
+                "quote inside a quoted cell as two"
             ) from None
 
 
@@ -353,7 +362,7 @@ def _other_encoding(path: Path) -> str:
 
 
 def _likely_delimiter(first: str) -> str:
-    unquoted = re.sub('"[^"]*"', "", first.partition("\n")[0]).strip()
+    unquoted = re.sub('"[^"]*"', "", first.partition("\n")[0]).strip("\r")
     likely = max(",;\t|", key=unquoted.count)
     return " " if likely not in unquoted and " " in unquoted else likely
 
