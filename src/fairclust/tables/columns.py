@@ -116,7 +116,7 @@ def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str
         note = f"{shortened(repr(example.iloc[0]))} is read as {read.iloc[0]:g}" if len(read) else ""
         return Column(name, "number", note)
     distinct = text.nunique()
-    signs = _other_signs(text)
+    signs = _other_signs(text[~numeric])
     if text.str.fullmatch(_DATE.pattern).mean() > _NEARLY_ALL:
         return Column(name, "left out", f"dates, such as {shortened(repr(text.iloc[0]))}")
     if numeric.mean() > 0.5 and distinct > MAX_CATEGORIES:
@@ -139,7 +139,7 @@ def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str
 
 
 def _other_signs(text: pd.Series) -> str:
-    """A hint for a column of text whose cells are numbers with other signs than those that the options name."""
+    """A hint if cells that are no numbers would be numbers with other signs than those that the options name."""
     for option, thousands, decimal in (
         ("--decimal ,", ".", ","),
         ('--thousands "\'"', "'", "."),
@@ -147,10 +147,8 @@ def _other_signs(text: pd.Series) -> str:
         ("--decimal .", ",", "."),
     ):
         if is_number(text, thousands, decimal).mean() > _NEARLY_ALL:
-            example = text[text.str.contains(r"\D")].iloc[0]
-            return (
-                f"; it seems to hold numbers, such as {shortened(repr(example))}, which {option} would read"
-            )
+            example = shortened(repr(text.iloc[0]))
+            return f"; it seems to hold numbers, such as {example}, which {option} would read"
     return ""
 
 
@@ -182,8 +180,8 @@ def _identifies(values: pd.Series, name: str) -> str | None:
 def is_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
     """Which cells of text are numbers, with or without separators of thousands."""
     separator, point = re.escape(_separator(thousands, decimal)), re.escape(decimal)
-    grouped = rf"[+-]?\d{{1,3}}({separator}\d{{3}})+({point}\d*)?"
-    plain = rf"[+-]?(\d+({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
+    grouped = rf"[+-]?[0-9]{{1,3}}({separator}[0-9]{{3}})+({point}[0-9]*)?"
+    plain = rf"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
     return text.str.fullmatch(f"(?:{grouped})|(?:{plain})")
 
 

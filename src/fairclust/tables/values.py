@@ -1,6 +1,6 @@
 """The values of cells: which texts are one value, which are missing, and which columns hold numbers.
 
-docs/data.md states these rules.
+docs/command.md states these rules.
 """
 
 from __future__ import annotations
