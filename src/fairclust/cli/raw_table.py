@@ -14,11 +14,11 @@ from sklearn.pipeline import Pipeline
 
 from fairclust.cli import CommandError
 from fairclust.messages import shortened
+from fairclust.metrics.counts import one_spelling
 from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.tables import (
     Column,
     TableError,
-    column_name,
     cross,
     find_ranges,
     group_columns,
@@ -155,7 +155,7 @@ def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
 def _possible(*options: list[str]) -> set[str]:
     """All names that options may mean: as they are given, and cut at commas. Only the table tells which is meant."""
     given = [name for option in options for name in option]
-    return {column_name(part) for name in given for part in (name, *name.split(","))}
+    return {one_spelling(part) for name in given for part in (name, *name.split(","))}
 
 
 def _prepare(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str]) -> RawTable:
@@ -210,9 +210,9 @@ _LISTS = ("sensitive", "features", "exclude", "id", "categories")
 def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Namespace) -> list[str]:
     """The columns that an option names, as separate arguments or separated by commas."""
     names = [
-        column_name(part)
+        one_spelling(part)
         for name in given
-        for part in ([name] if column_name(name) in frame else name.split(","))
+        for part in ([name] if one_spelling(name) in frame else name.split(","))
     ]
     for name in names:
         if name not in frame:

@@ -113,7 +113,7 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
 
 
 def one_spelling(text: str) -> str:
-    """A text as a value: in the composed form of Unicode (NFC), without blanks around it.
+    """A text as a value: in the composed form of Unicode (NFC), without blanks and byte order marks around it.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def one_spelling(text: str) -> str:
     """
     if "\0" in text:
         raise ValueError(f"a NUL character in {shortened(ascii(text))}")
-    return unicodedata.normalize("NFC", text.strip())
+    return unicodedata.normalize("NFC", text.strip().strip("\ufeff").strip())
 
 
 def describe_merged(spellings: Iterable[Any], values: Iterable[Any], counts: Iterable[int]) -> list[str]:

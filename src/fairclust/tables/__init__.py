@@ -5,13 +5,12 @@ from fairclust.tables.errors import TableError
 from fairclust.tables.groups import cross, find_ranges, group_columns, text_or_numbers
 from fairclust.tables.model import TableModel, load_model
 from fairclust.tables.preparation import make_preparation
-from fairclust.tables.reading import column_name, read_table
+from fairclust.tables.reading import read_table
 
 __all__ = [
     "Column",
     "TableError",
     "TableModel",
-    "column_name",
     "cross",
     "find_ranges",
     "group_columns",

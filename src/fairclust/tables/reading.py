@@ -123,11 +123,6 @@ def read_table(
     return frame
 
 
-def column_name(text: str) -> str:
-    """The name of a column as `read_table` gives it: in one spelling, and without a byte order mark."""
-    return one_spelling(text.strip().strip("\ufeff"))
-
-
 def _names(header: Iterable[str], path: Path) -> list[str]:
     """Names of the columns. Two columns of one name, very long names, and too many columns are errors."""
     places: dict[str, int] = {}
@@ -137,7 +132,7 @@ def _names(header: Iterable[str], path: Path) -> list[str]:
             f"{path} has {len(header):,} columns, more than {_MAX_COLUMNS:,}. Fix: leave out those that are not needed"
         )
     for place, text in enumerate(header, start=1):
-        name = column_name(text) or f"Unnamed: {place - 1}"
+        name = one_spelling(text) or f"Unnamed: {place - 1}"
         if len(name) > _LONGEST_NAME:
             raise TableError(
                 f"{path}: the name of column {place:,} has {len(name):,} characters, which is too long: "
