@@ -134,13 +134,7 @@ def encode_groups(
             f"sensitive_features has {found}, such as {shortened(repr(values[:1].tolist()[0]))}, and the groups of "
             f"fit are {seen}: {listed}; convert them to the type that they had in fit"
         )
-    codes = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    strange = known[codes] != values
-    if strange.any() and values.dtype.kind == "U":
-        spelled, which = np.unique(values[strange], return_inverse=True)
-        again = np.array([one_spelling(text) for text in spelled.tolist()])[which]
-        codes[strange] = np.minimum(np.searchsorted(known, again), len(known) - 1)
-        strange[strange] = known[codes[strange]] != again
+    codes, strange = positions(values, known)
     if strange.any():
         unknown = ", ".join(shortened(repr(value)) for value in np.unique(values[strange])[:5].tolist())
         raise ValueError(
@@ -148,6 +142,18 @@ def encode_groups(
             "fit on data that have these groups"
         )
     return codes.astype(np.int32), known
+
+
+def positions(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of values in sorted `known`, where texts have one spelling, and which values are not in it."""
+    codes = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    strange = known[codes] != values
+    if strange.any() and values.dtype.kind == "U":
+        spelled, which = np.unique(values[strange], return_inverse=True)
+        again = np.array([one_spelling(text) for text in spelled.tolist()])[which]
+        codes[strange] = np.minimum(np.searchsorted(known, again), len(known) - 1)
+        strange[strange] = known[codes[strange]] != again
+    return codes, strange
 
 
 def neutral_order(X: Any, codes: np.ndarray) -> np.ndarray:

@@ -261,6 +261,7 @@ def test_lines_are_cut_as_the_csv_module_cuts_them(tmp_path):
         ),
         (["None", "null", "?", "f"], [None, None, None, "f"], "g: 1 cells 'None' count as missing"),
         (["inf", "1"], ["inf", "1"], None),
+        (["\ufefff", "m", "\ufefff"], ["f", "m", "f"], None),
     ],
 )
 def test_values(tmp_path, cells, values, note):
@@ -271,7 +272,9 @@ def test_values(tmp_path, cells, values, note):
     # Columns that were text in the fit stay text, and identifiers stay as they are written.
     kept = read_text(tmp_path, text, values=["g"], texts=["g"])["g"].dropna()
     assert all(isinstance(value, str) for value in kept)
-    assert read_text(tmp_path, text, ids=["g"])["g"].str.strip().tolist() == [cell.strip() for cell in cells]
+    assert read_text(tmp_path, text, ids=["g"])["g"].str.strip(" \ufeff").tolist() == [
+        cell.strip(" \ufeff") for cell in cells
+    ]
     # The types of a Parquet file decide what is a number.
     path = tmp_path / "t.parquet"
     pd.DataFrame({"g": cells}).to_parquet(path)
