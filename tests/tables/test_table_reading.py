@@ -272,9 +272,8 @@ def test_values(tmp_path, cells, values, note):
     # Columns that were text in the fit stay text, and identifiers stay as they are written.
     kept = read_text(tmp_path, text, values=["g"], texts=["g"])["g"].dropna()
     assert all(isinstance(value, str) for value in kept)
-    assert read_text(tmp_path, text, ids=["g"])["g"].str.strip(" \ufeff").tolist() == [
-        cell.strip(" \ufeff") for cell in cells
-    ]
+    ids = read_text(tmp_path, text, ids=["g"])["g"]
+    assert ids.str.strip(" \ufeff").tolist() == [cell.strip(" \ufeff") for cell in cells]
     # The types of a Parquet file decide what is a number.
     path = tmp_path / "t.parquet"
     pd.DataFrame({"g": cells}).to_parquet(path)
