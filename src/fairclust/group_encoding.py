@@ -204,8 +204,8 @@ def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndar
         by_name = {one_spelling(str(key)): share for key, share in target.items()}
         if set(by_name) != {str(name) for name in names}:
             raise ValueError(
-                f"target names {sorted(map(str, target))}, the groups are {[str(n) for n in names]}: give one "
-                "share for each group"
+                f"target names {shortened(str(sorted(map(str, target))), 300)}, the groups are "
+                f"{shortened(str([str(n) for n in names]), 300)}: give one share for each group"
             )
         target = [by_name[str(name)] for name in names]
     shares = np.asarray(target, dtype=float)

@@ -12,6 +12,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -26,6 +27,7 @@ from fairclust.tables.values import MISSING_TEXTS, is_nested, read_values
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # The first bytes of compressed data, for standard input, which has no name.
 _PACKED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ\x00": lzma.decompress}
+_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
 _LONGEST_NAME = 1000
 # Each column takes time, even in a table of few rows.
@@ -96,7 +98,7 @@ def read_table(
         ) from None
     except UnicodeError:
         raise TableError(f"{path} is no {encoding} text; {_other_encoding(path)}") from None
-    except (ValueError, LookupError, OSError, EOFError, zlib.error, lzma.LZMAError, csv.Error) as error:
+    except (ValueError, LookupError, *_DAMAGED) as error:
         raise _unreadable(path, error) from None
     except Exception as error:
         # The packages that read Parquet and Excel raise errors of many types for damaged files.
@@ -107,10 +109,10 @@ def read_table(
         raise TableError(f"{path} has a header and no rows")
     for i, name in enumerate(frame.columns):
         cells = frame.iloc[:, i]
-        kept = name in values
-        if kept and is_nested(cells):
+        kept, nested = name in values, is_nested(cells)
+        if kept and nested:
             raise TableError(f"{path}: the cells of column {name!r} are lists, not single values")
-        if pd.api.types.is_numeric_dtype(cells) or name in ids or is_nested(cells):
+        if pd.api.types.is_numeric_dtype(cells) or name in ids or nested:
             continue
         untyped = reader is None and name not in texts
         try:
@@ -196,8 +198,8 @@ def _read_text(
     """The frame and the delimiter of delimited text. `as_text` names columns that are not converted."""
     if delimiter is not None:
         delimiter = _DELIMITERS.get(delimiter, delimiter)
-        if len(delimiter) != 1 or delimiter in '"\r\n':
-            raise TableError(f"--delimiter: {shortened(repr(delimiter))} is not one character between cells")
+        if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
+            raise TableError(f"--delimiter: {shortened(repr(delimiter))} is not one ASCII character between cells")
     with _open(path) as file:
         # With this value of `newline`, line breaks in quotes stay as they are.
         rows = _Rows(io.TextIOWrapper(file, encoding, newline=""), path, delimiter)
@@ -349,7 +351,7 @@ def _other_encoding(path: Path) -> str:
     """What to do about bytes that are no text of the encoding."""
     start = b""
     if str(path) != "-":
-        with _open(path) as file:
+        with suppress(*_DAMAGED), _open(path) as file:
             start = file.read(1 << 16)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "try --encoding utf-16"
