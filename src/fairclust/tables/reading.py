@@ -199,7 +199,9 @@ def _read_text(
     if delimiter is not None:
         delimiter = _DELIMITERS.get(delimiter, delimiter)
         if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
-            raise TableError(f"--delimiter: {shortened(repr(delimiter))} is not one ASCII character between cells")
+            raise TableError(
+                f"--delimiter: {shortened(repr(delimiter))} is not one ASCII character between cells"
+            )
     with _open(path) as file:
         # With this value of `newline`, line breaks in quotes stay as they are.
         rows = _Rows(io.TextIOWrapper(file, encoding, newline=""), path, delimiter)
