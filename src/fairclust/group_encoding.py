@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from fairclust.messages import shortened
+from fairclust.metrics.counts import join_spellings, one_spelling
+
 
 def _is_missing(value: Any) -> bool:
     try:
@@ -58,17 +61,19 @@ def _of_one_type(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
     for value in kept:
         if isinstance(value, (list, tuple, np.ndarray)):
             raise ValueError(
-                f"sensitive_features must be one column, found {value!r} in a row: pass one value for each row"
+                f"sensitive_features must be one column, found {shortened(repr(value))} in a row: "
+                "pass one value for each row"
             )
         text = str(value)
         if text.endswith("\0"):
             raise ValueError(
-                f"sensitive_features has {text!r}, whose last character NumPy drops: strip it from the values"
+                f"sensitive_features has {shortened(repr(text))}, whose last character NumPy drops: "
+                "strip it from the values"
             )
         if types.setdefault(text, type(value)) is not type(value):
             raise ValueError(
-                f"sensitive_features has {text!r} as {types[text].__name__} and as {type(value).__name__}: "
-                "give all values one type, for instance by .astype(str)"
+                f"sensitive_features has {shortened(repr(text))} as {types[text].__name__} and as "
+                f"{type(value).__name__}: give all values one type, for instance by .astype(str)"
             )
     return np.where(missing, "", values).astype(str)
 
@@ -96,7 +101,12 @@ def encode_groups(
     ------
     ValueError
         Missing column, wrong length, more than one column, missing values, values of different types with the same
-        string, or values not in `known`.
+        string, texts with a NUL character, or values not in `known`.
+
+    Warns
+    -----
+    UserWarning
+        Texts that differ only in their spelling are one group, see `fairclust.metrics.counts.one_spelling`.
     """
     if sensitive_features is None:
         raise ValueError(
@@ -115,23 +125,35 @@ def encode_groups(
         )
     if known is None:
         names, codes = np.unique(values, return_inverse=True)
+        codes, names = join_spellings(codes, names)
         return codes.astype(np.int32), names
-    listed = ", ".join(map(repr, known.tolist()))
+    listed = shortened(", ".join(map(repr, known.tolist())), 300)
     if (values.dtype.kind == "U") != (known.dtype.kind == "U"):
         found, seen = ("strings", "numbers") if values.dtype.kind == "U" else ("numbers", "strings")
         raise ValueError(
-            f"sensitive_features has {found}, such as {values[:1].tolist()[0]!r}, and the groups of fit are "
-            f"{seen}: {listed}; convert them to the type that they had in fit"
+            f"sensitive_features has {found}, such as {shortened(repr(values[:1].tolist()[0]))}, and the groups of "
+            f"fit are {seen}: {listed}; convert them to the type that they had in fit"
         )
-    codes = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    strange = known[codes] != values
+    codes, strange = positions(values, known)
     if strange.any():
-        unknown = ", ".join(map(repr, np.unique(values[strange])[:5].tolist()))
+        unknown = ", ".join(shortened(repr(value)) for value in np.unique(values[strange])[:5].tolist())
         raise ValueError(
             f"sensitive_features has groups not seen in fit: {unknown}; known: {listed}. Leave out their rows, or "
             "fit on data that have these groups"
         )
     return codes.astype(np.int32), known
+
+
+def positions(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of values in sorted `known`, where texts have one spelling, and which values are not in it."""
+    codes = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    strange = known[codes] != values
+    if strange.any() and values.dtype.kind == "U":
+        spelled, which = np.unique(values[strange], return_inverse=True)
+        again = np.array([one_spelling(text) for text in spelled.tolist()])[which]
+        codes[strange] = np.minimum(np.searchsorted(known, again), len(known) - 1)
+        strange[strange] = known[codes[strange]] != again
+    return codes, strange
 
 
 def neutral_order(X: Any, codes: np.ndarray) -> np.ndarray:
@@ -179,12 +201,12 @@ def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndar
     if target is None:
         return np.bincount(codes, minlength=len(names)) / len(codes)
     if isinstance(target, Mapping):
-        if {str(key) for key in target} != {str(name) for name in names}:
+        by_name = {one_spelling(str(key)): share for key, share in target.items()}
+        if set(by_name) != {str(name) for name in names}:
             raise ValueError(
-                f"target names {sorted(map(str, target))}, the groups are {[str(n) for n in names]}: give one "
-                "share for each group"
+                f"target names {shortened(str(sorted(map(str, target))), 300)}, the groups are "
+                f"{shortened(str([str(n) for n in names]), 300)}: give one share for each group"
             )
-        by_name = {str(key): share for key, share in target.items()}
         target = [by_name[str(name)] for name in names]
     shares = np.asarray(target, dtype=float)
     if shares.shape != (len(names),):

@@ -90,7 +90,7 @@ def test_errors_of_fit(people, capsys, monkeypatch, change, message):
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"sex,a\nf,1\nm,2,3\nf,2\n", "Expected 2 fields in line 3, saw 3"),
+        (b"sex,a\nf,1\nm,2,3\nf,2\n", "line 3 has 3 cells, but the first row has 2"),
         (b"sex,a\nf,1\nf,2\nf,3\n", "Fix: name another column by --sensitive"),
         ("sex,a\nf,1\nm,2\n".encode("utf-16"), "try --encoding utf-16"),
         ("sex,a\nfräulein,1\nherr,2\n".encode("latin-1"), "try --encoding latin-1"),

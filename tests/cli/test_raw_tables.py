@@ -215,6 +215,25 @@ def test_a_model_that_drops_rows_needs_its_columns(people, tmp_path, capsys):
     assert status == 2 and "has no column 'age'" in err
 
 
+def test_predict_reads_codes_and_identifiers_as_the_fit_did(people, tmp_path, capsys):
+    frame = pd.read_csv(people).assign(
+        gender=["1", "1.0", "x", "2"] * (N // 4), region=["01", "1"] * (N // 2)
+    )
+    frame["person"] = [f"{i:04}" for i in range(N)]
+    frame.to_csv(people, index=False)
+    model, labels = tmp_path / "model", tmp_path / "labels.csv"
+    options = ("--categories", "region", "--id", "person", "--save", model, "--out", labels)
+    status, text, err = fit(capsys, people, "gender", *options)
+    assert status == 0, err
+    assert "4 groups" in text
+    # Without the rows of group x, the groups of the file look like numbers.
+    frame[frame["gender"] != "x"].head(40).to_csv(people, index=False)
+    status, text, err = run(capsys, "predict", model, people)
+    assert status == 0 and "did not occur" not in err, err
+    assert pd.read_csv(io.StringIO(text), dtype=str)["person"][2] == "0003"
+    assert pd.read_csv(labels, dtype=str)["person"][3] == "0003"
+
+
 def test_errors_of_predict(people, tmp_path, capsys):
     model = tmp_path / "people.fairclust"
     run(capsys, "fit", people, "--sensitive", "gender", "--n-clusters", 3, "--method", "vfc", "--save", model)

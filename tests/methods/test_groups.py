@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.group_encoding import encode_groups
+from fairclust.group_encoding import encode_groups, resolve_target
 from fairclust.methods import KMeans, PriceFairKMeans, VariationalFairKMeans
+from fairclust.metrics import group_codes
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,7 @@ def test_values_keep_their_kind(groups, names):
         ([1, "1", 2], "'1' as int and as str: give all values one type"),
         (["True", True, "x"], "'True' as str and as bool"),
         (np.array(["f", "f\0", "m"], dtype=object), "whose last character NumPy drops"),
+        (np.array(["f\0x", "f", "m"]), "has a NUL character in 'f.x00x'"),
         ([[1], [1, 2], [3]], "must be one column"),
         (np.ones((3, 2)), "join several columns"),
     ],
@@ -59,6 +61,24 @@ def test_values_keep_their_kind(groups, names):
 def test_values_that_would_merge_are_refused(groups, message):
     with pytest.raises(ValueError, match=message):
         encode_groups(groups, 3)
+
+
+@pytest.mark.parametrize("kind", [np.array, list, pd.Series, lambda groups: np.array(groups, dtype=object)])
+def test_texts_that_differ_in_their_spelling_are_one_group(kind):
+    groups = kind(["é", "e\u0301", " f", "f", "1", "1.0"])
+    with pytest.warns(UserWarning, match=r"' f' \(1 rows\) and 'f' \(1 rows\) are one value"):
+        codes, names = encode_groups(groups, 6)
+    assert names.tolist() == ["1", "1.0", "f", "é"]
+    assert codes.tolist() == [3, 3, 2, 2, 0, 1]
+    np.testing.assert_array_equal(encode_groups(groups, 6, known=names)[0], codes)
+    with pytest.warns(UserWarning, match="are one value"):
+        np.testing.assert_array_equal(group_codes(groups), codes)
+    assert resolve_target({"1": 0.1, "1.0": 0.2, "f": 0.3, "e\u0301": 0.4}, names, codes)[3] == 0.4
+
+
+def test_messages_cut_long_groups():
+    with pytest.raises(ValueError, match=r"groups not seen in fit: 'x{78}…; known: 'a', 'b'"):
+        encode_groups(["x" * 5000], 1, known=np.array(["a", "b"]))
 
 
 def test_groups_of_another_type_in_predict():

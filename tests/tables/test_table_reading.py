@@ -1,13 +1,29 @@
 """Raw tables: which files are read, the kind of each column, and the matrix of features."""
 
+import gzip
+import importlib.util
 import io
+import lzma
+import os
+import re
 import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
-from fairclust.tables import TableError, cross, group_columns, make_preparation, read_table, understand
+from fairclust.tables import (
+    TableError,
+    cross,
+    find_ranges,
+    group_columns,
+    make_preparation,
+    read_table,
+    understand,
+)
 
 N = 200
 
@@ -152,7 +168,29 @@ def test_standard_input(people, monkeypatch):
         (b"", "is empty"),
         (b"a,b\n", "has a header and no rows"),
         (b"1.5,2.5\n3,4\n", "the first line of .* looks like data"),
-        (b"a,b\n1,2\n1,2,3\n", "Expected 2 fields in line 3, saw 3"),
+        (b"\n \n", "is empty"),
+        (b"a,b\n1,2\n1,2,3\n", "line 3 has 3 cells, but the first row has 2"),
+        (b'a,b\n1,"2\n2"\n\n1\n', "line 5 has 1 cells, but the first row has 2"),
+        (
+            b"a,b\n1,2,3\n1,2,3\n",
+            "the header is 'a,b', the first row is '1,2,3'. Fix: give every column a name",
+        ),
+        (b"a,b\n1,2,\n1,2,3\n", "the header has 2 names, but the first row has 3 cells"),
+        (b"a,b\n1\n2\n", "the header has 2 names, but the first row has 1 cells"),
+        (b"a,b,a \n1,2,3\n", "has the column 'a' twice, as columns 1 and 3"),
+        ("\ufeffé,e\u0301\n1,2\n".encode(), "has the column 'é' twice, as columns 1 and 2"),
+        (b"x" * 2000 + b",b\n1,2\n", "name of column 1 has 2,000 characters, .*: 'x{78}…$"),
+        (
+            b",".join(b"c%d" % i for i in range(20_001)) + b"\n" + b"1," * 20_000 + b"1\n",
+            "has 20,001 columns, more than 20,000",
+        ),
+        (b"a,b\n1,2\n3,4\0\n", "line 3 has a NUL character"),
+        ("a,b\nx,1\n".encode("utf-16-le"), "line 1 has a NUL character.*--encoding utf-16"),
+        (
+            b'a,b\n1,2\n"3,4\n5,6\n',
+            "line 3 cannot be cut into cells: unexpected end of data. Fix: close every quote",
+        ),
+        (b"PK\xff\0\x80" * 50, "it seems to be a binary file"),
         ("a,b\nfräulein,1\n".encode("latin-1"), "--encoding latin-1"),
         ("a,b\nx,1\n".encode("utf-16"), "--encoding utf-16"),
     ],
@@ -162,6 +200,140 @@ def test_bad_files(tmp_path, text, message):
     path.write_bytes(text)
     with pytest.raises(TableError, match=message):
         read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv.gz", gzip.compress(b"a,b\n" + os.urandom(9).hex().encode() + b",1\n" * 999)[:-12]),
+        ("t.csv.gz", gzip.compress(b"a,b\n\xff,1\n" + os.urandom(99))[:-40]),
+        ("t.csv.xz", lzma.compress(b"a,b\n1,2\n")[:-12]),
+        ("t.csv.gz", b"a,b\n1,2\n"),
+        ("t.parquet", b"PAR1 and more PAR1"),
+        ("t.feather", b"ARROW1"),
+        ("t.xlsx", b"PK\3\4"),
+    ],
+)
+def test_damaged_files(tmp_path, name, content):
+    if name.endswith("xlsx"):
+        pytest.importorskip("openpyxl")
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=r"cannot be read as a table: |is no utf-8 text"):
+        read_table(path)
+
+
+def read_text(tmp_path, text, **options):
+    path = tmp_path / "t.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    return read_table(path, **options)
+
+
+@pytest.mark.parametrize("sign", [",", " "])
+def test_a_header_one_name_short_is_that_of_r_or_of_empty_cells(tmp_path, sign):
+    # R writes spaces between cells unless it is told otherwise.
+    text = sign.join(['"sex"', '"age"']) + "\n" + "".join(f'"{i}"{sign}"f"{sign}{i + 30}\n' for i in range(3))
+    frame = read_text(tmp_path, text, values=["sex"])
+    assert frame["sex"].tolist() == ["f"] * 3
+    assert frame["age"].tolist() == [30, 31, 32]
+    assert "read as names of the rows, as R writes them" in frame.attrs["notes"][0]
+    frame = read_text(tmp_path, "sex,age\nf,30,\nm,31,\n", values=["sex"])
+    assert frame.to_numpy().tolist() == [["f", 30], ["m", 31]]
+    assert "the empty cell at the end of every row" in frame.attrs["notes"][0]
+
+
+def test_lines_are_cut_as_the_csv_module_cuts_them(tmp_path):
+    text = 'a,b,c\r\n"x, ""y""\nz",1,5" wide\r\n\r\n q , 2,"t"\r\n'
+    frame = read_text(tmp_path, text, values=["a", "c"])
+    assert frame.to_numpy().tolist() == [['x, "y"\nz', 1, '5" wide'], ["q", 2, "t"]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "values", "note"),
+    [
+        (["1", "1.0", "2", "+2"], [1, 1, 2, 2], "g: '1' (1 rows) and '1.0' (1 rows) are one value"),
+        (["1", "01", "1.0", "2"], ["1", "01", "1.0", "2"], None),
+        (["12345678901234567", "12345678901234568"], ["12345678901234567", "12345678901234568"], None),
+        (["1", "1.0", "x", "1_0"], ["1", "1.0", "x", "1_0"], None),
+        (
+            ["e\u0301", "é", "f", " f "],
+            ["é", "é", "f", "f"],
+            "g: 'e\\u0301' (1 rows) and '\\xe9' (1 rows) are one",
+        ),
+        (["None", "null", "?", "f"], [None, None, None, "f"], "g: 1 cells 'None' count as missing"),
+        (["inf", "1"], ["inf", "1"], None),
+        (["\ufefff", "m", "\ufefff"], ["f", "m", "f"], None),
+    ],
+)
+def test_values(tmp_path, cells, values, note):
+    text = "g,x\n" + "".join(f'"{cell}",1\n' for cell in cells)
+    frame = read_text(tmp_path, text, values=["g"])
+    assert [None if pd.isna(value) else value for value in frame["g"]] == values
+    assert not note or frame.attrs["notes"][0].startswith(note)
+    # Columns that were text in the fit stay text, and identifiers stay as they are written.
+    kept = read_text(tmp_path, text, values=["g"], texts=["g"])["g"].dropna()
+    assert all(isinstance(value, str) for value in kept)
+    ids = read_text(tmp_path, text, ids=["g"])["g"]
+    assert ids.str.strip(" \ufeff").tolist() == [cell.strip(" \ufeff") for cell in cells]
+    # The types of a Parquet file decide what is a number.
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"g": cells}).to_parquet(path)
+    typed = read_table(path, values=["g"])["g"]
+    assert typed.isna().tolist() == [value is None for value in values]
+    assert typed.dropna().tolist() == kept.tolist()
+
+
+def test_values_that_are_no_names(tmp_path):
+    for value, message in (("f" * 2000, "a text of 2,000 characters"), ("f\0", "a NUL character in 'f.x00'")):
+        path = tmp_path / "t.parquet"
+        pd.DataFrame({"g": ["m", value]}).to_parquet(path)
+        with pytest.raises(TableError, match=f"data row 2 of column 'g' has {message}"):
+            read_table(path, values=["g"])
+    frame = pd.DataFrame({"g": [["a"], ["b"]], "x": [1, 2]})
+    frame.to_parquet(path)
+    with pytest.raises(TableError, match="cells of column 'g' are lists"):
+        read_table(path, values=["g"])
+    assert roles(read_table(path))["g"] == ("left out", "its cells are lists, not single values")
+
+
+def test_columns_of_one_name_in_other_formats(tmp_path):
+    table = pa.table([[1, 2], [3, 4], [5, 6]], names=["x", "a", "a"])
+    pq.write_table(table, tmp_path / "t.parquet")
+    feather.write_feather(table, tmp_path / "t.feather")
+    found = ["t.parquet", "t.feather"]
+    if importlib.util.find_spec("openpyxl"):
+        found.append("t.xlsx")
+        pd.DataFrame([["x", "a", "a"], [1, 3, 5]]).to_excel(tmp_path / "t.xlsx", header=False, index=False)
+    for name in found:
+        with pytest.raises(TableError, match="has the column 'a' twice, as columns 2 and 3"):
+            read_table(tmp_path / name)
+
+
+def test_rows_of_a_frame_with_an_index_are_counted_from_the_first(tmp_path):
+    frame = pd.DataFrame({"x": [1, 2]}, index=[7, 3])
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").index.tolist() == [0, 1]
+    frame.rename_axis("person").to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").columns.tolist() == ["person", "x"]
+
+
+def test_numbers_too_large_to_compute_with_name_their_row(people):
+    for number in (np.inf, -1e200):
+        strange = people.assign(age=people["age"].where(people.index != 7, number))
+        with pytest.raises(TableError, match=re.escape(f"column 'age' has {number} in data row 8, which is")):
+            make_preparation(understand(strange)).fit_transform(strange)
+
+
+def test_groups_whose_names_would_coincide_are_refused():
+    two = pd.DataFrame({"a": ["x & y", "x"], "b": ["z", "y & z"]})
+    with pytest.raises(TableError, match="two combinations of a and b have the name 'x & y & z'"):
+        cross(two)
+    missing = pd.DataFrame({"a": ["missing", None]})
+    with pytest.raises(TableError, match="'a' has missing cells and the group 'missing'"):
+        group_columns(missing, ["a"], missing_is_group=True)
+    infinite = pd.DataFrame({"a": [*range(50), np.inf]})
+    with pytest.raises(TableError, match="'a' has an infinite number in data row 51"):
+        find_ranges(infinite, ["a"], None)
 
 
 def test_groups():

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fairclust.chunks.sources import Chunk, ChunkError, Values
+from fairclust.group_encoding import positions
 from fairclust.kernels.assignment import Potentials, cluster_moments
 from fairclust.kernels.blocks import BLOCK_ROWS, BlockRoom, close_rows
 
@@ -170,5 +171,5 @@ def _positions(values: np.ndarray, names: np.ndarray) -> np.ndarray:
     """Positions of values in sorted names; `_UNKNOWN` for values that are not among the names."""
     if names.dtype.kind == "U" and values.dtype.kind != "U":
         values = values.astype(str)
-    codes = np.minimum(np.searchsorted(names, values), len(names) - 1)
-    return np.where(names[codes] == values, codes, _UNKNOWN).astype(np.uint16)
+    codes, strange = positions(values, names)
+    return np.where(strange, _UNKNOWN, codes).astype(np.uint16)

@@ -11,6 +11,7 @@ from fairclust.chunks.engines import Engine
 from fairclust.chunks.passes import MOST_GROUPS
 from fairclust.chunks.sources import Chunk, ChunkError, Values
 from fairclust.group_encoding import encode_groups
+from fairclust.metrics.counts import join_spellings
 
 SAMPLE_ROWS = 1 << 22
 # From every chunk, the sample has at least _LEAST_ROWS rows of each group, or all rows of the group in this chunk. If
@@ -122,7 +123,8 @@ def _groups(values: Values, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
         used = used[np.argsort(own[used], kind="stable")]
         position = np.zeros(len(own), np.int64)
         position[used] = np.arange(len(used))
-        return own[used], position[entries]
+        codes, names = join_spellings(position[entries], own[used])
+        return names, codes
     try:
         codes, names = encode_groups(entries, len(entries))
     except ValueError as error:

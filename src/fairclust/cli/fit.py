@@ -22,6 +22,7 @@ from fairclust.cli.methods import find_method
 from fairclust.cli.progress import expected_seconds, progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import as_text, describe
+from fairclust.messages import shortened
 from fairclust.tables import TableModel
 
 # If clusters have fewer rows than this on average, the group shares in them mean little.
@@ -79,7 +80,15 @@ def run(args: argparse.Namespace) -> list[str]:
     if args.save:
         sensitive = list(raw.groups.columns)
         table_model = TableModel(
-            raw.preparation, model, sensitive, args.missing, raw.ids, raw.ranges, by_column=each, means=means
+            raw.preparation,
+            model,
+            sensitive,
+            args.missing,
+            raw.ids,
+            raw.ranges,
+            by_column=each,
+            means=means,
+            texts=raw.texts,
         )
         table_model.save(args.save)
         result["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
@@ -256,7 +265,7 @@ def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
     least = int(sizes.argmin())
     if sizes[least] < n_clusters:
         rows = "1 row" if sizes[least] == 1 else f"{sizes[least]} rows"
-        notes.append(f"group {names[least]} has {rows}, too few for {n_clusters} clusters")
+        notes.append(f"group {shortened(str(names[least]))} has {rows}, too few for {n_clusters} clusters")
     if len(raw.groups.columns) > 1:
         listed = " and ".join(raw.groups.columns)
         notes.insert(

@@ -7,7 +7,8 @@ import sys
 
 from fairclust.cli import CommandError
 from fairclust.cli.fit import labels_table, write_labels
-from fairclust.tables import TableError, load_model, read_table
+from fairclust.messages import shortened
+from fairclust.tables import TableError, load_model
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace) -> list[str]:
     """
     try:
         model = load_model(args.model)
-        frame = read_table(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
+        frame = model.read(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
         keep = model.usable(frame)
         if not keep.any():
             raise TableError(
@@ -39,10 +40,12 @@ def run(args: argparse.Namespace) -> list[str]:
         labels = model.predict(frame[keep])
     except ValueError as error:
         raise CommandError(str(error)) from None
+    for note in frame.attrs["notes"]:
+        print(f"note: {note}", file=sys.stderr)
     for name, values in model.unseen(frame[keep]).items():
-        found = f"1 value did not occur in the fit: {values[0]!r}"
+        found = f"1 value did not occur in the fit: {shortened(repr(values[0]))}"
         if len(values) > 1:
-            found = f"{len(values):,} values did not occur in the fit, such as {values[0]!r}"
+            found = f"{len(values):,} values did not occur in the fit, such as {shortened(repr(values[0]))}"
         print(f"column {name}: {found}. Such rows count as having none of the known values", file=sys.stderr)
     if not keep.all():
         print(

@@ -13,6 +13,8 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairclust.cli import CommandError
+from fairclust.messages import shortened
+from fairclust.metrics.counts import one_spelling
 from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.tables import (
     Column,
@@ -61,6 +63,12 @@ class RawTable:
     ids: list[str]
     preparation: Pipeline
     notes: list[str]
+
+    @property
+    def texts(self) -> list[str]:
+        """The sensitive columns and categories that are text, and not numbers."""
+        names = [*self.groups, *(column.name for column in self.columns if column.role == "category")]
+        return [name for name in names if not pd.api.types.is_numeric_dtype(self.frame[name])]
 
     @property
     def by_column(self) -> dict[str, np.ndarray]:
@@ -131,10 +139,23 @@ def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
         option that helps.
     """
     try:
-        frame = read_table(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
+        frame = read_table(
+            args.table,
+            delimiter=args.delimiter,
+            decimal=args.decimal,
+            encoding=args.encoding,
+            values=_possible(args.sensitive, args.categories),
+            ids=_possible(args.id),
+        )
         return _prepare(frame, args, means)
     except TableError as error:
         raise CommandError(str(error)) from None
+
+
+def _possible(*options: list[str]) -> set[str]:
+    """All names that options may mean: as they are given, and cut at commas. Only the table tells which is meant."""
+    given = [name for option in options for name in option]
+    return {one_spelling(part) for name in given for part in (name, *name.split(","))}
 
 
 def _prepare(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[str]) -> RawTable:
@@ -166,20 +187,17 @@ def _prepare(frame: pd.DataFrame, args: argparse.Namespace, means: Collection[st
     groups[measured] = groups[measured].where(frame[measured].notna())
     used = [column.name for column in columns if column.role != "left out"]
     keep = groups.notna().all(axis=1)
-    notes = _column_notes(columns) + _missing_notes(frame, groups, used, args.missing)
+    notes = frame.attrs["notes"] + _column_notes(columns) + _missing_notes(frame, groups, used, args.missing)
     if args.missing == "drop":
         keep &= frame[used].notna().all(axis=1)
     frame, groups = frame[keep], groups[keep]
     crossed = cross(groups).to_numpy(dtype=str)
     if len(set(crossed)) < 2:
-        only = f"only the group {str(crossed[0])!r}" if len(crossed) else "no row without missing values"
+        group = f"only the group {shortened(repr(str(crossed[0])))}" if len(crossed) else ""
+        only = group or "no row without missing values"
         raise CommandError(f"{args.table} has {only}. Fix: name another column by --sensitive")
     preparation = make_preparation(columns, scale=args.scale, missing=args.missing, **own)
     X = preparation.fit_transform(frame)
-    if not np.isfinite(X).all():
-        raise CommandError(
-            f"{args.table} has infinite numbers among its features. Fix: correct them, or --exclude their columns"
-        )
     return RawTable(frame, np.ascontiguousarray(X), groups, crossed, ranges, columns, ids, preparation, notes)
 
 
@@ -191,15 +209,20 @@ _LISTS = ("sensitive", "features", "exclude", "id", "categories")
 
 def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Namespace) -> list[str]:
     """The columns that an option names, as separate arguments or separated by commas."""
-    names = [part.strip() for name in given for part in ([name] if name in frame else name.split(","))]
+    names = [
+        one_spelling(part)
+        for name in given
+        for part in ([name] if one_spelling(name) in frame else name.split(","))
+    ]
     for name in names:
         if name not in frame:
             near = difflib.get_close_matches(name, frame.columns, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(frame.columns[:20])}"
+            there = shortened(", ".join(frame.columns[:20]), 300)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {there}"
             delimiter = frame.attrs.get("delimiter")
             if delimiter and (len(frame.columns) == 1 or args.delimiter is None):
                 hint += f"; is {delimiter!r} the right --delimiter?"
-            raise CommandError(f"--{option}: {args.table} has no column {name!r}; {hint}")
+            raise CommandError(f"--{option}: {args.table} has no column {shortened(repr(name))}; {hint}")
     return list(dict.fromkeys(names))
 
 

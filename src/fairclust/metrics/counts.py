@@ -5,12 +5,27 @@ Row j, column k of the table is n_jk, the number of points of group j in cluster
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import unicodedata
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["cluster_sizes", "contingency", "group_codes"]
+from fairclust.messages import shortened
+
+__all__ = [
+    "cluster_sizes",
+    "contingency",
+    "describe_merged",
+    "group_codes",
+    "join_spellings",
+    "one_spelling",
+]
+
+# At most so many values are described in a message.
+_SHOWN = 3
 
 
 def contingency(
@@ -67,7 +82,12 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
     Raises
     ------
     ValueError
-        There are missing values.
+        There are missing values, or texts with a NUL character.
+
+    Warns
+    -----
+    UserWarning
+        Texts that differ only in their spelling are one value, see `one_spelling`.
     """
     # Imported here, so that callers who already have codes do not wait for pandas.
     import pandas as pd
@@ -87,8 +107,71 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
         codes, values = pd.factorize(column, sort=True)
         if (codes < 0).any():
             raise ValueError(f"sensitive_features has {(codes < 0).sum()} missing values")
+        codes, values = join_spellings(codes, values)
         crossed = np.unique(crossed * len(values) + codes, return_inverse=True)[1]
     return crossed
+
+
+def one_spelling(text: str) -> str:
+    """A text as a value: in the composed form of Unicode (NFC), without blanks and byte order marks around it.
+
+    Raises
+    ------
+    ValueError
+        The text has a NUL character, at whose place other programs, and NumPy at the end of a text, cut it off.
+    """
+    if "\0" in text:
+        raise ValueError(f"a NUL character in {shortened(ascii(text))}")
+    return unicodedata.normalize("NFC", text.strip().strip("\ufeff").strip())
+
+
+def describe_merged(spellings: Iterable[Any], values: Iterable[Any], counts: Iterable[int]) -> list[str]:
+    """A sentence for each of the first values that are written in several ways, with the numbers of rows."""
+    ways: dict[Any, list[str]] = {}
+    for spelling, value, count in zip(spellings, values, counts, strict=True):
+        ways.setdefault(value, []).append(f"{shortened(ascii(spelling))} ({count:,} rows)")
+    merged = [of for of in ways.values() if len(of) > 1]
+    told = [f"{shortened(' and '.join(of), 300)} are one value" for of in merged[:_SHOWN]]
+    return told + (
+        [f"{len(merged) - _SHOWN:,} more values are written in several ways"] * (len(merged) > _SHOWN)
+    )
+
+
+def join_spellings(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Give texts that differ only in their spelling one code, and warn about it.
+
+    Parameters
+    ----------
+    codes : ndarray of int, shape (n_samples,)
+        Positions in `values`.
+    values : ndarray of shape (n_values,)
+        Different values. Those that are no text stay as they are.
+
+    Returns
+    -------
+    codes : ndarray of int, shape (n_samples,)
+    values : ndarray
+        The different texts as `one_spelling` writes them, sorted.
+
+    Raises
+    ------
+    ValueError
+        A text has a NUL character.
+    """
+    if values.dtype.kind not in "OU":
+        return codes, values
+    try:
+        joined = [one_spelling(value) if isinstance(value, str) else value for value in values.tolist()]
+    except ValueError as error:
+        raise ValueError(f"sensitive_features has {error}: correct it") from None
+    if joined == values.tolist():
+        return codes, values
+    if told := describe_merged(values.tolist(), joined, np.bincount(codes, minlength=len(values)).tolist()):
+        warnings.warn(f"sensitive_features: {'; '.join(told)}", UserWarning, stacklevel=3)
+    found = sorted(set(joined), key=str)
+    place = {value: code for code, value in enumerate(found)}
+    dtype = object if values.dtype.kind == "O" else None
+    return np.array([place[value] for value in joined])[codes], np.array(found, dtype=dtype)
 
 
 def cluster_sizes(labels: ArrayLike, n_clusters: int | None = None) -> NDArray[np.int64]:

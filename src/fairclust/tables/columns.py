@@ -9,7 +9,9 @@ from typing import Literal
 
 import pandas as pd
 
+from fairclust.messages import shortened
 from fairclust.tables.errors import TableError
+from fairclust.tables.values import is_nested
 
 Role = Literal["number", "category", "left out"]
 
@@ -81,7 +83,7 @@ def understand(
     if unusable:
         raise TableError(f"{unusable[0].name!r} cannot be a feature: {unusable[0].note}")
     if all(column.role == "left out" for column in columns):
-        why = "; ".join(f"{column.name}: {column.note}" for column in columns)
+        why = shortened("; ".join(f"{column.name}: {column.note}" for column in columns), 1000)
         raise TableError(f"no column is left to cluster by ({why or 'there is no other'})")
     return columns
 
@@ -90,6 +92,8 @@ def _column(
     column: pd.Series, name: str, asked: bool, category: bool, thousands: str | None, decimal: str
 ) -> Column:
     values = column.dropna()
+    if is_nested(values):
+        return Column(name, "left out", "its cells are lists, not single values")
     if name.startswith("Unnamed: ") and not asked:
         return Column(name, "left out", "it has no name")
     if values.nunique() <= 1:
@@ -109,17 +113,18 @@ def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str
     if numeric.all():
         example = text[text.str.contains(_separator(thousands, decimal), regex=False)].iloc[:1]
         read = to_number(example, thousands, decimal)
-        return Column(name, "number", f"{example.iloc[0]!r} is read as {read.iloc[0]:g}" if len(read) else "")
+        note = f"{shortened(repr(example.iloc[0]))} is read as {read.iloc[0]:g}" if len(read) else ""
+        return Column(name, "number", note)
     distinct = text.nunique()
-    signs = _other_signs(text)
+    signs = _other_signs(text[~numeric])
     if text.str.fullmatch(_DATE.pattern).mean() > _NEARLY_ALL:
-        return Column(name, "left out", f"dates, such as {text.iloc[0]!r}")
+        return Column(name, "left out", f"dates, such as {shortened(repr(text.iloc[0]))}")
     if numeric.mean() > 0.5 and distinct > MAX_CATEGORIES:
         strange = text[~numeric]
         return Column(
             name,
             "left out",
-            f"{len(strange):,} cells are not numbers, the first is {strange.iloc[0]!r} in data row "
+            f"{len(strange):,} cells are not numbers, the first is {shortened(repr(strange.iloc[0]))} in data row "
             f"{int(strange.index[0]) + 1}; correct them, or see --thousands and --decimal",
         )
     if distinct > _NEARLY_ALL * len(text):
@@ -134,7 +139,7 @@ def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str
 
 
 def _other_signs(text: pd.Series) -> str:
-    """A hint for a column of text whose cells are numbers with other signs than those that the options name."""
+    """A hint if cells that are no numbers would be numbers with other signs than those that the options name."""
     for option, thousands, decimal in (
         ("--decimal ,", ".", ","),
         ('--thousands "\'"', "'", "."),
@@ -142,8 +147,8 @@ def _other_signs(text: pd.Series) -> str:
         ("--decimal .", ",", "."),
     ):
         if is_number(text, thousands, decimal).mean() > _NEARLY_ALL:
-            example = text[text.str.contains(r"\D")].iloc[0]
-            return f"; it seems to hold numbers, such as {example!r}, which {option} would read"
+            example = shortened(repr(text.iloc[0]))
+            return f"; it seems to hold numbers, such as {example}, which {option} would read"
     return ""
 
 
@@ -175,8 +180,8 @@ def _identifies(values: pd.Series, name: str) -> str | None:
 def is_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
     """Which cells of text are numbers, with or without separators of thousands."""
     separator, point = re.escape(_separator(thousands, decimal)), re.escape(decimal)
-    grouped = rf"[+-]?\d{{1,3}}({separator}\d{{3}})+({point}\d*)?"
-    plain = rf"[+-]?(\d+({point}\d*)?|{point}\d+)([eE][+-]?\d+)?"
+    grouped = rf"[+-]?[0-9]{{1,3}}({separator}[0-9]{{3}})+({point}[0-9]*)?"
+    plain = rf"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
     return text.str.fullmatch(f"(?:{grouped})|(?:{plain})")
 
 

@@ -7,8 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from fairclust.messages import shortened
 from fairclust.solvers.sensitive import SensitiveColumn, cut_column, is_measured
 from fairclust.tables.errors import TableError
+from fairclust.tables.values import value_text
 
 MISSING = "missing"
 BETWEEN = " & "
@@ -35,12 +37,12 @@ def group_columns(
     Returns
     -------
     DataFrame
-        Whole numbers are written without a fraction. Otherwise a missing cell in the column would turn 1 into 1.0.
+        Numbers are written as `value_text` does it.
 
     Raises
     ------
     TableError
-        The table lacks a column.
+        The table lacks a column, or has the group "missing" beside missing cells that would become this group.
     """
     absent = [name for name in columns if name not in frame.columns]
     if absent:
@@ -49,9 +51,14 @@ def group_columns(
     for name in columns:
         cells = _in_ranges(frame[name], ranges[name]) if ranges and name in ranges else frame[name]
         codes, values = pd.factorize(cells)
-        names = pd.Series([_text(value) for value in values], dtype=object)
+        names = pd.Series([value_text(value) for value in values], dtype=object)
         found[name] = pd.Series(codes, index=frame.index).map(names)
         if missing_is_group:
+            if MISSING in names.array and found[name].isna().any():
+                raise TableError(
+                    f"{name!r} has missing cells and the group {MISSING!r}. Fix: rename the group, or leave out the "
+                    "option --missing group"
+                )
             found[name] = found[name].fillna(MISSING)
     return pd.DataFrame(found, index=frame.index)
 
@@ -101,6 +108,9 @@ def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -
         if not pd.api.types.is_numeric_dtype(frame[name]) or pd.api.types.is_bool_dtype(frame[name]):
             continue
         numbers = frame[name].dropna().to_numpy(dtype=float)
+        if np.isinf(numbers).any():
+            row = frame[name].abs().idxmax() + 1
+            raise TableError(f"{name!r} has an infinite number in data row {row:,}. Fix: correct it")
         if not is_measured(numbers):
             continue
         if bins is None:
@@ -116,10 +126,23 @@ def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -
 
 
 def cross(groups: pd.DataFrame) -> pd.Series:
-    """One group for each combination of the columns' values. If one value is missing, the group is missing too."""
+    """One group for each combination of the columns' values. If one value is missing, the group is missing too.
+
+    Raises
+    ------
+    TableError
+        Two combinations have one name, because a value contains the sign between values.
+    """
     crossed = groups.iloc[:, 0]
     for name in groups.columns[1:]:
         crossed = crossed + BETWEEN + groups[name]
+    combinations = groups.assign(crossed=crossed).dropna().drop_duplicates()
+    if combinations["crossed"].duplicated().any():
+        twice = combinations["crossed"][combinations["crossed"].duplicated()].iloc[0]
+        raise TableError(
+            f"two combinations of {' and '.join(groups.columns)} have the name {shortened(repr(twice))}. Fix: rename "
+            f"the values that contain {BETWEEN!r}"
+        )
     return crossed
 
 
@@ -135,7 +158,3 @@ def _in_ranges(cells: pd.Series, column: SensitiveColumn) -> pd.Series:
     found = pd.Series(None, index=cells.index, dtype=object)
     found[there] = column.values[column.encode(numbers[there].to_numpy(), int(there.sum()))]
     return found
-
-
-def _text(value: object) -> str:
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()

@@ -16,6 +16,7 @@ from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.tables.errors import TableError
 from fairclust.tables.groups import cross, group_columns, text_or_numbers
 from fairclust.tables.preparation import as_categories
+from fairclust.tables.reading import read_table
 
 
 @dataclass
@@ -41,6 +42,8 @@ class TableModel:
         of their values.
     means : list of str
         The sensitive columns of numbers whose mean the method bounds; it gets their numbers.
+    texts : list of str
+        The sensitive columns and categories that were text in the fit, and not numbers.
     version : str
         The version of fairclust that made the model.
     """
@@ -53,6 +56,7 @@ class TableModel:
     ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
     by_column: bool = False
     means: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
     version: str = __version__
 
     @property
@@ -65,6 +69,11 @@ class TableModel:
     def needed(self) -> list[str]:
         """The columns in which a row needs values to get a label; features are among them only if none are imputed."""
         return [*self.sensitive, *(self.features if self.missing == "drop" else [])]
+
+    def read(self, path: str | Path, **options: Any) -> pd.DataFrame:
+        """Read a table as that of the fit was read; for the options, see `read_table`."""
+        names = {*self.sensitive, *self.texts}
+        return read_table(path, values=names, texts=self.texts, ids=self.ids, **options)
 
     def usable(self, frame: pd.DataFrame) -> pd.Series:
         """Which rows have a group and, if rows with missing cells are dropped, all features.

@@ -10,10 +10,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
+from fairclust.messages import shortened
 from fairclust.tables.columns import MAX_CATEGORIES, Column, is_number, to_number
 from fairclust.tables.errors import TableError
+from fairclust.tables.values import value_text
 
 MISSING = ("impute", "drop", "group")
+# The square of a larger number could be infinite.
+_TOO_LARGE = 1e150
 SCALES = ("standardize", "l2", "none")
 
 
@@ -72,6 +76,18 @@ def as_numbers(frame: pd.DataFrame, thousands: str | None, decimal: str) -> pd.D
 
 
 def _as_number(column: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
+    numbers = _converted(column, thousands, decimal)
+    large = ~(numbers.abs() < _TOO_LARGE) & numbers.notna()
+    if large.any():
+        row = large.idxmax()
+        raise TableError(
+            f"column {column.name!r} has {column[row]} in data row {row + 1:,}, which is too large a number to compute "
+            "with. Fix: correct it, or --exclude the column"
+        )
+    return numbers
+
+
+def _converted(column: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column):
         return column.astype(float)
     text = column.dropna().astype(str).str.strip()
@@ -79,15 +95,13 @@ def _as_number(column: pd.Series, thousands: str | None, decimal: str) -> pd.Ser
     if len(strange):
         raise TableError(
             f"column {column.name!r} has {len(strange):,} cells that are not numbers, the first is "
-            f"{strange.iloc[0]!r}"
+            f"{shortened(repr(strange.iloc[0]))} in data row {strange.index[0] + 1:,}"
         )
     return to_number(text, thousands, decimal).astype(float).reindex(column.index)
 
 
 def as_categories(frame: pd.DataFrame) -> pd.DataFrame:
     """Columns of categories as text; a missing cell is NaN."""
-    return frame.apply(lambda column: column.astype(object).map(_text, na_action="ignore")).astype(object)
-
-
-def _text(value: object) -> str:
-    return str(value).strip()
+    return frame.apply(lambda column: column.astype(object).map(value_text, na_action="ignore")).astype(
+        object
+    )

@@ -4,33 +4,45 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import csv
 import gzip
 import io
 import lzma
 import re
 import sys
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import pandas as pd
 
+from fairclust.messages import shortened
+from fairclust.metrics.counts import one_spelling
 from fairclust.tables.errors import TableError
+from fairclust.tables.values import MISSING_TEXTS, is_nested, read_values
 
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_READERS = {
-    ".parquet": pd.read_parquet,
-    ".feather": pd.read_feather,
-    ".arrow": pd.read_feather,
-    ".xlsx": pd.read_excel,
-    ".xls": pd.read_excel,
-}
 # The first bytes of compressed data, for standard input, which has no name.
 _PACKED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ\x00": lzma.decompress}
+_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
+_LONGEST_NAME = 1000
+# Each column takes time, even in a table of few rows.
+_MAX_COLUMNS = 20_000
 
 
 def read_table(
-    path: str | Path, *, delimiter: str | None = None, decimal: str = ".", encoding: str = "utf-8"
+    path: str | Path,
+    *,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str = "utf-8",
+    values: Collection[str] = (),
+    texts: Collection[str] = (),
+    ids: Collection[str] = (),
 ) -> pd.DataFrame:
     """Read Parquet, Feather, Excel or delimited text, which may be compressed.
 
@@ -40,77 +52,294 @@ def read_table(
         "-" is delimited text from standard input. The ending of a file decides its format, and files with unknown
         endings are delimited text. Text that is compressed by gzip, bzip2 or xz is decompressed.
     delimiter : str, optional
-        Separator of cells in text. Default: the one of ``, ; tab |`` that occurs most often in the first line.
+        Separator of cells in text. Default: the one of ``, ; tab |`` that occurs most often in the first line, or
+        else a space.
     decimal : str, default="."
     encoding : str, default="utf-8"
+    values : collection of str, optional
+        Columns whose values are names of groups or categories. `read_values` says which of their texts are one value.
+        Columns that the table lacks are ignored, here and below.
+    texts : collection of str, optional
+        Those of `values` that are text even if all their cells look like numbers.
+    ids : collection of str, optional
+        Columns of delimited text that stay as they are written.
 
     Returns
     -------
     DataFrame
-        Column names are strings. An empty cell is missing, and so is "?".
+        Column names are strings. Cells that hold one of `MISSING_TEXTS` are missing. ``attrs["notes"]`` says how cells
+        were read, if that is worth a sentence, and ``attrs["delimiter"]`` holds the delimiter of text.
 
     Raises
     ------
     TableError
-        There is no such file, it cannot be read, or it has no row.
+        There is no such file, it cannot be read, it has no row or too many columns, two columns have one name, or a
+        row has more or fewer cells than the header.
     """
     path = Path(path)
     if str(path) != "-" and not path.is_file():
         raise TableError(f"there is no file {path}")
+    if len(decimal) != 1:
+        raise TableError(f"--decimal: {shortened(repr(decimal))} is not one character")
+    reader = _READERS.get(path.suffix.lower())
+    notes: list[str] = []
     try:
-        if path.suffix.lower() in _READERS:
-            frame = _READERS[path.suffix.lower()](path)
+        if reader is not None:
+            frame = reader(path)
+            frame.columns = _names(map(str, frame.columns), path)
         else:
-            frame = _read_text(path, delimiter, decimal, encoding)
+            frame, delimiter = _read_text(path, delimiter, decimal, encoding, {*values, *ids}, notes)
+    except TableError:
+        raise
     except ImportError as error:
         package = str(error).partition("'")[2].partition("'")[0] or error.name
         raise TableError(
             f"{path} needs the package {package or 'pyarrow'}: pip install 'fairclust[files]'"
         ) from None
-    except pd.errors.EmptyDataError:
-        raise TableError(f"{path} is empty") from None
     except UnicodeError:
-        other = "utf-16" if _begins_as_utf16(path) else "latin-1"
-        raise TableError(f"{path} is no {encoding} text; try --encoding {other}") from None
-    except (ValueError, LookupError, OSError) as error:
-        if isinstance(error, TableError):
+        raise TableError(f"{path} is no {encoding} text; {_other_encoding(path)}") from None
+    except (ValueError, LookupError, *_DAMAGED) as error:
+        raise _unreadable(path, error) from None
+    except Exception as error:
+        # The packages that read Parquet and Excel raise errors of many types for damaged files.
+        if reader is None:
             raise
-        what = str(error).removeprefix("Error tokenizing data. C error: ").strip()
-        raise TableError(f"{path} cannot be read as a table: {what}") from None
-    frame.columns = frame.columns.map(str).str.strip()
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise TableError(f"{path} has the column {twice[0]!r} twice")
+        raise _unreadable(path, error) from None
     if frame.empty:
         raise TableError(f"{path} has a header and no rows")
+    for i, name in enumerate(frame.columns):
+        cells = frame.iloc[:, i]
+        kept, nested = name in values, is_nested(cells)
+        if kept and nested:
+            raise TableError(f"{path}: the cells of column {name!r} are lists, not single values")
+        if pd.api.types.is_numeric_dtype(cells) or name in ids or nested:
+            continue
+        untyped = reader is None and name not in texts
+        try:
+            read, more = read_values(cells, untyped=kept and untyped, named=kept, decimal=decimal)
+        except TableError as error:
+            raise TableError(f"{path}: {error}") from None
+        frame.isetitem(i, read)
+        notes += more
+    frame.attrs.update(delimiter=delimiter, notes=notes)
     return frame
 
 
-def _read_text(path: Path, delimiter: str | None, decimal: str, encoding: str) -> pd.DataFrame:
+def _names(header: Iterable[str], path: Path) -> list[str]:
+    """Names of the columns. Two columns of one name, very long names, and too many columns are errors."""
+    places: dict[str, int] = {}
+    header = list(header)
+    if len(header) > _MAX_COLUMNS:
+        raise TableError(
+            f"{path} has {len(header):,} columns, more than {_MAX_COLUMNS:,}. Fix: leave out those that are not needed"
+        )
+    for place, text in enumerate(header, start=1):
+        name = one_spelling(text) or f"Unnamed: {place - 1}"
+        if len(name) > _LONGEST_NAME:
+            raise TableError(
+                f"{path}: the name of column {place:,} has {len(name):,} characters, which is too long: "
+                f"{shortened(repr(name))}"
+            )
+        if name in places:
+            raise TableError(
+                f"{path} has the column {shortened(repr(name))} twice, as columns {places[name]:,} and {place:,}. Fix: "
+                "rename one of them"
+            )
+        places[name] = place
+    return list(places)
+
+
+def _unreadable(path: Path, error: Exception) -> TableError:
+    what = " ".join(str(error).split()) or type(error).__name__
+    return TableError(f"{path} cannot be read as a table: {shortened(what, 300)}")
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    """Unlike `pandas.read_parquet`, this also reads a file with two columns of one name, which is reported then."""
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:
+        return _with_index(file.read().to_pandas())
+
+
+def _read_feather(path: Path) -> pd.DataFrame:
+    return _with_index(pd.read_feather(path))
+
+
+def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
+    """Make the index a column if it has a name. Rows are counted from 0 afterwards."""
+    return frame.reset_index(drop=frame.index.names == [None])
+
+
+def _read_excel(path: Path) -> pd.DataFrame:
+    """Read the first sheet. The header is read as a row, because pandas would rename columns of one name."""
+    cells = pd.read_excel(path, header=None, dtype=object, keep_default_na=False, na_values=[""])
+    filled = cells.notna().any(axis=1)
+    if not filled.any():
+        raise TableError(f"{path} is empty")
+    first = int(filled.argmax())
+    frame = cells.iloc[first + 1 :].reset_index(drop=True).infer_objects()
+    frame.columns = cells.iloc[first].fillna("").tolist()
+    return frame
+
+
+_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    ".parquet": _read_parquet,
+    ".feather": _read_feather,
+    ".arrow": _read_feather,
+    ".xlsx": _read_excel,
+    ".xls": _read_excel,
+}
+
+
+def _read_text(
+    path: Path, delimiter: str | None, decimal: str, encoding: str, as_text: Collection[str], notes: list[str]
+) -> tuple[pd.DataFrame, str]:
+    """The frame and the delimiter of delimited text. `as_text` names columns that are not converted."""
     if delimiter is not None:
         delimiter = _DELIMITERS.get(delimiter, delimiter)
-        if len(delimiter) != 1:
-            raise TableError(f"--delimiter: {delimiter!r} is not one character")
-    with _open(path) as file:
-        first = codecs.decode(_first_line(file), encoding)
-        delimiter = delimiter or _likely_delimiter(first)
-        if _is_data(first, delimiter):
+        if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
             raise TableError(
-                f"the first line of {path} looks like data: {first.strip()[:60]!r}. Write the names of the "
-                "columns above it"
+                f"--delimiter: {shortened(repr(delimiter))} is not one ASCII character between cells"
             )
+    with _open(path) as file:
+        # With this value of `newline`, line breaks in quotes stay as they are.
+        rows = _Rows(io.TextIOWrapper(file, encoding, newline=""), path, delimiter)
+        names = _names(rows.header, path)
+        row_names = len(rows.first) > len(names) and bool(rows.first[-1].strip())
+        kept = {i + row_names for i, name in enumerate(names) if name in as_text}
         frame = pd.read_csv(
-            file,
-            sep=delimiter,
+            rows,
+            sep=rows.delimiter,
+            header=None,
+            names=range(len(rows.first)),
             decimal=decimal,
-            encoding=encoding,
-            skipinitialspace=True,
-            index_col=False,
-            na_values=["?"],
+            dtype=dict.fromkeys(kept, str),
+            skipinitialspace=rows.delimiter != " ",
+            na_values={i: list(MISSING_TEXTS) for i in range(len(rows.first)) if i not in kept},
+            keep_default_na=False,
             low_memory=False,
         )
-    frame.attrs["delimiter"] = delimiter
-    return frame
+    if len(rows.first) > len(names):
+        extra = frame.pop(0 if row_names else len(names))
+        if not (extra.is_unique and extra.notna().all()) if row_names else extra.notna().any():
+            raise rows.differ()
+        notes.append(
+            "the header has one name fewer than the rows have cells, so the first cells are read as names of the rows, "
+            f"as R writes them, and left out: {rows.shown()}. If a name lacks in the header instead, add it"
+            if row_names
+            else "the empty cell at the end of every row, which has no name, is left out"
+        )
+    frame.columns = names
+    return frame, rows.delimiter
+
+
+class _Rows:
+    """The rows of delimited text, which `pandas.read_csv` reads like a file.
+
+    pandas fills rows that are too short and cuts cells at a NUL character, both without a word. Here they are errors.
+
+    Attributes
+    ----------
+    header, first : list of str
+        The cells of the header and of the first row, which may have one more.
+    delimiter : str
+    """
+
+    def __init__(self, text: Iterable[str], path: Path, delimiter: str | None) -> None:
+        self._path, self._number = path, 0
+        self._lines = self._numbered(text)
+        line = next((line for line in self._lines if line.strip()), None)
+        if line is None:
+            raise TableError(f"{path} is empty")
+        self.delimiter = delimiter or _likely_delimiter(line)
+        self.header = self._cells(line)
+        if _is_data(self.header):
+            raise TableError(
+                f"the first line of {path} looks like data: {shortened(repr(line.strip()))}. Write the names of the "
+                "columns above it"
+            )
+        self.first: list[str] = []
+        self._rows = self._checked()
+        row = next(self._rows, None)
+        if row is None:
+            raise TableError(f"{path} has a header and no rows")
+        self._rows = chain([row], self._rows)
+
+    def read(self, size: int) -> str:
+        """The next rows, which have at least this number of characters unless the file ends."""
+        found, length = [], 0
+        for row in self._rows:
+            found.append(row)
+            length += len(row)
+            if length >= size:
+                break
+        return "".join(found)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def shown(self) -> str:
+        """The header and the first row, for messages."""
+        header, first = (shortened(repr(self.delimiter.join(cells))) for cells in (self.header, self.first))
+        return f"the header is {header}, the first row is {first}"
+
+    def differ(self) -> TableError:
+        """The error for rows that have not as many cells as the header."""
+        return TableError(
+            f"{self._path}: the header has {len(self.header):,} names, but the first row has {len(self.first):,} "
+            f"cells: {self.shown()}. Fix: give every column a name{self._doubt()}"
+        )
+
+    def _numbered(self, text: Iterable[str]) -> Iterator[str]:
+        for self._number, line in enumerate(text, start=1):
+            if "\0" in line:
+                raise TableError(
+                    f"{self._path}, line {self._number:,} has a NUL character. Fix: remove it; or if the file "
+                    "is text of another encoding, name it, as in --encoding utf-16"
+                )
+            yield line.removeprefix("\ufeff") if self._number == 1 else line
+
+    def _checked(self) -> Iterator[str]:
+        """The rows. Those with quotes may have several lines, and are written anew, so that pandas cuts them alike."""
+        blank = " \t\r\n".replace(self.delimiter, "")
+        for line in self._lines:
+            if not line.strip(blank):
+                continue
+            number, row, n_cells = self._number, line, line.count(self.delimiter) + 1
+            if '"' in line or not self.first:
+                cells = self._cells(line)
+                self.first, n_cells = self.first or cells, len(cells)
+                if '"' in line:
+                    row = self.delimiter.join('"' + cell.replace('"', '""') + '"' for cell in cells) + "\n"
+                if cells is self.first and n_cells - len(self.header) not in (0, 1):
+                    raise self.differ()
+            if n_cells != len(self.first):
+                raise TableError(
+                    f"{self._path}, line {number:,} has {n_cells:,} cells, but the first row has {len(self.first):,}. "
+                    f"Fix: correct the line{self._doubt()}"
+                )
+            yield row
+
+    def _doubt(self) -> str:
+        return f"; is {self.delimiter!r} the right --delimiter?"
+
+    def _cells(self, line: str) -> list[str]:
+        """The cells of the row that begins with this line. If a quote is open at its end, the next lines are read."""
+        number = self._number
+        reader = csv.reader(
+            chain([line], self._lines),
+            delimiter=self.delimiter,
+            skipinitialspace=self.delimiter != " ",
+            strict=True,
+        )
+        try:
+            return next(reader)
+        except csv.Error as error:
+            raise TableError(
+                f"{self._path}, line {number:,} cannot be cut into cells: {error}. Fix: close every quote, and write a "
+                "quote inside a quoted cell as two"
+            ) from None
 
 
 def _open(path: Path) -> IO[Any]:
@@ -120,29 +349,25 @@ def _open(path: Path) -> IO[Any]:
     return _OPENERS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[operator]
 
 
-def _first_line(file: IO[Any]) -> bytes:
-    start = file.read(1 << 16)
-    file.seek(0)
+def _other_encoding(path: Path) -> str:
+    """What to do about bytes that are no text of the encoding."""
+    start = b""
+    if str(path) != "-":
+        with suppress(*_DAMAGED), _open(path) as file:
+            start = file.read(1 << 16)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        # UTF-16 characters have an even number of bytes, so an odd last byte is cut off.
-        return start[: len(start) & ~1]
-    return start.partition(b"\n")[0]
-
-
-def _begins_as_utf16(path: Path) -> bool:
-    if str(path) == "-":
-        return False
-    with _open(path) as file:
-        return file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        return "try --encoding utf-16"
+    return "it seems to be a binary file" if b"\0" in start else "try --encoding latin-1"
 
 
 def _likely_delimiter(first: str) -> str:
-    unquoted = re.sub('"[^"]*"', "", first.partition("\n")[0])
-    return max(",;\t|", key=unquoted.count)
+    unquoted = re.sub('"[^"]*"', "", first.partition("\n")[0]).strip("\r")
+    likely = max(",;\t|", key=unquoted.count)
+    return " " if likely not in unquoted and " " in unquoted else likely
 
 
-def _is_data(first: str, delimiter: str) -> bool:
+def _is_data(header: list[str]) -> bool:
     """Whether the first line holds data: only numbers, one of them with a point or a minus, unlike years or codes."""
-    cells = [cell.strip().strip('"') for cell in first.partition("\n")[0].split(delimiter)]
+    cells = [cell.strip() for cell in header]
     numbers = [re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) is not None for cell in cells]
     return all(numbers) and any("." in cell or cell.startswith("-") for cell in cells)

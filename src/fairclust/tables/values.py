@@ -1,0 +1,105 @@
+"""The values of cells: which texts are one value, which are missing, and which columns hold numbers.
+
+docs/command.md states these rules.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+
+from fairclust.metrics.counts import describe_merged, one_spelling
+from fairclust.tables.errors import TableError
+
+MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
+"""Cells of a table that hold one of these texts are missing."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+# Numbers with leading zeros, and numbers that a float would round, are codes. As numbers, '01' would become '1'.
+_CODE = re.compile(r"[+-]?(0\d|\d{16})")
+# The array of groups has room for the longest name in every row.
+_LONGEST = 1000
+
+
+def read_values(
+    cells: pd.Series, *, untyped: bool = False, named: bool = False, decimal: str = "."
+) -> tuple[pd.Series, list[str]]:
+    """The values of a column of text, or of text and other things.
+
+    Parameters
+    ----------
+    cells : Series
+        Its name is used in messages.
+    untyped : bool, default=False
+        Whether the cells are text only because the file has no types. If all of them are numbers, they are converted.
+    named : bool, default=False
+        Whether the values become names of groups or categories. They must then be short.
+    decimal : str, default="."
+
+    Returns
+    -------
+    values : Series
+        Numbers if `untyped` and all cells are numbers, otherwise the cells with every text in one spelling.
+    notes : list of str
+        Which values were written in several ways, and which texts count as missing.
+
+    Raises
+    ------
+    TableError
+        A text has a NUL character, or is too long for a name.
+    """
+    codes, found = pd.factorize(cells)
+    found = np.asarray(found, dtype=object)
+    counts = np.bincount(codes[codes >= 0], minlength=len(found))
+    values = np.full(len(found) + 1, np.nan, dtype=object)  # the last is for missing cells, whose code is -1
+    lacking: dict[str, int] = {}
+    for code, (value, count) in enumerate(zip(found, counts, strict=True)):
+        try:
+            plain = one_spelling(value) if isinstance(value, str) else value
+            if named and len(str(plain)) > _LONGEST:
+                raise ValueError(f"a text of {len(plain):,} characters, which is too long for a name")
+        except ValueError as error:
+            row = int((codes == code).argmax()) + 1
+            raise TableError(
+                f"data row {row:,} of column {cells.name!r} has {error}. Fix: correct it"
+            ) from None
+        if plain in MISSING_TEXTS:
+            lacking[plain] = lacking.get(plain, 0) + int(count)
+        else:
+            values[code] = plain
+    notes = [
+        f"{cells.name}: {rows:,} cells {text!r} count as missing" for text, rows in lacking.items() if text
+    ]
+    there = np.flatnonzero(pd.notna(values[:-1]))
+    numbers = [_number(value, decimal) for value in values[there]] if untyped else [None]
+    if None not in numbers:
+        values[there] = numbers
+    elif any(isinstance(value, str) for value in values[there]):
+        values[there] = [value_text(value) for value in values[there]]
+    told = describe_merged(found[there], values[there], counts[there])
+    return (
+        pd.Series(values[codes], cells.index, name=cells.name).infer_objects(),
+        notes + [f"{cells.name}: {text}" for text in told],
+    )
+
+
+def value_text(value: object) -> str:
+    """A value as the name of a group or category. Whole numbers have no fraction, which a missing cell would add."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+
+
+def is_nested(cells: pd.Series) -> bool:
+    """Whether a cell holds a list or a record."""
+    return cells.dtype == object and any(isinstance(cell, (list, tuple, dict, np.ndarray)) for cell in cells)
+
+
+def _number(text: object, decimal: str) -> int | float | None:
+    """The number that a text is; None if it is none or a code."""
+    plain = str(text).replace(decimal, ".")
+    if not _NUMBER.fullmatch(plain) or _CODE.match(plain) or not math.isfinite(float(plain)):
+        return None
+    number = float(plain)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
