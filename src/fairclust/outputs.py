@@ -54,7 +54,9 @@ def check_outputs(
         for key in {own, os.path.realpath(path).casefold()} - {None}:
             other = written.setdefault(key, option)
             if other != option:
-                raise OutputError(f"{option}: {path} is also the file of {other}. Fix: name two different files")
+                raise OutputError(
+                    f"{option}: {path} is also the file of {other}. Fix: name two different files"
+                )
         _check_place(option, path, create)
 
 
@@ -83,7 +85,9 @@ def _check_place(option: str, path: Path, create: bool) -> None:
         temporary.touch(exist_ok=False)
         temporary.unlink()
     except OSError as error:
-        raise OutputError(f"{option}: {path} cannot be written: {error.strerror}. Fix: name another file") from None
+        raise OutputError(
+            f"{option}: {path} cannot be written: {error.strerror}. Fix: name another file"
+        ) from None
 
 
 def _is_device(path: Path) -> bool:

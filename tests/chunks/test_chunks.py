@@ -401,7 +401,7 @@ def test_the_checkpoint_of_another_fit_is_an_error(mapped, tmp_path, monkeypatch
 
 def test_outputs_are_looked_at_before_the_fit(mapped, tmp_path, monkeypatch):
     for option in ("labels", "checkpoint"):
-        with pytest.raises(ChunkError, match=r"there is no folder .*nowhere to write it.npy into"):
+        with pytest.raises(ChunkError, match=rf"{option}: there is no folder .*nowhere"):
             fitted(PRICES, *mapped, **{option: tmp_path / "nowhere" / "it.npy"})
     monkeypatch.setattr(labels.shutil, "disk_usage", lambda folder: SimpleNamespace(free=5999))
     with pytest.raises(ChunkError, match="would take 6,000 bytes, and its disk has 5,999 bytes left"):

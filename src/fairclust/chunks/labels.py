@@ -17,19 +17,14 @@ from fairclust.chunks.table import ChunkTable
 from fairclust.temporary import temporary_beside
 
 
-def check_outputs(table: ChunkTable, n_clusters: int) -> None:
-    """Check before the fit that the labels and the checkpoint can be written.
+def check_space(table: ChunkTable, n_clusters: int) -> None:
+    """Check before the fit that there is room for the labels.
 
     Raises
     ------
     ChunkError
-        The folder of a file does not exist, or its disk has too little free space for the labels.
+        The disk has too little free space.
     """
-    for path in (table.labels, table.checkpoint):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ChunkError(
-                f"there is no folder {path.absolute().parent} to write {path.name} into: create it"
-            )
     if table.labels is not None:
         needed = table.n_rows * label_type(n_clusters).itemsize
         free = shutil.disk_usage(table.labels.absolute().parent).free

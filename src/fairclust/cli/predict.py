@@ -6,7 +6,8 @@ import argparse
 import sys
 
 from fairclust.cli import CommandError
-from fairclust.cli.fit import labels_table, write_labels
+from fairclust.cli.fit import labels_table, write_csv
+from fairclust.outputs import check_outputs, short
 from fairclust.tables import TableError, load_model, read_table
 
 
@@ -28,6 +29,7 @@ def run(args: argparse.Namespace) -> list[str]:
     CommandError
         The model or the table cannot be read, or the table lacks a column of the fit.
     """
+    check_outputs({"--out": args.out}, [args.model, args.table])
     try:
         model = load_model(args.model)
         frame = read_table(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
@@ -40,9 +42,9 @@ def run(args: argparse.Namespace) -> list[str]:
     except ValueError as error:
         raise CommandError(str(error)) from None
     for name, values in model.unseen(frame[keep]).items():
-        found = f"1 value did not occur in the fit: {values[0]!r}"
+        found = f"1 value did not occur in the fit: {short(repr(values[0]))}"
         if len(values) > 1:
-            found = f"{len(values):,} values did not occur in the fit, such as {values[0]!r}"
+            found = f"{len(values):,} values did not occur in the fit, such as {short(repr(values[0]))}"
         print(f"column {name}: {found}. Such rows count as having none of the known values", file=sys.stderr)
     if not keep.all():
         print(
@@ -50,7 +52,8 @@ def run(args: argparse.Namespace) -> list[str]:
             file=sys.stderr,
         )
     ids = [name for name in model.ids if name in frame]
+    table = labels_table(frame[keep], ids, labels, spreadsheet_safe=args.spreadsheet_safe)
     if args.out is None:
-        return [labels_table(frame[keep], ids, labels).to_csv(index=False).rstrip("\n")]
-    write_labels(args.out, frame[keep], ids, labels)
+        return [table.to_csv(index=False).rstrip("\n")]
+    write_csv(args.out, table)
     return [f"{len(labels):,} rows: {args.out} (rows counted from 1, clusters from 0)"]
