@@ -75,7 +75,8 @@ def _check_place(option: str, path: Path, create: bool) -> None:
         raise OutputError(f"{option}: {path} is a folder. Fix: name a file in it, such as {path / 'name'}")
     real = Path(os.path.realpath(path))
     if not real.parent.is_dir() and not create:
-        raise OutputError(f"{option}: there is no folder {real.parent}. Fix: create it, or name another file")
+        folder = real.parent if path.is_symlink() else path.parent
+        raise OutputError(f"{option}: there is no folder {folder}. Fix: create it, or name another file")
     if path.exists() and not os.access(path, os.W_OK):
         raise OutputError(f"{option}: {path} is write-protected. Fix: name another file")
     if _is_device(path) or not real.parent.is_dir():

@@ -75,7 +75,7 @@ def _add_spreadsheet_safe(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spreadsheet-safe",
         action="store_true",
-        help="write an apostrophe before text that begins with =, +, - or @, which a spreadsheet would run as a formula",
+        help="write an apostrophe before text that begins with =, +, - or @, which spreadsheets run as a formula",
     )
 
 
