@@ -163,9 +163,3 @@ def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
     finally:
         shutil.rmtree(temp, ignore_errors=True)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def short(value: object, most: int = 80) -> str:
-    """A value as it stands in messages: its text, cut to about `most` characters."""
-    text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= most else f"{text[: most - 20]}... ({len(text):,} characters)"

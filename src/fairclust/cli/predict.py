@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
+from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.cli.fit import labels_table, write_csv
-from fairclust.outputs import check_outputs, short
+from fairclust.messages import shortened
+from fairclust.outputs import check_outputs
 from fairclust.tables import TableError, load_model, read_table
 
 
@@ -31,7 +33,7 @@ def run(args: argparse.Namespace) -> list[str]:
     """
     check_outputs({"--out": args.out}, [args.model, args.table])
     try:
-        model = load_model(args.model)
+        model = load_model(args.model, methods)
         frame = read_table(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
         keep = model.usable(frame)
         if not keep.any():
@@ -42,9 +44,9 @@ def run(args: argparse.Namespace) -> list[str]:
     except ValueError as error:
         raise CommandError(str(error)) from None
     for name, values in model.unseen(frame[keep]).items():
-        found = f"1 value did not occur in the fit: {short(repr(values[0]))}"
+        found = f"1 value did not occur in the fit: {shortened(repr(values[0]))}"
         if len(values) > 1:
-            found = f"{len(values):,} values did not occur in the fit, such as {short(repr(values[0]))}"
+            found = f"{len(values):,} values did not occur in the fit, such as {shortened(repr(values[0]))}"
         print(f"column {name}: {found}. Such rows count as having none of the known values", file=sys.stderr)
     if not keep.all():
         print(
