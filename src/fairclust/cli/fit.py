@@ -22,6 +22,7 @@ from fairclust.cli.methods import find_method
 from fairclust.cli.progress import expected_seconds, progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import as_text, describe
+from fairclust.messages import shortened
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.tables import TableModel
 
@@ -252,7 +253,7 @@ def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
     least = int(sizes.argmin())
     if sizes[least] < n_clusters:
         rows = "1 row" if sizes[least] == 1 else f"{sizes[least]} rows"
-        notes.append(f"group {names[least]} has {rows}, too few for {n_clusters} clusters")
+        notes.append(f"group {shortened(names[least])} has {rows}, too few for {n_clusters} clusters")
     if len(raw.groups.columns) > 1:
         listed = " and ".join(raw.groups.columns)
         notes.insert(

@@ -24,6 +24,7 @@ from fairclust.cli.fit import parameters
 from fairclust.cli.methods import find_method
 from fairclust.cli.raw_table import describe_scale
 from fairclust.cli.results import aligned
+from fairclust.messages import shortened
 from fairclust.methods._in_chunks import InChunks
 from fairclust.metrics import balance, delta
 from fairclust.outputs import OutputError, check_outputs
@@ -183,7 +184,7 @@ def _as_text(result: dict[str, Any]) -> list[str]:
     lines = [
         f"{result['method']}: {result['rows']:,} rows, {len(result['features'])} features, {len(groups)} groups, "
         f"{result['n_clusters']} clusters, {result['seconds']:,.1f} s, {result['passes']} passes",
-        f"features: {', '.join(result['features'])} ({result['scale']})",
+        f"features: {', '.join(map(shortened, result['features']))} ({result['scale']})",
         "",
         f"sum of squared distances {metrics['sse']:,.6g}, balance {metrics['balance']:.4f}, Delta "
         f"{metrics['delta']:.4f}",
