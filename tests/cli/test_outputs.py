@@ -4,7 +4,9 @@ import errno
 import io
 import json
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -82,17 +84,11 @@ def test_no_output_replaces_an_input(folder, capsys, name, link):
 
 
 def test_no_output_replaces_another_output_or_standard_input(folder, capsys):
+    (folder / "hard").write_text("")
+    (folder / "link").hardlink_to(folder / "hard")
     before = content(folder)
-    for options in (
-        ("--out", "new", "--save", "./new"),
-        ("--out", "new", "--save", "NEW"),
-        ("--out", "s", "--save", "h"),
-    ):
-        if options[1] == "s":
-            (folder / "h").write_text("")
-            (folder / "s").hardlink_to(folder / "h")
-            before = content(folder)
-        status, _, err = run(capsys, "fit", "table.csv", *FIT, *options)
+    for out, save in (("new", "./new"), ("new", "NEW"), ("link", "hard")):
+        status, _, err = run(capsys, "fit", "table.csv", *FIT, "--out", out, "--save", save)
         assert status == 2 and "--save: " in err and "is also the file of --out" in err
         assert content(folder) == before
     kept = os.dup(0)
@@ -145,8 +141,10 @@ def test_a_full_disk_leaves_nothing_and_the_old_file(folder, capsys, monkeypatch
     before = content(folder)
     monkeypatch.setattr(os, "fsync", full)
     status, _, err = run(capsys, *COMMANDS[name], path)
-    assert status == 2 and "No space left on device" in err and err.count("\n") == 1 + err.count(" step ")
-    assert path in err
+    last = err.splitlines()[-1]
+    assert (
+        status == 2 and last.startswith("fairclust ") and path in last and "No space left on device" in last
+    )
     assert content(folder) == before
 
 
@@ -163,11 +161,9 @@ def test_devices_are_written_to_and_links_stay(folder, capsys):
 
 
 def test_a_full_standard_output_is_an_error(folder):
-    import subprocess
-
     code = "import sys; from fairclust.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "predict", "model", "table.csv"]
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 2
     assert (
