@@ -63,7 +63,11 @@ class Stored:
         return found
 
     def number(self, key: str) -> float:
-        return float(self.array(key))
+        """A positive number."""
+        found = float(self.array(key))
+        if found <= 0:
+            raise StoredError(f"{self._at}{key} is not positive")
+        return found
 
     def array(self, key: str, *shape: int | None, finite: bool = True) -> np.ndarray:
         """Numbers of the given shape, as float64; None fits any length."""

@@ -168,7 +168,8 @@ def test_a_full_standard_output_is_an_error(folder):
     assert done.returncode == 2
     assert (
         done.stderr
-        == "fairclust predict: standard output cannot be read or written: No space left on device\n"
+        == "fairclust predict: standard output cannot be read or written: No space left on device. "
+        "Fix: free some space, or name a file on another disk\n"
     )
 
 

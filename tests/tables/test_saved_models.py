@@ -221,6 +221,7 @@ def test_changed_models_give_plain_errors(fitted, people, options):
         None,
         True,
         -1,
+        0,
         0.5,
         1e308,
         float("nan"),

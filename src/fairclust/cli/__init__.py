@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -141,5 +142,7 @@ def _fail(command: str, error: Exception) -> int:
     message = str(error)
     if isinstance(error, OSError) and error.filename is not None:
         message = f"{error.filename} cannot be read or written: {error.strerror or error.args[0]}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            message += ". Fix: free some space, or name a file on another disk"
     print(f"fairclust {command}: {message}", file=sys.stderr)
     return 2
