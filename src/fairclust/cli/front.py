@@ -51,8 +51,9 @@ def run(args: argparse.Namespace) -> list[str]:
     Raises
     ------
     CommandError
-        The table cannot be read, an option names a column or method that does
-        not exist, or no setting could be fitted.
+        The table cannot be read, an option names a column or method that does not exist, or no setting could be fitted.
+    OutputError
+        A file cannot be written, or is the table.
     """
     # A stem such as `.` or `folder/..` would make hidden files with odd names.
     if args.out.name in ("", ".."):

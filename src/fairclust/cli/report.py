@@ -45,8 +45,9 @@ def run(args: argparse.Namespace) -> list[str]:
     Raises
     ------
     CommandError
-        The table cannot be read, an option names a column or method that does
-        not exist, or no setting could be fitted.
+        The table cannot be read, an option names a column or method that does not exist, or no setting could be fitted.
+    OutputError
+        A file cannot be written, or is the table.
     """
     check_outputs({"--out": args.out}, [args.table])
     if args.starts < 1:
