@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(
             f"the results in {results} are of another configuration: run snakemake again, then publish"
         )
-    _check_folder(out, results, args.readme)
+    _check_folder(out, results, [*args.readme, *args.configfile])
     check_outputs({f"--readme {page}": page for page in args.readme}, args.configfile)
     seconds = job_seconds(results.glob("benchmarks/**/*.tsv"))
     origin["config"] = {"digest": origin["config"]["digest"], "run": redact_config(origin["config"]["run"])}
