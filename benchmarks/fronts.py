@@ -38,8 +38,8 @@ from threadpoolctl import threadpool_limits
 
 from fairclust.base import NotSupported
 from fairclust.metrics import METRICS, contingency, data_balance, n_nonempty, sse
+from fairclust.outputs import atomic_write
 from fairclust.pipeline.blocks import derive_random_state
-from fairclust.pipeline.cell_store import atomic_write
 from fairclust.pipeline.config import Config, shipped_config
 from fairclust.report.leaderboard import pareto
 from measuring import ROOT, paper_data

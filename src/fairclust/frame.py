@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from fairclust.stored import Stored
+
 # The most rows and the most numbers of a block, and the most rows of a block in which lengths are compared.
 _BLOCK_ROWS, _BLOCK_ENTRIES = 1 << 17, 1 << 23
 _LENGTH_ROWS = 1 << 12
@@ -104,6 +106,16 @@ class Frame(NamedTuple):
         unit = largest * _one_length([norms[None]], length / largest) or spread
         unit = 1.0 if abs(unit - 1) <= _STANDARD else unit
         return cls(np.zeros(X.shape[1]), unit, mean * largest, spread, length)
+
+    def stored(self) -> dict[str, Any]:
+        """The origin and the unit, for a saved model."""
+        return {"origin": self.origin.tolist(), "unit": float(self.unit)}
+
+    @classmethod
+    def from_stored(cls, stored: Stored, n_features: int) -> Frame:
+        """The frame of a saved model."""
+        origin = stored.array("origin", n_features)
+        return cls.plain(n_features)._replace(origin=origin, unit=stored.number("unit"))
 
     @property
     def is_standard(self) -> bool:

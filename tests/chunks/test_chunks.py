@@ -352,7 +352,9 @@ def test_a_full_disk_leaves_no_file(when, mapped, tmp_path, monkeypatch):
     target.parent.mkdir()
 
     def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        # The checkpoint, in another folder, is written before the labels.
+        if any(target.parent.iterdir()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if when == "before":
         monkeypatch.setattr(labels.os, "posix_fallocate", full)
@@ -416,8 +418,38 @@ def test_the_checkpoint_of_another_fit_is_an_error(mapped, tmp_path, monkeypatch
 
 def test_outputs_are_looked_at_before_the_fit(mapped, tmp_path, monkeypatch):
     for option in ("labels", "checkpoint"):
-        with pytest.raises(ChunkError, match=r"there is no folder .*nowhere to write it.npy into"):
+        with pytest.raises(ChunkError, match=rf"{option}: there is no folder .*nowhere"):
             fitted(PRICES, *mapped, **{option: tmp_path / "nowhere" / "it.npy"})
     monkeypatch.setattr(labels.shutil, "disk_usage", lambda folder: SimpleNamespace(free=5999))
     with pytest.raises(ChunkError, match="would take 6,000 bytes, and its disk has 5,999 bytes left"):
         fitted(PRICES, *mapped, labels=tmp_path / "labels.npy")
+
+
+@pytest.mark.parametrize("option", ["labels", "checkpoint"])
+def test_an_output_that_is_an_input_is_refused(option, mapped, parquet, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    soft, hard, scheduler = tmp_path / "soft.npy", tmp_path / "hard.npy", tmp_path / "scheduler.json"
+    soft.symlink_to(mapped[0])
+    hard.hardlink_to(mapped[1])
+    arrays = [np.load(path, mmap_mode="r") for path in mapped]
+    part = next(parquet.glob("*.parquet"))
+    monkeypatch.setattr(table, "_engine", lambda client, X: Threads())
+    scheduler.write_text("{}")
+    for rows, options, output in (
+        (mapped, {}, mapped[0]),
+        (mapped, {}, "groups.npy"),
+        (mapped, {}, soft),
+        (mapped, {}, hard),
+        # A part of the columns is not contiguous, and is no `MappedArray`.
+        ((arrays[0][:, :2], arrays[1]), {}, "./X.npy"),
+        ((parquet, "sex"), {}, part),
+        ((f"{parquet}/*.parquet", "sex"), {}, f"parts/../parts/{part.name}"),
+        (mapped, {"client": str(scheduler)}, scheduler),
+    ):
+        before = Path(output).read_bytes()
+        with pytest.raises(ChunkError, match=f"{option}: .* is read and would be overwritten"):
+            open_chunks(*rows, **options, **{option: output})
+        assert Path(output).read_bytes() == before
+    with pytest.raises(ChunkError, match="checkpoint: it is also the file of labels"):
+        open_chunks(*mapped, labels=tmp_path / "it", checkpoint="it")
+    assert open_chunks(*mapped, labels="it", checkpoint="other").n_rows == N

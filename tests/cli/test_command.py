@@ -73,7 +73,7 @@ def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
         ({"--delimiter": ";"}, "--delimiter"),
         ({"--delimiter": "ab"}, "not one character"),
         ({"--encoding": "klingon"}, "unknown encoding"),
-        ({"--out": "people.csv"}, "is the table itself"),
+        ({"--out": "people.csv"}, "--out: people.csv is the same file as "),
         ({"--out": "no_such/folder.csv"}, "there is no folder"),
     ],
 )

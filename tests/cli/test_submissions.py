@@ -98,6 +98,25 @@ def test_a_submission_is_scored_from_its_labels_alone(clone, labels, capsys):
     )
 
 
+def test_labels_and_scores_that_are_read_are_not_replaced(finished, labels, capsys):
+    FILE.parent.mkdir(parents=True)
+    write(labels, FILE)
+    status, _, err = run(capsys, "submit", FILE, *WHO, "--replace")
+    assert status == 2 and "is read and would be overwritten" in err
+    pd.testing.assert_series_equal(pd.read_csv(FILE).cluster, pd.Series(labels, name="cluster"))
+    FILE.unlink()
+    write(labels)
+    submit(capsys)
+    scores = Path("docs/results/scores/scores.parquet")
+    Path("docs/board").mkdir()
+    for link, ending in ((FILE, "csv"), (scores, "parquet")):
+        before = link.read_bytes()
+        Path(f"docs/board/board.{ending}").hardlink_to(link)
+        status, _, err = run(capsys, "board")
+        assert status == 2 and f"--out ({ending}): " in err and link.read_bytes() == before
+        Path(f"docs/board/board.{ending}").unlink()
+
+
 @pytest.mark.parametrize("form", ["rows in another order", "numbers alone", "as floats", "with blanks"])
 def test_the_forms_that_labels_come_in(clone, labels, capsys, form):
     write(labels)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from fairclust.outputs import atomic_write
 from fairclust.pipeline import cell_store
 from fairclust.pipeline.cell_store import (
     DamagedFile,
     WorkingFile,
-    atomic_write,
     count_errors,
     files_beside,
     read_pack,

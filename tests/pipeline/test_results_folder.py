@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from fairclust.pipeline.cell_store import atomic_write
+from fairclust.outputs import atomic_write
 from fairclust.pipeline.results_folder import lock, remove_damaged_metadata, tidy, write_digests
 from fairclust.temporary import is_alive, remove_leftovers, temporary_beside
 

@@ -200,6 +200,12 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     assert cli.main(["publish", "--out", str(foreign)])
     assert "holds other files than published results" in capsys.readouterr().err
     assert (foreign / "mine.txt").read_text() == "mine"
+    before = snapshot(life.project)
+    for place in ("results", "results/tables", "results/../results", "."):
+        assert cli.main(["publish", "--out", place])
+        said = capsys.readouterr().err
+        assert "overlaps results, which is read" in said or "holds other files" in said
+    assert snapshot(life.project) == before
     for _ in range(2):  # the second time into the same folder
         assert not cli.main(["publish", "--out", str(out), "--wall-seconds", "5"])
     assert json.loads((out / "provenance.json").read_text())["wall_seconds"] == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +13,8 @@ import numpy as np
 
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.sources import ChunkError
+from fairclust.outputs import atomic_write
 from fairclust.solvers.alternation import Prototypes, Run, Step
-from fairclust.temporary import temporary_beside
 
 
 class Checkpoint:
@@ -56,13 +57,11 @@ class Checkpoint:
             arrays["state"] = step.state
         if run.prototypes.means is not None:
             arrays["means"] = run.prototypes.means
-        temporary = temporary_beside(self.path, "npz")
-        try:
-            with temporary.open("wb") as file:
-                np.savez(file, text=np.array(json.dumps(text)), **arrays)
-            temporary.replace(self.path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        # NumPy does not close its archive if the disk is full, so the archive is written as a whole.
+        packed = io.BytesIO()
+        np.savez(packed, text=np.array(json.dumps(text)), **arrays)
+        with atomic_write(self.path) as file:
+            file.write(packed.getbuffer())
 
     def load(self, points: ChunkedPoints) -> Run | None:
         """Read the outer steps from the file. Returns None if there is no file.

@@ -14,22 +14,17 @@ import numpy as np
 from fairclust.chunks.points import ChunkedPoints, LazyLabels
 from fairclust.chunks.sources import ChunkError
 from fairclust.chunks.table import ChunkTable
-from fairclust.temporary import temporary_beside
+from fairclust.outputs import atomic_write
 
 
-def check_outputs(table: ChunkTable, n_clusters: int) -> None:
-    """Check before the fit that the labels and the checkpoint can be written.
+def check_space(table: ChunkTable, n_clusters: int) -> None:
+    """Check before the fit that there is room for the labels.
 
     Raises
     ------
     ChunkError
-        The folder of a file does not exist, or its disk has too little free space for the labels.
+        The disk has too little free space.
     """
-    for path in (table.labels, table.checkpoint):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise ChunkError(
-                f"there is no folder {path.absolute().parent} to write {path.name} into: create it"
-            )
     if table.labels is not None:
         needed = table.n_rows * label_type(n_clusters).itemsize
         free = shutil.disk_usage(table.labels.absolute().parent).free
@@ -75,26 +70,20 @@ def write_labels(parts: Iterable[np.ndarray], n_rows: int, dtype: np.dtype, path
     ChunkError
         The disk is full, or the file cannot be written. No part of the file is left.
     """
-    temporary = temporary_beside(path)
     try:
-        with temporary.open("wb") as file:
+        with atomic_write(path) as file:
             header = {"descr": dtype.str, "fortran_order": False, "shape": (n_rows,)}
             np.lib.format.write_array_header_1_0(file, header)
             file.flush()
             _reserve(file, n_rows * dtype.itemsize)
             for part in parts:
                 file.write(part.data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
     except OSError as error:
         raise ChunkError(
             f"{n_rows * dtype.itemsize:,} bytes of labels cannot be written to {path}: {error.strerror or error}. "
             "Free some space or name another file, and fit again. A fit with a checkpoint resumes from its last "
             "outer step"
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
     return np.load(path, mmap_mode="r")
 
 

@@ -218,6 +218,19 @@ class ParquetChunk:
         return f"column {self.features[column]!r}"
 
 
+def files_of(chunks: Sequence[Chunk]) -> set[str]:
+    """The files from which the chunks are read."""
+    parts: list[Any] = []
+    for chunk in chunks:
+        parts += (chunk.X, chunk.values) if isinstance(chunk, ArrayChunk) else (getattr(chunk, "path", None),)
+    found = set()
+    for part in parts:
+        while isinstance(part, np.ndarray) and not isinstance(part, np.memmap):
+            part = part.base
+        found.add(part if isinstance(part, str) else getattr(part, "filename", None))
+    return {str(name) for name in found if name is not None}
+
+
 def parquet_files(pattern: str | Path) -> list[Path]:
     """The Parquet files of a path, sorted.
 

@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 
 from fairclust.chunks.engines import Engine, Threads
-from fairclust.chunks.sources import CHUNK_ROWS, Chunk, ChunkError, array_chunks, parquet_chunks
+from fairclust.chunks.sources import (
+    CHUNK_ROWS,
+    Chunk,
+    ChunkError,
+    array_chunks,
+    files_of,
+    parquet_chunks,
+)
 from fairclust.chunks.survey import SAMPLE_ROWS
+from fairclust.outputs import OutputError, check_outputs
 
 # A mapped array is read into memory if its points and distances, as float32, take at most this many bytes.
 _IN_MEMORY = 1 << 31
@@ -108,8 +116,8 @@ def open_chunks(
     Raises
     ------
     ChunkError
-        A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, or there is no
-        Dask cluster at the given address.
+        A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, there is no Dask
+        cluster at the given address, or `labels` or `checkpoint` is a file that is read or cannot be written.
     """
     engine = _engine(client, X)
     names: tuple[str, ...] = ()
@@ -126,8 +134,12 @@ def open_chunks(
             chunks, names = parquet_chunks(X, sensitive_features, features, chunk_rows)
         else:
             chunks = array_chunks(_mapped(X), _mapped(sensitive_features), chunk_rows)
-    except BaseException:
+        read = files_of(chunks) | ({client} if isinstance(client, str) else set())
+        check_outputs({"labels": labels, "checkpoint": checkpoint}, read)
+    except BaseException as error:
         engine.close()
+        if isinstance(error, OutputError):
+            raise ChunkError(str(error)) from None
         raise
     return ChunkTable(
         chunks,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from fairclust import __version__
 from fairclust.cli import options
+from fairclust.outputs import OutputError
 
 # The module and the function of each command. A module is imported only when its command runs, so that `--help` does
 # not wait for compiled code.
@@ -116,9 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     module, _, function = _COMMANDS[args.command].partition(":")
     try:
         lines = getattr(import_module(f"fairclust.cli.{module}"), function)(args)
-    except (CommandError, OSError, DamagedFile) as error:
-        print(f"fairclust {args.command}: {error}", file=sys.stderr)
-        return 2
+    except (CommandError, OutputError, OSError, DamagedFile) as error:
+        return _fail(args.command, error)
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get(str(error.name), "pipeline")
         message = f"this needs the package {error.name}: pip install 'fairclust[{extra}]'"
@@ -126,7 +127,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         print("\n".join(lines), flush=True)
-    except BrokenPipeError:
-        # A reader such as `head` has what it wants. Python would report the error again when it closes the file.
+    except OSError as error:
+        # Python would report the error again when it closes the file.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # A reader such as `head` has what it wants.
+        if not isinstance(error, BrokenPipeError):
+            error.filename = "standard output"
+            return _fail(args.command, error)
     return 0
+
+
+def _fail(command: str, error: Exception) -> int:
+    """Print the message of an error, and return the exit status."""
+    message = str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        message = f"{error.filename} cannot be read or written: {error.strerror or error.args[0]}"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            message += ". Fix: free some space, or name a file on another disk"
+    print(f"fairclust {command}: {message}", file=sys.stderr)
+    return 2

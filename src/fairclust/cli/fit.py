@@ -23,6 +23,7 @@ from fairclust.cli.progress import expected_seconds, progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import as_text, describe
 from fairclust.messages import shortened
+from fairclust.outputs import atomic_write, check_outputs
 from fairclust.tables import TableModel
 
 # If clusters have fewer rows than this on average, the group shares in them mean little.
@@ -75,7 +76,8 @@ def run(args: argparse.Namespace) -> list[str]:
         seconds=seconds,
     )
     if args.out:
-        write_labels(args.out, raw.frame, raw.ids, model.labels_)
+        table = labels_table(raw.frame, raw.ids, model.labels_, spreadsheet_safe=args.spreadsheet_safe)
+        write_csv(args.out, table)
         result["labels"] = f"{args.out} (rows counted from 1, clusters from 0)"
     if args.save:
         sensitive = list(raw.groups.columns)
@@ -148,13 +150,7 @@ def _value(text: str) -> Any:
 
 
 def _check_outputs(args: argparse.Namespace, cls: type) -> None:
-    for option, path in (("--out", args.out), ("--save", args.save)):
-        if path and path.resolve() == Path(args.table).resolve():
-            raise CommandError(f"{option}: {path} is the table itself. Fix: name another file")
-        if path and not path.absolute().parent.is_dir():
-            raise CommandError(
-                f"{option}: there is no folder {path.parent}. Fix: create it, or name another file"
-            )
+    check_outputs({"--out": args.out, "--save": args.save}, [args.table])
     if args.save and not hasattr(cls, "predict"):
         raise CommandError(
             f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
@@ -278,13 +274,28 @@ def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:
     return notes
 
 
-def labels_table(frame: pd.DataFrame, ids: list[str], labels: np.ndarray) -> pd.DataFrame:
-    """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster."""
-    return pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids]).assign(cluster=labels)
+def labels_table(
+    frame: pd.DataFrame, ids: list[str], labels: np.ndarray, *, spreadsheet_safe: bool
+) -> pd.DataFrame:
+    """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster.
+
+    If `spreadsheet_safe`, text that a spreadsheet would take as a formula gets an apostrophe before it.
+    """
+    table = pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids])
+    if spreadsheet_safe:
+        table = table.map(_quoted).rename(columns=_quoted)
+    return table.assign(cluster=labels)
 
 
-def write_labels(path: Path, frame: pd.DataFrame, ids: list[str], labels: np.ndarray) -> None:
-    """Write `labels_table` as CSV. The file gets its final name only when it is complete."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    labels_table(frame, ids, labels).to_csv(temporary, index=False)
-    temporary.replace(path)
+def _quoted(value: Any) -> Any:
+    return (
+        f"'{value}"
+        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+        else value
+    )
+
+
+def write_csv(path: Path, table: pd.DataFrame) -> None:
+    """Write a table as CSV, completely or not at all."""
+    with atomic_write(path) as file:
+        table.to_csv(file, index=False)

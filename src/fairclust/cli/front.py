@@ -16,13 +16,14 @@ from sklearn.metrics import silhouette_score
 
 from fairclust import methods
 from fairclust.cli import CommandError, raw_table
-from fairclust.cli.fit import fit_starts, parameters
+from fairclust.cli.fit import fit_starts, parameters, write_csv
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import aligned
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
+from fairclust.outputs import atomic_write, check_outputs
 from fairclust.plot import MEASURED, FrontDisplay, axis_label
 
 _SHOWN = ("sse", "balance", "delta")
@@ -50,13 +51,18 @@ def run(args: argparse.Namespace) -> list[str]:
     Raises
     ------
     CommandError
-        The table cannot be read, the folder of ``--out`` does not exist, an option names a column or method that does
-        not exist, or no setting could be fitted.
+        The table cannot be read, an option names a column or method that does not exist, or no setting could be fitted.
+    OutputError
+        A file cannot be written, or is the table.
     """
-    if not args.out.absolute().parent.is_dir():
+    # A stem such as `.` or `folder/..` would make hidden files with odd names.
+    if args.out.name in ("", ".."):
         raise CommandError(
-            f"--out: there is no folder {args.out.parent}. Fix: create it, or name another place"
+            f"--out: {args.out} is a folder. Fix: name a stem in it, such as {args.out / 'front'}"
         )
+    endings = ("csv", "html", "png") if importlib.util.find_spec("matplotlib") else ("csv", "html")
+    paths = {ending: Path(f"{args.out}.{ending}") for ending in endings}
+    check_outputs({f"--out ({ending})": path for ending, path in paths.items()}, [args.table])
     if args.starts < 1:
         raise CommandError(
             f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
@@ -87,7 +93,7 @@ def run(args: argparse.Namespace) -> list[str]:
         *(f"note: {note}" for note in notes),
         *_table(points, over_k),
         "",
-        *_write(points, args.out, Path(args.table).name, over_k),
+        *_write(points, paths, Path(args.table).name, over_k),
     ]
 
 
@@ -193,9 +199,9 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
     return aligned(rows, left=(0, 1))
 
 
-def _write(points: pd.DataFrame, stem: Path, title: str, over_k: bool) -> list[str]:
-    """Write the CSV, the page, and the picture if matplotlib is installed; return a line that names the files."""
-    points.to_csv(f"{stem}.csv", index=False)
+def _write(points: pd.DataFrame, paths: dict[str, Path], title: str, over_k: bool) -> list[str]:
+    """Write the CSV, the page, and the picture if there is a path for it; return a line that names the files."""
+    write_csv(paths["csv"], points)
     data = {
         "title": title,
         "points": json.loads(points.to_json(orient="records")),
@@ -203,13 +209,15 @@ def _write(points: pd.DataFrame, stem: Path, title: str, over_k: bool) -> list[s
         "x": "n_clusters" if over_k else "sse",
     }
     page = files("fairclust.cli").joinpath("front.html").read_text(encoding="utf-8")
-    # The name of a column may hold `</script>`, which would end the script of the page.
-    text = json.dumps(data).replace("</", "<\\/")
-    Path(f"{stem}.html").write_text(page.replace("/* data */ null", text), encoding="utf-8")
-    if importlib.util.find_spec("matplotlib") is None:
-        return [f"written: {stem}.csv, {stem}.html (pip install 'fairclust[plot]' for a PNG)"]
-    _draw(points, over_k).savefig(f"{stem}.png", dpi=150)
-    return [f"written: {stem}.csv, {stem}.html, {stem}.png"]
+    # Names may hold `</script>` or `<!--`, which would end the script of the page or swallow its end.
+    text = json.dumps(data).replace("<", "\\u003c")
+    with atomic_write(paths["html"]) as file:
+        file.write(page.replace("/* data */ null", text).encode())
+    if "png" in paths:
+        with atomic_write(paths["png"]) as file:
+            _draw(points, over_k).savefig(file, format="png", dpi=150)
+    hint = "" if "png" in paths else " (pip install 'fairclust[plot]' for a PNG)"
+    return [f"written: {', '.join(map(str, paths.values()))}{hint}"]
 
 
 def _draw(points: pd.DataFrame, over_k: bool) -> Any:

@@ -24,11 +24,13 @@ from fairclust.cli.fit import parameters
 from fairclust.cli.methods import find_method
 from fairclust.cli.raw_table import describe_scale
 from fairclust.cli.results import aligned
+from fairclust.messages import shortened
 from fairclust.methods._in_chunks import InChunks
 from fairclust.metrics import balance, delta
+from fairclust.outputs import OutputError, check_outputs
 
 # Options that work only for tables in memory. They are refused for tables that are read in chunks.
-_NOT_HERE = ("categories", "id", "save", "thousands")
+_NOT_HERE = ("categories", "id", "save", "spreadsheet_safe", "thousands")
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:
@@ -69,7 +71,7 @@ def run(args: argparse.Namespace) -> list[str]:
     given = [name for name in _NOT_HERE if getattr(args, name)]
     if given:
         raise CommandError(
-            f"--{given[0]}: does not work for tables that are read in chunks. Fix: leave it out"
+            f"--{given[0].replace('_', '-')}: does not work for tables that are read in chunks. Fix: leave it out"
         )
     if args.missing != "impute":
         raise CommandError(
@@ -90,12 +92,16 @@ def run(args: argparse.Namespace) -> list[str]:
         )
     params = parameters(cls, args.n_clusters, args.seed, args.set)
     try:
+        read = [*parquet_files(args.table), *([args.scheduler] if args.scheduler else [])]
+        check_outputs({"--out": args.out, "--checkpoint": args.checkpoint}, read)
         with _told_steps(), _open(args) as table:
             begin = perf_counter()
             scaled = table if args.scale == "none" else standardized(table, unit_rows=args.scale == "l2")
             model = cls(**params).fit(scaled)
             seconds = perf_counter() - begin
             counts, cost = score_chunks(scaled, model.labels_, model.groups_, model.n_clusters)
+    except OutputError:
+        raise
     except (ValueError, TypeError, Diverged) as error:
         raise CommandError(f"{cls.__name__} cannot fit {args.table}: {error}") from None
     result = _describe(model, counts, cost, seconds, scaled.features, args)
@@ -178,7 +184,7 @@ def _as_text(result: dict[str, Any]) -> list[str]:
     lines = [
         f"{result['method']}: {result['rows']:,} rows, {len(result['features'])} features, {len(groups)} groups, "
         f"{result['n_clusters']} clusters, {result['seconds']:,.1f} s, {result['passes']} passes",
-        f"features: {', '.join(result['features'])} ({result['scale']})",
+        f"features: {', '.join(map(shortened, result['features']))} ({result['scale']})",
         "",
         f"sum of squared distances {metrics['sse']:,.6g}, balance {metrics['balance']:.4f}, Delta "
         f"{metrics['delta']:.4f}",

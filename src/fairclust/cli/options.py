@@ -38,6 +38,7 @@ def add_fit(commands: argparse._SubParsersAction) -> None:
         "--save", type=Path, metavar="FILE", help="write the model here, for `fairclust predict`"
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    _add_spreadsheet_safe(parser)
     chunks = parser.add_argument_group(
         "tables larger than the memory",
         "The table is a folder of Parquet files, a pattern such as 'big/*.parquet', or one file together with "
@@ -64,13 +65,18 @@ def add_predict(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "predict", help="predict the clusters of new rows by a model that fit --save wrote"
     )
-    parser.add_argument(
-        "model",
-        type=Path,
-        help="written by `fairclust fit --save`; use only files from people whom you trust",
-    )
+    parser.add_argument("model", type=Path, help="written by `fairclust fit --save`")
     _add_file(parser)
     parser.add_argument("--out", type=Path, metavar="FILE", help="write here instead of to standard output")
+    _add_spreadsheet_safe(parser)
+
+
+def _add_spreadsheet_safe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--spreadsheet-safe",
+        action="store_true",
+        help="write an apostrophe before text that begins with =, +, - or @, which spreadsheets run as a formula",
+    )
 
 
 def add_front(commands: argparse._SubParsersAction) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
+from fairclust import methods
 from fairclust.cli import CommandError
-from fairclust.cli.fit import labels_table, write_labels
+from fairclust.cli.fit import labels_table, write_csv
 from fairclust.messages import shortened
+from fairclust.outputs import check_outputs
 from fairclust.tables import TableError, load_model
 
 
@@ -29,8 +31,9 @@ def run(args: argparse.Namespace) -> list[str]:
     CommandError
         The model or the table cannot be read, or the table lacks a column of the fit.
     """
+    check_outputs({"--out": args.out}, [args.model, args.table])
     try:
-        model = load_model(args.model)
+        model = load_model(args.model, methods)
         frame = model.read(args.table, delimiter=args.delimiter, decimal=args.decimal, encoding=args.encoding)
         keep = model.usable(frame)
         if not keep.any():
@@ -53,7 +56,8 @@ def run(args: argparse.Namespace) -> list[str]:
             file=sys.stderr,
         )
     ids = [name for name in model.ids if name in frame]
+    table = labels_table(frame[keep], ids, labels, spreadsheet_safe=args.spreadsheet_safe)
     if args.out is None:
-        return [labels_table(frame[keep], ids, labels).to_csv(index=False).rstrip("\n")]
-    write_labels(args.out, frame[keep], ids, labels)
+        return [table.to_csv(index=False).rstrip("\n")]
+    write_csv(args.out, table)
     return [f"{len(labels):,} rows: {args.out} (rows counted from 1, clusters from 0)"]

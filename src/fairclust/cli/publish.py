@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import textwrap
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from fairclust.cli import CommandError
 from fairclust.cli.configuration import load
+from fairclust.outputs import atomic_write, check_outputs, replace_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.summary import describe, job_seconds
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
@@ -70,31 +72,26 @@ def run(args: argparse.Namespace) -> list[str]:
         raise CommandError(
             f"the results in {results} are of another configuration: run snakemake again, then publish"
         )
-    if out.exists():
-        if any(out.iterdir()) and not (out / "provenance.json").is_file():
-            raise CommandError(f"--out: {out} holds other files than published results; name another folder")
-        shutil.rmtree(out)
-    for path in files:
-        to = out / path.relative_to(results)
-        to.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix in (".md", ".csv"):
-            text = path.read_text(encoding="utf-8")
-            to.write_text(redact_csv(text) if path.suffix == ".csv" else redact_text(text), encoding="utf-8")
-        elif path.suffix == ".png":
-            _copy_picture(path, to)
-        else:
-            shutil.copyfile(path, to)
+    _check_folder(out, results, [*args.readme, *args.configfile])
+    check_outputs({f"--readme {page}": page for page in args.readme}, args.configfile)
     seconds = job_seconds(results.glob("benchmarks/**/*.tsv"))
     origin["config"] = {"digest": origin["config"]["digest"], "run": redact_config(origin["config"]["run"])}
     origin["summary"] = describe(results / "summary.json")
     origin["job_seconds"] = {rule: round(value, 1) for rule, value in seconds.items()}
     if args.wall_seconds:
         origin["wall_seconds"] = args.wall_seconds
-    (out / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
+
+    def write(folder: Path) -> None:
+        for path in files:
+            _copy(path, folder / path.relative_to(results))
+        (folder / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
+
+    replace_folder(Path(os.path.realpath(out)), write)
     titles = {name: spec.short_name for name, spec in inputs.config.papers.items()}
     for page in args.readme:
-        text = page.read_text(encoding="utf-8")
-        page.write_text(filled(text, out, titles, str(page)), encoding="utf-8")
+        text = filled(page.read_text(encoding="utf-8"), out, titles, str(page))
+        with atomic_write(page) as file:
+            file.write(text.encode())
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     lines = [f"{len(files) + 1} files, {size / 1e6:.1f} MB in {out}"]
     if size > _MOST_BYTES:
@@ -102,12 +99,32 @@ def run(args: argparse.Namespace) -> list[str]:
     return lines
 
 
-def _copy_picture(path: Path, to: Path) -> None:
-    """Copy a PNG with a palette of few colours, which is enough for charts and makes the file three times smaller."""
-    from PIL import Image
+def _check_folder(out: Path, results: Path, pages: Sequence[Path]) -> None:
+    """Refuse to replace a folder with other files than published results, or with a file or folder that is used."""
+    if out.exists() and any(out.iterdir()) and not (out / "provenance.json").is_file():
+        raise CommandError(f"--out: {out} holds other files than published results; name another folder")
+    folder = Path(os.path.realpath(out))
+    for path in (results, *pages):
+        real = Path(os.path.realpath(path))
+        if folder in (real, *real.parents) or (path is results and real in folder.parents):
+            raise CommandError(
+                f"--out: {out} would be replaced, and it overlaps {path}, which is read. Fix: name another folder"
+            )
 
-    with Image.open(path) as picture:
-        picture.convert("RGB").quantize(_COLOURS).save(to, optimize=True)
+
+def _copy(path: Path, to: Path) -> None:
+    """Copy a file, a text without private names, and a PNG with few colours, which is a third of the size."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix in (".md", ".csv"):
+        text = path.read_text(encoding="utf-8")
+        to.write_text(redact_csv(text) if path.suffix == ".csv" else redact_text(text), encoding="utf-8")
+    elif path.suffix == ".png":
+        from PIL import Image
+
+        with Image.open(path) as picture:
+            picture.convert("RGB").quantize(_COLOURS).save(to, optimize=True)
+    else:
+        shutil.copyfile(path, to)
 
 
 def filled(text: str, folder: Path, titles: Mapping[str, str], name: str) -> str:

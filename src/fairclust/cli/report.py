@@ -18,6 +18,7 @@ from fairclust.cli.methods import find_method
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable, sensitive_for
 from fairclust.metrics import contingency, score_labels
+from fairclust.outputs import atomic_write, check_outputs
 from fairclust.pipeline.columns import of_columns
 from fairclust.pipeline.provenance import provenance
 from fairclust.pipeline.scores import fits_frame
@@ -44,13 +45,11 @@ def run(args: argparse.Namespace) -> list[str]:
     Raises
     ------
     CommandError
-        The table cannot be read, the folder of ``--out`` does not exist, an option names a column or method that does
-        not exist, or no setting could be fitted.
+        The table cannot be read, an option names a column or method that does not exist, or no setting could be fitted.
+    OutputError
+        A file cannot be written, or is the table.
     """
-    if not args.out.absolute().parent.is_dir():
-        raise CommandError(
-            f"--out: there is no folder {args.out.parent}. Fix: create it, or name another place"
-        )
+    check_outputs({"--out": args.out}, [args.table])
     if args.starts < 1:
         raise CommandError(
             f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
@@ -83,7 +82,9 @@ def run(args: argparse.Namespace) -> list[str]:
         "starts": args.starts,
     }
     names = _names([methods.KMeans, *classes])
-    args.out.write_text(make_page(fits_frame(records), origin, {}, None, {}, [], names), encoding="utf-8")
+    page = make_page(fits_frame(records), origin, {}, None, {}, [], names)
+    with atomic_write(args.out) as file:
+        file.write(page.encode())
     words = f", {len(failed)} of them failed (see the section 'Missing cells')" if failed else ""
     return [
         *(f"note: {note}" for note in raw.notes),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.cli.raw_table import RawTable
+from fairclust.messages import shortened
 from fairclust.metrics import balance, contingency, data_balance, delta, group_costs, score_labels
 from fairclust.metrics.table import METRICS
 
@@ -173,7 +174,7 @@ def as_text(result: dict[str, Any]) -> list[str]:
         f"{result['method']}: {_count(result['rows'], 'row')}, {_count(len(features), 'feature')}, "
         f"{_count(len(result['groups']), 'group')}, {_count(result['n_clusters'], 'cluster')}, "
         f"{result['seconds']:.1f} s",
-        f"features: {', '.join(features[:_PRINTED_FEATURES])}{more} ({result['scale']})",
+        f"features: {', '.join(map(shortened, features[:_PRINTED_FEATURES]))}{more} ({result['scale']})",
         *(f"note: {note}" for note in result["notes"]),
         "",
         *_metric_lines(result["metrics"]),
@@ -221,7 +222,7 @@ def _fairness_lines(result: dict[str, Any]) -> list[str]:
     worst = result["largest_deviation"]
     return [
         *aligned(rows, left=(0,)),
-        f"the worst: {worst['group']} is {worst['share']:.1%} of cluster {worst['cluster']}, and "
+        f"the worst: {shortened(worst['group'])} is {worst['share']:.1%} of cluster {worst['cluster']}, and "
         f"{worst['share_in_all']:.1%} of all rows",
     ]
 
@@ -265,7 +266,8 @@ def _count(number: int, what: str) -> str:
 
 
 def aligned(rows: list[list[str]], left: tuple[int, ...] = ()) -> list[str]:
-    """Lines of a table. Columns are aligned to the right, except those in `left`."""
+    """Lines of a table. Columns are aligned to the right, except those in `left`. Long names are cut."""
+    rows = [[shortened(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

@@ -7,6 +7,7 @@ import keyword
 import re
 
 from fairclust.cli import CommandError
+from fairclust.outputs import atomic_write
 
 _METHOD = '''"""{title}."""
 
@@ -121,10 +122,11 @@ def run(args: argparse.Namespace) -> list[str]:
     for path in files:
         if path.exists():
             raise CommandError(f"{path} exists already; nothing was written")
-    args.folder.mkdir(parents=True, exist_ok=True)
-    (args.folder / "__init__.py").touch()
-    for path, text in files.items():
-        path.write_text(text.format(**words))
+    for path, text in {args.folder / "__init__.py": "", **files}.items():
+        # An existing package keeps its file.
+        if not path.exists():
+            with atomic_write(path) as file:
+                file.write(text.format(**words).encode())
     return [
         *(f"written: {path}" for path in files),
         f"test it: python -m pytest {args.folder / f'test_{name}.py'}",

@@ -15,6 +15,7 @@ from fairclust.cli.configuration import load
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import PreparedDataset
 from fairclust.metrics.table import METRICS
+from fairclust.outputs import check_outputs
 from fairclust.pipeline.scores import load_scores
 from fairclust.pipeline.submissions import (
     COSTS,
@@ -86,6 +87,7 @@ def run(args: argparse.Namespace) -> list[str]:
             raise SubmissionError(
                 f"{path} exists already. Fix: tell the two apart by --setting, or replace the earlier one by --replace"
             )
+        check_outputs({"--folder": path}, [args.labels, *args.configfile], create=True)
         write_submission(submission, path)
     except ValidationError as error:
         lines = [f"--{str(e['loc'][0]).replace('_', '-')}: {e['msg']}" for e in error.errors()]
@@ -181,6 +183,8 @@ def board(args: argparse.Namespace) -> list[str]:
         raise CommandError(
             f"--run: there is no {file}. Fix: wait until the run has ended, or name its results folder by --run"
         )
+    outputs = {f"--out ({ending})": args.out / f"board.{ending}" for ending in ("csv", "parquet", "md")}
+    check_outputs(outputs, [file, *submission_files(args.folder), *args.configfile], create=True)
     try:
         scores = load_scores(file)
         origin = read_origin(args.run, scores)

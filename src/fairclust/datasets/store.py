@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ import scipy.sparse as sp
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.graph import GRAPH, load_graph, save_graph
-from fairclust.temporary import temporary_beside
+from fairclust.outputs import replace_folder
 
 FEATURES, GROUPS, TRUTH, CARD = "X.npy", "groups.npy", "truth.npy", "card.json"
 COLUMNS, NUMBERS = "columns.npy", "numbers.npy"
@@ -257,19 +256,4 @@ def _replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
             f"'{folder}' is not replaced: it holds other files ({', '.join(sorted(foreign)[:5])}). "
             "Fix: give each data set a folder of its own"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temp, old = temporary_beside(folder, "new"), temporary_beside(folder, "old")
-    temp.mkdir()
-    try:
-        write(temp)
-        if folder.exists():
-            folder.rename(old)
-        try:
-            temp.rename(folder)
-        except OSError:
-            if old.exists():
-                old.rename(folder)
-            raise
-    finally:
-        shutil.rmtree(temp, ignore_errors=True)
-    shutil.rmtree(old, ignore_errors=True)
+    replace_folder(folder, write)

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import FairClusterer
 from fairclust.chunks.checkpoint import Checkpoint
-from fairclust.chunks.labels import check_outputs, computed
+from fairclust.chunks.labels import check_space, computed
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
@@ -76,7 +76,7 @@ class InChunks(FairClusterer):
                 self._fit_table(table)
 
     def _fit_table(self, table: ChunkTable) -> None:
-        check_outputs(table, self.n_clusters)
+        check_space(table, self.n_clusters)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         known = survey(table.chunks, table.engine, sample_rows=table.sample_rows, seed=seed)
         if self.n_clusters > known.n_rows:

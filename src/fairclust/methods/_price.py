@@ -24,7 +24,6 @@ from fairclust.base import (
 from fairclust.group_encoding import neutral_order
 from fairclust.kernels.points import DTYPES, NearestPoints, TiledPoints
 from fairclust.kernels.weighted import WeightedPoints
-from fairclust.methods._columns import new_groups
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.bounds import Asked, bounds_criterion
@@ -42,7 +41,7 @@ from fairclust.solvers.fair_assignment import (
 from fairclust.solvers.loose_labels import move_dearest
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.prices import Prices
-from fairclust.solvers.sensitive import read_sensitive
+from fairclust.solvers.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.steps import ROUGH, plain_step, price_step
 
 _PLAIN_STEPS = 300
@@ -70,8 +69,8 @@ class PriceClusterer(PrototypeClusterer):
     """Alternates between assignments by group prices and new centres. `PriceFairKMeans` documents the parameters."""
 
     takes_columns = True
+    _sensitive: Sensitive
     _sorts_rows = True
-    _column_prices: list[np.ndarray]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": COUNT,
         "tolerance": [Interval(Real, 0, 1, closed="left"), dict],
@@ -471,7 +470,11 @@ class PriceClusterer(PrototypeClusterer):
             }
         )
         self.scale_, self.offset_ = 1.0, found.prices
-        self._column_prices = criterion.column_prices(found.multipliers) if criterion.combined else []
+        self._column_prices = []
+        if criterion.combined and self._sensitive.columns and not self.crossed:
+            # Every row has one value of the first column, so the price of the cluster itself is added there.
+            first, *others, cluster = criterion.column_prices(found.multipliers)
+            self._column_prices = [first + cluster, *others]
         self._keep(points, prototypes)
         n_empty = int((counts.sum(axis=0) == 0).sum())
         if n_empty or not self.converged_:
@@ -493,17 +496,6 @@ class PriceClusterer(PrototypeClusterer):
                 "few points far from all others move whole clusters. Look at these points, take the logarithm of "
                 "columns with a long tail, or allow a larger tolerance; precision='double' may help"
             )
-
-    def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-        columns, cells = self._sensitive.columns, self._sensitive.cells
-        if not columns:
-            return np.zeros(n_samples, np.int32), self._prices
-        by_column: list[np.ndarray] = []
-        if not self.crossed and self._column_prices:
-            # Every row has one value of the first column, so the price of the cluster itself is added there.
-            first, *others, cluster = self._column_prices
-            by_column = [first + cluster, *others]
-        return new_groups(columns, cells, self._prices, by_column, sensitive_features, n_samples)
 
 
 class _Loose(NamedTuple):

@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.sparse_points import SparsePoints
 from fairclust.methods._centers import CenterClusterer
+from fairclust.methods._columns import new_groups
+from fairclust.metrics.columns import split_columns
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
 from fairclust.solvers.points import MeasuredPoints
+from fairclust.solvers.sensitive import Sensitive, SensitiveColumn
+from fairclust.stored import Stored
 
 
 class PrototypeClusterer(CenterClusterer):
@@ -32,6 +37,10 @@ class PrototypeClusterer(CenterClusterer):
     # Centres and prices in the frame of the fit, in which the labels were found.
     _centers: np.ndarray
     _prices: np.ndarray
+    # For methods that take several sensitive columns: the columns, and the prices of the values of each, whose sum is
+    # the price of a combination that did not occur in the fit.
+    _sensitive: Sensitive | None = None
+    _column_prices: list[np.ndarray]
 
     def _points(
         self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None, n_groups: int | None = None
@@ -85,7 +94,57 @@ class PrototypeClusterer(CenterClusterer):
 
     def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
         """Groups of new rows, and the prices of these groups in the frame of the fit."""
-        return encode_groups(sensitive_features, n_samples, known=self.groups_)[0], self._prices
+        if self._sensitive is None:
+            named = split_columns(sensitive_features)
+            only = next(iter(named.values())) if len(named) == 1 else sensitive_features
+            return encode_groups(only, n_samples, known=self.groups_)[0], self._prices
+        columns, cells = self._sensitive.columns, self._sensitive.cells
+        if not columns:
+            return np.zeros(n_samples, np.int32), self._prices
+        return new_groups(columns, cells, self._prices, self._column_prices, sensitive_features, n_samples)
+
+    def _stored(self) -> dict[str, Any]:
+        """What `predict` needs, for a file; `_take_stored` sets it."""
+        found = {
+            "precision": self.precision,
+            **self._frame.stored(),
+            "groups": self.groups_.tolist(),
+            "shift": self._shift.tolist(),
+            "centers": self._centers.tolist(),
+            "prices": self._prices.tolist(),
+            "scale": float(self.scale_),
+        }
+        if self._sensitive is not None:
+            found["columns"] = [column.stored() for column in self._sensitive.columns]
+            found["cells"] = self._sensitive.cells.tolist()
+            for column, prices in zip(
+                found["columns"], self._column_prices, strict=bool(self._column_prices)
+            ):
+                column["prices"] = prices.tolist()
+        return found
+
+    def _take_stored(self, stored: Stored, n_features: int) -> None:
+        """Set what `predict` needs from a file that may be damaged: every shape is checked."""
+        self.precision = stored.text("precision", DTYPES)
+        self.n_features_in_ = n_features
+        self._frame = Frame.from_stored(stored, n_features)
+        self.groups_ = stored.names("groups")
+        self._shift = stored.array("shift", n_features)
+        self._centers = stored.array("centers", None, n_features)
+        self.n_clusters = len(self._centers)
+        shape = len(self.groups_), self.n_clusters
+        self._prices = stored.array("prices", *shape)
+        self.scale_ = stored.number("scale")
+        if stored.has("columns"):
+            parts = stored.parts("columns")
+            columns = tuple(map(SensitiveColumn.from_stored, parts))
+            cells = stored.array("cells", len(self.groups_), len(columns)).astype(int)
+            self._sensitive = Sensitive(columns, np.empty(0, np.int32), cells)
+            self._column_prices = [
+                part.array("prices", len(column.values), self.n_clusters)
+                for part, column in zip(parts, columns, strict=True)
+                if all(of.has("prices") for of in parts)
+            ]
 
 
 class MedoidClusterer(PrototypeClusterer):

@@ -24,10 +24,9 @@ from fairclust.base import (
 from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
 from fairclust.kernels.points import TiledPoints
-from fairclust.methods._columns import ColumnsClusterer, new_groups
+from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
 from fairclust.methods._prototypes import PrototypeClusterer
-from fairclust.metrics.columns import split_columns
 from fairclust.metrics.counts import contingency
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
 from fairclust.solvers.penalty import penalty_slope
@@ -210,6 +209,11 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
             prototypes = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
             prices = None
         self._finish(points, run)
+        if self._sensitive is not None:
+            counts = contingency(self.labels_, codes, self.n_clusters, len(self.groups_))
+            self._column_prices = [
+                lam * penalty_slope(members @ counts, shares) for members, shares in self._target
+            ]
 
     def _finish(self, points: MeasuredPoints, run: Run) -> None:
         """Set the attributes of the fit from its last assignment."""
@@ -251,16 +255,6 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
             for i, column in enumerate(sensitive.columns)
         }
         self.target_, self._target = shares, list(zip(self._members(), shares.values(), strict=True))
-
-    def _codes(self, sensitive_features: Any, n_samples: int) -> tuple[np.ndarray, np.ndarray]:
-        if self._sensitive is None:
-            named = split_columns(sensitive_features)
-            only = next(iter(named.values())) if len(named) == 1 else sensitive_features
-            return super()._codes(only, n_samples)
-        counts = contingency(self.labels_, self._sensitive.codes, self.n_clusters, len(self.groups_))
-        by_column = [self._lam * penalty_slope(members @ counts, shares) for members, shares in self._target]
-        columns, cells = self._sensitive.columns, self._sensitive.cells
-        return new_groups(columns, cells, self._prices, by_column, sensitive_features, n_samples)
 
     def _alternation(self, prices: np.ndarray | None, *, hurried: bool = False) -> Alternation[Any]:
         if self.match_reference:

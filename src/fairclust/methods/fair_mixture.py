@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import MixtureTiles
+from fairclust.kernels.points import DTYPES
 from fairclust.kernels.tiles import blocks
 from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._levels import (
@@ -50,6 +51,7 @@ from fairclust.solvers.mixture_fit import (
 )
 from fairclust.solvers.mixture_rows import (
     BLOCK_ROWS,
+    Columns,
     Rows,
     as_index,
     count_of,
@@ -59,6 +61,7 @@ from fairclust.solvers.mixture_rows import (
     in_batches,
 )
 from fairclust.solvers.mixture_start import start_mixture
+from fairclust.stored import Stored, StoredError
 
 _DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
 # The log-likelihood is a mean over points, so this weight does not depend on the number of rows or the data's unit.
@@ -552,6 +555,44 @@ class FairMixture(ColumnsClusterer):
         ndarray of shape (n_samples,)
         """
         return self._labels(self._checked_rows(X), self._mixture, self._offset)
+
+    def _stored(self) -> dict[str, Any]:
+        """What `predict` needs, for a file; `_take_stored` sets it."""
+        mixture, columns = self._mixture, self._columns
+        return {
+            "precision": self.precision,
+            "categorical": columns.categorical.tolist(),
+            "sizes": list(columns.sizes),
+            "shift": self._shift.tolist(),
+            "unit": float(self._unit),
+            "shared": mixture.family.shared,
+            "eta": mixture.eta.tolist(),
+            "means": mixture.means.tolist(),
+            "log_sd": mixture.log_sd.tolist(),
+            "logits": mixture.logits.tolist(),
+            "offset": self._offset.tolist(),
+        }
+
+    def _take_stored(self, stored: Stored, n_features: int) -> None:
+        """Set what `predict` needs from a file that may be damaged: every shape is checked."""
+        self.precision, self.n_features_in_ = stored.text("precision", DTYPES), n_features
+        categorical = stored.array("categorical", None).astype(int)
+        sizes = tuple(stored.array("sizes", len(categorical)).astype(int).tolist())
+        numeric = np.setdiff1d(np.arange(n_features), categorical)
+        if len(numeric) + len(categorical) != n_features or min(sizes, default=1) < 1:
+            raise StoredError("the categorical columns do not fit the features")
+        self._columns = Columns(numeric, categorical, sizes)
+        self._shift, self._unit = stored.array("shift", len(numeric)), stored.number("unit")
+        eta = stored.array("eta", None)
+        k, shared = len(eta), stored.flag("shared")
+        self._mixture = Mixture(
+            Family(shared, len(numeric), sizes, np.zeros((1, 1))),
+            eta,
+            stored.array("means", k, len(numeric)),
+            stored.array("log_sd", *((1, 1) if shared else (k, len(numeric)))),
+            stored.array("logits", k, sum(sizes)),
+        )
+        self.n_clusters, self._offset, self.categories_ = k, stored.array("offset", k), {}
 
     def predict_proba(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Responsibilities psi_k(x) of each row. `calibrate` does not change them.

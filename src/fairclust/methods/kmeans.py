@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fairclust.base import COUNT, INIT, NON_NEGATIVE
+from fairclust.frame import Frame
 from fairclust.methods._plain_in_chunks import PlainInChunks
 from fairclust.solvers.lloyd import Lloyd
+from fairclust.stored import Stored
 
 
 class KMeans(PlainInChunks):
@@ -108,3 +111,16 @@ class KMeans(PlainInChunks):
         """
         rows = self._new_rows(X)
         return self._model.predict(rows)
+
+    def _stored(self) -> dict[str, Any]:
+        """What `predict` needs, for a file; `_take_stored` sets it."""
+        return self._frame.stored() | {"centers": self._model.cluster_centers_.tolist()}
+
+    def _take_stored(self, stored: Stored, n_features: int) -> None:
+        self.n_features_in_, self._frame = n_features, Frame.from_stored(stored, n_features)
+        self.cluster_centers_ = stored.array("centers", None, n_features)
+        self.n_clusters = len(self.cluster_centers_)
+        self._model = Lloyd(self.n_clusters, init=self.cluster_centers_, n_init=1, max_iter=1)
+        # scikit-learn's model predicts only after a fit. Its centres are set, because the fit would round them.
+        with warnings.catch_warnings(action="ignore"):
+            self._model.fit(self.cluster_centers_).cluster_centers_ = self.cluster_centers_

@@ -19,14 +19,14 @@ import struct
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from fairclust.temporary import temporary_beside
+from fairclust.outputs import atomic_write
 
 KEEP_COPY = "FAIRCLUST_KEEP_COPY"
 """Environment variable that the main process of a run on a cluster sets: until the run ends, every fit job keeps a
@@ -40,31 +40,6 @@ _DIGEST = 16
 
 class DamagedFile(ValueError):
     """A file of the results does not match its digests; the message names the file."""
-
-
-@contextmanager
-def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing; it gets its name only when it is complete.
-
-    Parameters
-    ----------
-    path : Path
-
-    Yields
-    ------
-    binary file
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = temporary_beside(path)
-    try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _digest(*parts: bytes) -> bytes:

@@ -16,7 +16,8 @@ from fairclust.datasets.graph import save_graph
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_prepared, write_skipped
-from fairclust.pipeline.cell_store import DamagedFile, atomic_write
+from fairclust.outputs import atomic_write
+from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.models import RECORD
 from fairclust.pipeline.script import Job
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from fairclust.datasets.digest import content_digest
-from fairclust.pipeline.cell_store import atomic_write, set_aside
+from fairclust.outputs import atomic_write
+from fairclust.pipeline.cell_store import set_aside
 from fairclust.temporary import remove_leftovers
 
 _DIGESTS = ".sha256"

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.cell_store import DamagedFile, atomic_write, read_pack, salvage, set_aside
+from fairclust.outputs import atomic_write
+from fairclust.pipeline.cell_store import DamagedFile, read_pack, salvage, set_aside
 from fairclust.pipeline.columns import STATED
 from fairclust.pipeline.models import canonical_json
 

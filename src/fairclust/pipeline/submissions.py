@@ -29,7 +29,7 @@ from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import Name, is_secure_url, nearest
 from fairclust.datasets.store import PreparedDataset
 from fairclust.metrics.table import METRICS, score_labels
-from fairclust.pipeline.cell_store import atomic_write
+from fairclust.outputs import atomic_write
 from fairclust.pipeline.config import Config
 from fairclust.pipeline.models import Strict
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.cell_store import atomic_write
+from fairclust.outputs import atomic_write
 from fairclust.pipeline.submissions import COSTS, NOTIONS, Submission, SubmissionError
 from fairclust.report.leaderboard import INSTANCE, best_of_starts, pareto
 from fairclust.report.names import Names, metric_in_text, metric_label

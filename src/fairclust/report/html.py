@@ -16,7 +16,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.cell_store import atomic_write
+from fairclust.outputs import atomic_write
 from fairclust.report.charts import front_chart, with_settings
 from fairclust.report.leaderboard import (
     COSTS,

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.cell_store import atomic_write
+from fairclust.outputs import atomic_write
 from fairclust.report.names import Names
 
 COSTS = ("sse", "kmedians_cost", "ncut")

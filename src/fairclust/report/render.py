@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairclust.pipeline.cell_store import atomic_write
+from fairclust.outputs import atomic_write
 
 MISSING = "–"
 _LATEX = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fairclust.pipeline.cell_store import atomic_write
+from fairclust.outputs import atomic_write
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import TableSpec
 from fairclust.report.names import Names, metric_label, table_name

@@ -16,6 +16,7 @@ import numpy as np
 
 from fairclust.group_encoding import encode_groups
 from fairclust.metrics.columns import split_columns
+from fairclust.stored import Stored
 
 BETWEEN = " & "
 # A column with more different numbers than this is a measurement, unless the numbers are codes (see `is_measured`).
@@ -61,6 +62,18 @@ class SensitiveColumn:
             numbers = _numbers(cells, n_samples, self.name)
             return np.searchsorted(self.edges, numbers, side="right").astype(np.int32)
         return _named(self.name, encode_groups, cells, n_samples, known=self.values)[0]
+
+    def stored(self) -> dict[str, Any]:
+        """The content for a saved model. Overlapping groups do not come from tables and are not saved."""
+        found = {"name": self.name, "values": self.values.tolist(), "measured": self.measured}
+        return found if self.edges is None else found | {"edges": self.edges.tolist()}
+
+    @classmethod
+    def from_stored(cls, stored: Stored) -> SensitiveColumn:
+        """The column of a saved model."""
+        values = stored.names("values")
+        edges = stored.array("edges", len(values) - 1) if stored.has("edges") else None
+        return cls(stored.text("name"), values, edges, measured=stored.flag("measured"))
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairclust import __version__
+from fairclust.messages import shortened
+from fairclust.outputs import atomic_write
 from fairclust.solvers.sensitive import SensitiveColumn
+from fairclust.stored import Stored, StoredError
 from fairclust.tables.errors import TableError
 from fairclust.tables.groups import cross, group_columns, text_or_numbers
-from fairclust.tables.preparation import as_categories
+from fairclust.tables.preparation import MISSING, as_categories, read_preparation, stored_preparation
 from fairclust.tables.reading import read_table
 
 
@@ -149,14 +152,37 @@ class TableModel:
         return {name: text_or_numbers(groups, frame, name, self.means) for name in groups}
 
     def save(self, path: str | Path) -> None:
-        """Write the model; `load_model` reads it."""
-        joblib.dump(self, path, compress=3)
+        """Write the model as text, which holds no code; `load_model` reads it."""
+        content = {
+            "format": _FORMAT,
+            "version": self.version,
+            "method": type(self.estimator).__name__,
+            "missing": self.missing,
+            "by_column": self.by_column,
+            **{name: getattr(self, name) for name in _LISTS},
+            "ranges": [column.stored() for column in self.ranges.values()],
+            "preparation": stored_preparation(self.preparation),
+            "fitted": self.estimator._stored(),
+        }
+        with atomic_write(Path(path)) as file:
+            file.write(json.dumps(content).encode())
 
 
-def load_model(path: str | Path) -> TableModel:
-    """Read a model that `TableModel.save` has written.
+_FORMAT = "fairclust model"
+_BEGIN = json.dumps({"format": _FORMAT}).removesuffix("}").encode()
+_LISTS = [field.name for field in fields(TableModel) if field.type == "list[str]"]
+# The first bytes of a pickle, and of one that joblib has compressed.
+_PICKLES = (b"\x80", b"\x78\x5e")
 
-    The file is a pickle, and reading it can run any code in it. Only open files from people whom you trust.
+
+def load_model(path: str | Path, methods: Any) -> TableModel:
+    """Read a model that `TableModel.save` has written. No code in the file is run, and everything in it is checked.
+
+    Parameters
+    ----------
+    path : path
+    methods : module
+        `fairclust.methods`, which has the class of the model.
 
     Raises
     ------
@@ -165,20 +191,49 @@ def load_model(path: str | Path) -> TableModel:
     """
     if not Path(path).is_file():
         raise TableError(f"there is no file {path}")
-    reason = ""
-    try:
-        model = joblib.load(path)
-    except Exception as error:
-        # Unpickling can raise any error, for a table as for the model of another version of a library.
-        model, reason = None, f" ({error})"
-    if not isinstance(model, TableModel):
+    with Path(path).open("rb") as file:
+        begin = file.read(len(_BEGIN))
+        text = begin + file.read() if begin == _BEGIN else b""
+    if begin.startswith(_PICKLES):
         raise TableError(
-            f"{path} is no model that `fairclust fit --save` has written{reason}. Fix: name the model first and the "
-            "table second, as in `fairclust predict MODEL TABLE`"
+            f"{path} seems to be a model of fairclust 0.2.0 or older. Those models can run any code, so they are not "
+            "read any more. Fix: fit again with --save, or predict by the release that saved the model"
         )
-    if model.version != __version__:
+    if not text:
         raise TableError(
-            f"{path} was saved by fairclust {model.version}, this is {__version__}: fit it again, or install "
-            f"fairclust=={model.version}"
+            f"{path} is no model that `fairclust fit --save` has written. Fix: name the model first and the table "
+            "second, as in `fairclust predict MODEL TABLE`"
+        )
+    try:
+        stored = Stored(json.loads(text))
+        version = stored.text("version")
+        model = _read(stored, methods) if version == __version__ else None
+    except Exception as error:
+        # A changed file can raise almost any error, here or in scikit-learn.
+        reason = shortened(str(error) or type(error).__name__, 300)
+        raise TableError(f"{path} is damaged: {reason}. Fix: fit again with --save") from None
+    if model is None:
+        raise TableError(
+            f"{path} was saved by fairclust {shortened(version)}, this is {__version__}: fit it again, or install "
+            "that version"
         )
     return model
+
+
+def _read(stored: Stored, methods: Any) -> TableModel:
+    lists: dict[str, Any] = {name: stored.texts(name) for name in _LISTS}
+    missing = stored.text("missing", MISSING)
+    if not lists["sensitive"] or not set(lists["means"]) <= set(lists["sensitive"]):
+        raise StoredError("sensitive and means do not fit together")
+    preparation = read_preparation(stored.part("preparation"), missing)
+    estimator = getattr(methods, stored.text("method", methods.__all__))()
+    estimator._take_stored(stored.part("fitted"), len(preparation.get_feature_names_out()))
+    ranges = [SensitiveColumn.from_stored(part) for part in stored.parts("ranges")]
+    return TableModel(
+        preparation,
+        estimator,
+        missing=missing,
+        ranges={column.name: column for column in ranges},
+        by_column=stored.flag("by_column"),
+        **lists,
+    )

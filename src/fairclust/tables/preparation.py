@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -11,6 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
 from fairclust.messages import shortened
+from fairclust.stored import Stored
 from fairclust.tables.columns import MAX_CATEGORIES, Column, is_number, to_number
 from fairclust.tables.errors import TableError
 from fairclust.tables.values import value_text
@@ -105,3 +108,62 @@ def as_categories(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.apply(lambda column: column.astype(object).map(value_text, na_action="ignore")).astype(
         object
     )
+
+
+def stored_preparation(pipeline: Pipeline) -> dict[str, Any]:
+    """What a fitted pipeline of `make_preparation` has learned, for a saved model; a missing category is None."""
+    columns = pipeline.named_steps["columns"]
+    (_, numeric, numbers), (_, nominal, categories) = columns.transformers_[:2]
+    imputer, scaler, encoder = numeric[1], numeric.named_steps.get("standardscaler"), nominal[-1]
+    scale = "l2" if "rows" in pipeline.named_steps else "none" if scaler is None else "standardize"
+    found = {"numbers": numbers, "scale": scale, **numeric[0].kw_args}
+    if numbers:
+        found["medians"] = imputer.statistics_.tolist()
+        found["lacking"] = imputer.indicator_.features_.tolist() if imputer.add_indicator else []
+    if numbers and scaler is not None:
+        found |= {"means": scaler.mean_.tolist(), "scales": scaler.scale_.tolist()}
+    found["categories"] = []
+    for i, name in enumerate(categories):
+        known, rare = (
+            [value if isinstance(value, str) else None for value in ([] if of[i] is None else of[i])]
+            for of in (encoder.categories_, encoder.infrequent_categories_)
+        )
+        usual = nominal[1].statistics_[i] if len(nominal) == 3 else None
+        frequent = sorted(set(known) - set(rare), key=lambda value: (value != usual, value is None, value))
+        found["categories"].append({"name": name, "frequent": frequent, "rare": rare})
+    return found
+
+
+def read_preparation(stored: Stored, missing: str) -> Pipeline:
+    """The fitted pipeline of a saved model, whose columns of categories list the usual value first.
+
+    The pipeline is fitted to a small table that has the same medians and the same frequent and rare categories. So
+    nothing depends on private attributes of scikit-learn.
+    """
+    numbers, parts = stored.texts("numbers"), stored.parts("categories")
+    columns = [Column(name, "number") for name in numbers]
+    columns += [Column(part.text("name"), "category") for part in parts]
+    pipeline = make_preparation(
+        columns,
+        scale=stored.text("scale", SCALES),
+        missing=missing,
+        thousands=stored.text("thousands") if stored.has("thousands") else None,
+        decimal=stored.text("decimal"),
+    )
+    # A frequent category occurs more often than a rare one, and the usual one, which is imputed, most often.
+    cells = [2 * part.texts("frequent", null=True) + part.texts("rare", null=True) for part in parts]
+    n_rows = 1 + max(map(len, cells), default=1)
+    table: dict[str, list[Any]] = {}
+    if numbers:
+        medians = stored.array("medians", len(numbers), finite=False)
+        lacking = set(stored.array("lacking", None).tolist())
+        for i, name in enumerate(numbers):
+            table[name] = [np.nan if i in lacking else medians[i], *[medians[i]] * (n_rows - 1)]
+    for column, of in zip(columns[len(numbers) :], cells, strict=True):
+        filled = of[:1] * (n_rows - len(of)) + of
+        table[column.name] = [np.nan if value is None else value for value in filled]
+    pipeline.fit(pd.DataFrame(table))
+    scaler = pipeline.named_steps["columns"].named_transformers_["numbers"].named_steps.get("standardscaler")
+    if numbers and scaler is not None:
+        scaler.mean_, scaler.scale_ = (stored.array(key, len(scaler.mean_)) for key in ("means", "scales"))
+    return pipeline

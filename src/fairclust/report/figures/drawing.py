@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fairclust.pipeline.cell_store import atomic_write
+from fairclust.outputs import atomic_write
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.report import looks

@@ -1,0 +1,165 @@
+"""Files that are written completely or not at all, and never over a file that the same command reads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from fairclust.temporary import temporary_beside
+
+
+class OutputError(ValueError):
+    """A file must not or cannot be written; the message names the option and the file."""
+
+
+def check_outputs(
+    outputs: Mapping[str, str | Path | None], inputs: Iterable[str | Path], *, create: bool = False
+) -> None:
+    """Check, before any work starts, that every output can be written and is neither an input nor another output.
+
+    Files count as the same if they are the same file on the disk, through whatever links, and two new files also if
+    their names differ only in case, because some file systems take these as one.
+
+    Parameters
+    ----------
+    outputs : mapping of str to path or None
+        The options and the files that they name. None is no output.
+    inputs : iterable of path
+        The files that are read; "-" is standard input.
+    create : bool, default=False
+        Whether folders that do not exist will be created.
+
+    Raises
+    ------
+    OutputError
+    """
+    read = {_identity(path): path for path in inputs}
+    written: dict[object, str] = {_identity(1): "standard output"}
+    for option, name in outputs.items():
+        if name is None:
+            continue
+        path = Path(name)
+        own = _identity(path)
+        if own is not None and own in read:
+            same = "standard input" if str(read[own]) == "-" else read[own]
+            raise OutputError(
+                f"{option}: {path} is the same file as {same}, which is read and would be overwritten. Fix: name "
+                "another file"
+            )
+        for key in {own, os.path.realpath(path).casefold()} - {None}:
+            other = written.setdefault(key, option)
+            if other != option:
+                raise OutputError(
+                    f"{option}: {path} is also the file of {other}. Fix: name two different files"
+                )
+        _check_place(option, path, create)
+
+
+def _identity(file: str | Path | int) -> tuple[int, int] | None:
+    """Device and inode of a regular file, which all its names share; None for everything else."""
+    with suppress(OSError, ValueError):
+        found = os.stat(0 if str(file) == "-" else file)  # noqa: PTH116 - a Path is no file descriptor
+        if stat.S_ISREG(found.st_mode):
+            return found.st_dev, found.st_ino
+    return None
+
+
+def _check_place(option: str, path: Path, create: bool) -> None:
+    """Check that a file can be written, by writing an empty one beside it."""
+    if path.is_dir():
+        raise OutputError(f"{option}: {path} is a folder. Fix: name a file in it, such as {path / 'name'}")
+    real = Path(os.path.realpath(path))
+    if not real.parent.is_dir() and not create:
+        folder = real.parent if path.is_symlink() else path.parent
+        raise OutputError(f"{option}: there is no folder {folder}. Fix: create it, or name another file")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise OutputError(f"{option}: {path} is write-protected. Fix: name another file")
+    if _is_device(path) or not real.parent.is_dir():
+        return
+    temporary = temporary_beside(real)
+    try:
+        temporary.touch(exist_ok=False)
+        temporary.unlink()
+    except OSError as error:
+        raise OutputError(
+            f"{option}: {path} cannot be written: {error.strerror}. Fix: name another file"
+        ) from None
+
+
+def _is_device(path: Path) -> bool:
+    """Whether this is a pipe or a device such as /dev/null. These are written to and must not be replaced."""
+    return path.exists() and not path.is_file()
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for writing; it gets its name only when it is complete.
+
+    If the name is a symbolic link, the file that it leads to is replaced, and the link stays.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder is created if it does not exist.
+
+    Yields
+    ------
+    binary file
+
+    Raises
+    ------
+    OSError
+        The file cannot be written, for instance because the disk is full. The error names `path`; an earlier file of
+        this name is unchanged, and no temporary file is left.
+    """
+    device = _is_device(path)
+    real = path if device else Path(os.path.realpath(path))
+    temporary = real if device else temporary_beside(real)
+    real.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with temporary.open("wb" if device else "xb") as file:
+            yield file
+            file.flush()
+            if not device:
+                os.fsync(file.fileno())
+        if not device:
+            temporary.replace(real)
+    except BaseException as error:
+        if not device:
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(temporary)):
+            error.filename = str(path)
+        raise
+
+
+def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
+    """Replace a folder when the new one is complete. On an error the old one stays.
+
+    Parameters
+    ----------
+    folder : Path
+    write : callable
+        Fills the empty folder that it gets.
+    """
+    folder = folder.absolute()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temp, old = temporary_beside(folder, "new"), temporary_beside(folder, "old")
+    temp.mkdir()
+    try:
+        write(temp)
+        if folder.exists():
+            folder.rename(old)
+        try:
+            temp.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
+    finally:
+        shutil.rmtree(temp, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)

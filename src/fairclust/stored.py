@@ -1,0 +1,101 @@
+"""The content of a saved model, read with checks of every type and shape, because the file may come from anyone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+# Arrays of text have as many characters in every entry as the longest text, so one long text makes all entries long.
+_MOST_CHARACTERS = 1 << 28
+
+
+class StoredError(ValueError):
+    """A key of a saved model is missing, or its value has a wrong type or shape; the message names the key."""
+
+
+class Stored:
+    """A mapping of a saved model. Each method reads one key, and raises `StoredError` unless its value fits.
+
+    Parameters
+    ----------
+    content : object
+        From JSON.
+    at : str
+        Name of the mapping in messages.
+    """
+
+    def __init__(self, content: Any, at: str = "") -> None:
+        self._at = at
+        self._content = self._checked(content, dict, "", "a mapping")
+
+    def _checked(self, value: Any, kind: type, key: str, what: str) -> Any:
+        if type(value) is not kind:
+            raise StoredError(f"{self._at}{key} is not {what}")
+        return value
+
+    def has(self, key: str) -> bool:
+        return self._content.get(key) is not None
+
+    def part(self, key: str) -> Stored:
+        return Stored(self._content.get(key), f"{self._at}{key}.")
+
+    def parts(self, key: str) -> list[Stored]:
+        found = self._checked(self._content.get(key), list, key, "a list")
+        return [Stored(of, f"{self._at}{key}[{i}].") for i, of in enumerate(found)]
+
+    def flag(self, key: str) -> bool:
+        return self._checked(self._content.get(key), bool, key, "a truth value")
+
+    def text(self, key: str, among: Collection[str] | None = None) -> str:
+        found = self._checked(self._content.get(key), str, key, "text")
+        if among is not None and found not in among:
+            raise StoredError(f"{self._at}{key} is none of {', '.join(among)}")
+        return found
+
+    def texts(self, key: str, *, null: bool = False) -> list[Any]:
+        """A list of texts. If `null`, some of them may be None."""
+        found = self._checked(self._content.get(key), list, key, "a list")
+        for value in found:
+            if not (null and value is None):
+                self._checked(value, str, key, "a list of texts")
+        return found
+
+    def number(self, key: str) -> float:
+        """A positive number."""
+        found = float(self.array(key))
+        if found <= 0:
+            raise StoredError(f"{self._at}{key} is not positive")
+        return found
+
+    def array(self, key: str, *shape: int | None, finite: bool = True) -> np.ndarray:
+        """Numbers of the given shape, as float64; None fits any length."""
+        try:
+            found = np.array(self._content.get(key))
+        except ValueError:  # rows of several lengths
+            found = np.array(None)
+        if not found.size and 0 in shape:
+            found = np.zeros([size or 0 for size in shape])
+        fits = found.ndim == len(shape) and all(
+            of in (size, None) for size, of in zip(found.shape, shape, strict=True)
+        )
+        if found.dtype.kind not in "iuf" or not fits or (finite and not np.isfinite(found).all()):
+            words = " x ".join("any" if size is None else str(size) for size in shape)
+            raise StoredError(
+                f"{self._at}{key} is not {f'an array of {words} numbers' if shape else 'a number'}"
+            )
+        return found.astype(float)
+
+    def names(self, key: str) -> np.ndarray:
+        """At least one value: an array of text or of numbers."""
+        found = self._content.get(key)
+        if isinstance(found, list) and found and isinstance(found[0], str):
+            texts = self.texts(key)
+            if len(texts) * max(map(len, texts)) > _MOST_CHARACTERS:
+                raise StoredError(f"{self._at}{key} has texts that are too long")
+            return np.array(texts)
+        numbers = self.array(key, None)
+        if not len(numbers):
+            raise StoredError(f"{self._at}{key} is empty")
+        return numbers

@@ -1,0 +1,208 @@
+"""What commands write: never over what they read, completely or not at all, and safe to open."""
+
+import errno
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust.cli import main
+
+N = 120
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return the working folder, with a table, a model, and one Parquet file in a folder."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["f", "m"], N)
+    frame = pd.DataFrame({"sex": sex, "x": rng.normal(size=N) + (sex == "f"), "y": rng.normal(size=N)})
+    frame.to_csv("table.csv", index=False)
+    (tmp_path / "parts").mkdir()
+    frame.to_parquet("parts/0.parquet")
+    assert main(["fit", "table.csv", *FIT, "--save", "model"]) == 0
+    return tmp_path
+
+
+FIT = ("--sensitive", "sex", "--n-clusters", "2", "--method", "kmeans")
+FRONT = ("--sensitive", "sex", "--n-clusters", "2", "--methods", "kmeans", "--starts", "1")
+COMMANDS = {
+    "--out of fit": ("fit", "table.csv", *FIT, "--out"),
+    "--save of fit": ("fit", "table.csv", *FIT, "--save"),
+    "--out of chunks": ("fit", "parts", *FIT, "--out"),
+    "--checkpoint": ("fit", "parts/*.parquet", *FIT, "--checkpoint"),
+    "--out of predict": ("predict", "model", "table.csv", "--out"),
+    "--out of front": ("front", "table.csv", *FRONT, "--out"),
+    "--out of report": ("report", "table.csv", *FRONT, "--out"),
+}
+
+
+def content(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def run(capsys, *arguments):
+    status = main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    return status, out, err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("link", ["itself", "soft", "hard", "relative", "absolute"])
+def test_no_output_replaces_an_input(folder, capsys, name, link):
+    command = COMMANDS[name]
+    inputs = {"parts": ["parts/0.parquet"], "parts/*.parquet": ["parts/0.parquet"]}.get(
+        command[1], list(command[1:3])
+    )
+    for read in [path for path in inputs if (folder / path).is_file()]:
+        target, ending = (
+            folder / read,
+            ".csv" if name.endswith("front") else ".npy" if "chunks" in name else "",
+        )
+        other = folder / f"other{ending}"
+        if link == "soft":
+            other.symlink_to(target)
+        elif link == "hard":
+            other.hardlink_to(target)
+        elif ending not in ("", target.suffix):
+            continue  # a command adds this ending, or refuses other ones
+        given = {"itself": read, "relative": f"parts/../{read}", "absolute": target}.get(link, other)
+        before = content(folder)
+        given = str(given).removesuffix(".csv") if name.endswith("front") else given
+        status, _, err = run(capsys, *command, given)
+        assert status == 2 and "is read and would be overwritten. Fix: name another file" in err
+        assert content(folder) == before
+        other.unlink(missing_ok=True)
+
+
+def test_no_output_replaces_another_output_or_standard_input(folder, capsys):
+    (folder / "hard").write_text("")
+    (folder / "link").hardlink_to(folder / "hard")
+    before = content(folder)
+    for out, save in (("new", "./new"), ("new", "NEW"), ("link", "hard")):
+        status, _, err = run(capsys, "fit", "table.csv", *FIT, "--out", out, "--save", save)
+        assert status == 2 and "--save: " in err and "is also the file of --out" in err
+        assert content(folder) == before
+    kept = os.dup(0)
+    try:
+        with (folder / "table.csv").open() as file:
+            os.dup2(file.fileno(), 0)
+        status, _, err = run(capsys, "fit", "-", *FIT, "--out", "table.csv")
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
+    assert status == 2 and "is the same file as standard input" in err
+    assert content(folder) == before
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_place_that_cannot_be_written_is_named_before_the_fit(folder, capsys, monkeypatch, name):
+    *command, option = COMMANDS[name]
+    monkeypatch.setattr(
+        "fairclust.base.FairClusterer._validate_params", lambda self: pytest.fail("the fit has begun")
+    )
+    ending = ".npy" if "chunks" in name else ""
+    (folder / f"folder{ending}").mkdir()
+    (folder / "folder.csv").mkdir()
+    long = "n" * 300
+    for path, message in (
+        (f"folder{ending}", "is a folder. Fix: name a file in it"),
+        (f"nowhere/it{ending}", "there is no folder nowhere. Fix: create it"),
+        (f"table.csv/it{ending}", "there is no folder table.csv"),
+        (f"{long}{ending}", "File name too long"),
+        (f"{long[:240]}{ending}", "cannot be written: File name too long"),
+    ):
+        status, _, err = run(capsys, *command, option, path)
+        assert status == 2 and message in err and (option in err or "File name too long" in err), err
+    (folder / f"kept{ending or '.csv'}").write_text("mine")
+    monkeypatch.setattr(os, "access", lambda path, mode: "kept" not in str(path))
+    status, _, err = run(capsys, *command, option, f"kept{ending or ('' if 'front' in name else '.csv')}")
+    assert status == 2 and "is write-protected" in err
+    assert (folder / f"kept{ending or '.csv'}").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_full_disk_leaves_nothing_and_the_old_file(folder, capsys, monkeypatch, name):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = "out.npy" if "chunks" in name else "out"
+    if name != "--checkpoint":
+        for old in (path, "out.csv"):
+            (folder / old).write_text("old")
+    before = content(folder)
+    monkeypatch.setattr(os, "fsync", full)
+    status, _, err = run(capsys, *COMMANDS[name], path)
+    last = err.splitlines()[-1]
+    assert (
+        status == 2 and last.startswith("fairclust ") and path in last and "No space left on device" in last
+    )
+    assert content(folder) == before
+
+
+def test_devices_are_written_to_and_links_stay(folder, capsys):
+    (folder / "link.csv").symlink_to(folder / "far.csv")
+    os.mkfifo(folder / "pipe")
+    reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    assert run(capsys, "predict", "model", "table.csv", "--out", "link.csv")[0] == 0
+    assert run(capsys, "predict", "model", "table.csv", "--out", "pipe")[0] == 0
+    written = os.read(reader, 1 << 16)
+    os.close(reader)
+    assert (folder / "link.csv").is_symlink() and (folder / "far.csv").read_bytes() == written
+    assert (folder / "pipe").is_fifo()
+
+
+def test_a_full_standard_output_is_an_error(folder):
+    code = "import sys; from fairclust.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "predict", "model", "table.csv"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == "fairclust predict: standard output cannot be read or written: No space left on device. "
+        "Fix: free some space, or name a file on another disk\n"
+    )
+
+
+def test_text_that_a_spreadsheet_would_run_is_quoted_on_request(folder, capsys):
+    frame = pd.read_csv("table.csv")
+    names = ["=1+1", "+1", "-cmd", "@SUM(A1)", "\tx", "plain", "5 = 5", "Zoë"] * (N // 8)
+    frame.assign(**{"=name": names, "debt": -np.arange(N)}).to_csv("names.csv", index=False)
+    arguments = ("fit", "names.csv", *FIT, "--id", "=name", "debt", "--out", "labels.csv", "--save", "named")
+    assert run(capsys, *arguments)[0] == 0
+    assert pd.read_csv("labels.csv")["=name"].tolist() == names
+    assert run(capsys, *arguments, "--spreadsheet-safe")[0] == 0
+    safe = pd.read_csv("labels.csv")
+    assert list(safe) == ["row", "'=name", "debt", "cluster"]
+    quoted = ["'=1+1", "'+1", "'-cmd", "'@SUM(A1)", "'\tx", "plain", "5 = 5", "Zoë"] * (N // 8)
+    assert safe["'=name"].tolist() == quoted and safe.debt.tolist() == (-np.arange(N)).tolist()
+    _, text, _ = run(capsys, "predict", "named", "names.csv", "--spreadsheet-safe")
+    assert pd.read_csv(io.StringIO(text))["'=name"].tolist() == quoted
+
+
+def test_the_page_of_a_front_holds_names_as_text(folder, capsys):
+    name = "<!--<script>\"'&'.csv"
+    (folder / "table.csv").rename(folder / name)
+    assert run(capsys, "front", name, *FRONT)[0] == 0
+    page = (folder / "front.html").read_text(encoding="utf-8")
+    assert page.count("<script") == 1 and "<!--" not in page
+    assert json.loads(page.partition("const data = ")[2].partition(";\n")[0])["title"] == name
+
+
+def test_long_names_are_cut_in_what_is_printed(folder, capsys):
+    frame = pd.read_csv("table.csv")
+    frame["sex"] = frame["sex"].replace("f", "f" * 900)
+    frame.rename(columns={"x": "x" * 900}).to_csv("long.csv", index=False)
+    _, text, _ = run(capsys, "fit", "long.csv", *FIT)
+    assert "f" * 70 in text and "f" * 81 not in text and "x" * 81 not in text
+    found = json.loads(run(capsys, "fit", "long.csv", *FIT, "--json")[1])
+    assert "f" * 900 in found["groups"]

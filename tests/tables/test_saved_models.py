@@ -1,0 +1,275 @@
+"""Models that `fairclust fit --save` writes: nothing is lost, no code runs, and damaged files give plain errors."""
+
+import copy
+import json
+import os
+import pickle
+import zipfile
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust import methods
+from fairclust.cli import main
+from fairclust.stored import Stored
+from fairclust.tables import TableError, load_model, understand
+from fairclust.tables.preparation import make_preparation, read_preparation, stored_preparation
+
+N = 300
+PREDICTING = [name for name in methods.__all__ if hasattr(getattr(methods, name), "predict")]
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["f", "m"], N)
+    frame = pd.DataFrame(
+        {
+            "sex": sex,
+            "race": rng.choice(["a", "b", "c"], N),
+            "age": rng.normal(40, 10, N) + 4 * (sex == "m"),
+            "income": [f"{x:,}" for x in rng.integers(900, 90_000, N)],
+            "town": [f"town {i}" for i in rng.geometric(0.03, N)],
+            "job": rng.choice(["x", "y", "z"], N),
+        }
+    )
+    frame.loc[:9, "age"] = np.nan
+    frame.loc[5:19, "job"] = None
+    path = tmp_path_factory.mktemp("people") / "people.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def fitted(people, tmp_path, monkeypatch, capsys):
+    """Return a function that fits by the command and returns the model before and after it was saved, and its file."""
+    from fairclust.cli import fit
+
+    def run(*options):
+        kept, path = [], tmp_path / "model.fairclust"
+        own = type(
+            "Kept",
+            (fit.TableModel,),
+            {"save": lambda self, to: (kept.append(self), super(own, self).save(to))},
+        )
+        monkeypatch.setattr(fit, "TableModel", own)
+        arguments = ["fit", people, "--n-clusters", 3, "--save", path, *options]
+        assert main([str(argument) for argument in arguments]) == 0, capsys.readouterr().err
+        return kept[0], load_model(path, methods), path
+
+    return run
+
+
+def assert_same(before, after, people):
+    """Both models predict the same for the rows of the fit, and for rows with new values and missing cells."""
+    frame = pd.read_csv(people)
+    new = frame.iloc[::-1].assign(town="nowhere", age=[None, *np.linspace(0, 99, N - 1)])
+    for rows in (frame, new):
+        pd.testing.assert_series_equal(before.usable(rows), after.usable(rows))
+        assert before.unseen(rows) == after.unseen(rows)
+        rows = rows[before.usable(rows)]
+        np.testing.assert_array_equal(before.preparation.transform(rows), after.preparation.transform(rows))
+        np.testing.assert_array_equal(before.predict(rows), after.predict(rows))
+    for name in ("features", "needed", "ids", "version", "means", "by_column"):
+        assert getattr(before, name) == getattr(after, name), name
+
+
+@pytest.mark.parametrize("name", PREDICTING)
+@pytest.mark.parametrize("columns", [["sex"], ["sex", "race"]])
+def test_a_saved_model_of_every_method_predicts_the_same(fitted, people, name, columns):
+    before, after, _ = fitted("--method", name, "--sensitive", *columns, "--id", "town")
+    assert_same(before, after, people)
+    if name in ("KMeans", "FairMixture"):
+        frame = pd.read_csv(people).drop(columns=columns)
+        np.testing.assert_array_equal(before.predict(frame), after.predict(frame))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--crossed",),
+        ("--scale", "l2", "--missing", "group"),
+        ("--scale", "none", "--missing", "drop", "--features", "age,income"),
+        ("--features", "job", "town", "--missing", "group"),
+        ("--method", "vfc", "--set", "min_balance=0.5"),
+        ("--method", "vfc", "--set", "precision=double", "--set", "lam=50"),
+        ("--set", "size_max=200", "--set", "tolerance=0.1"),
+        ("--method", "FairMixture", "--features", "age,race", "--set", "covariance=diag"),
+        ("--method", "FairMixture", "--features", "job,age", "--set", "categorical_features=[1, 2]"),
+        ("--sensitive", "age", "--bins", "3"),
+        ("--sensitive", "age", "--set", "mean_tolerance={'age': 0.1}"),
+    ],
+)
+def test_a_saved_model_keeps_every_option(fitted, people, options):
+    before, after, _ = fitted("--sensitive", "sex", *options)
+    assert_same(before, after, people)
+
+
+def test_combinations_that_did_not_occur_keep_their_prices(fitted, people, monkeypatch, tmp_path):
+    frame = pd.read_csv(people)
+    few = tmp_path / "few.csv"
+    frame[~((frame.sex == "f") & (frame.race == "c"))].to_csv(few, index=False)
+    for method in ("price", "vfc"):
+        arguments = ("fit", few, "--n-clusters", 3, "--sensitive", "sex", "race", "--method", method)
+        assert main([*map(str, arguments), "--save", str(tmp_path / "few")]) == 0
+        found = load_model(tmp_path / "few", methods).predict(frame[frame.race == "c"])
+        assert set(found) <= {0, 1, 2}
+
+
+def test_rare_categories_stay_together():
+    rng = np.random.default_rng(1)
+    towns = [f"town {i}" for i in rng.geometric(0.02, 2000)]
+    frame = pd.DataFrame({"town": towns, "x": rng.normal(size=2000)})
+    frame.loc[:30, "town"] = None
+    for missing in ("impute", "group"):
+        pipeline = make_preparation(understand(frame), missing=missing).fit(frame)
+        stored = json.loads(json.dumps(stored_preparation(pipeline)))
+        again = read_preparation(Stored(stored), missing)
+        assert stored["categories"][0]["rare"]
+        np.testing.assert_array_equal(pipeline.transform(frame), again.transform(frame))
+        assert list(pipeline.get_feature_names_out()) == list(again.get_feature_names_out())
+
+
+class Attack:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize(
+    "write", [pickle.dump, joblib.dump, lambda it, file: joblib.dump(it, file, compress=3)]
+)
+def test_a_pickle_is_not_read(tmp_path, people, capsys, write):
+    path = tmp_path / "evil.fairclust"
+    with path.open("wb") as file:
+        write(Attack(tmp_path / "done"), file)
+    assert main(["predict", str(path), str(people)]) == 2
+    assert "or older. Those models can run any code" in capsys.readouterr().err
+    assert not (tmp_path / "done").exists()
+
+
+def test_foreign_files_are_refused(tmp_path, people):
+    bomb = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("centers.npy", bytes(1 << 24))
+    for content in (
+        b"",
+        b"{",
+        b"x,y\n1,2\n",
+        b'{"format": "another"}',
+        people.read_bytes(),
+        bomb.read_bytes(),
+    ):
+        path = tmp_path / "foreign"
+        path.write_bytes(content)
+        with pytest.raises(TableError, match="is no model that `fairclust fit --save` has written"):
+            load_model(path, methods)
+    with pytest.raises(TableError, match="there is no file"):
+        load_model(tmp_path, methods)
+
+
+def leaves(content, at=()):
+    """Yield the path to every value of a JSON document, of long lists only to the first two."""
+    yield at
+    if isinstance(content, dict | list):
+        inside = content.items() if isinstance(content, dict) else enumerate(content[:2])
+        for key, value in inside:
+            yield from leaves(value, (*at, key))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--sensitive", "sex", "race", "--features", "income,job"),
+        (
+            "--sensitive",
+            "sex",
+            "age",
+            "--bins",
+            "3",
+            "--method",
+            "vfc",
+            "--scale",
+            "l2",
+            "--features",
+            "income",
+        ),
+        ("--sensitive", "sex", "--method", "kmeans", "--missing", "group", "--features", "age,job"),
+        (
+            "--sensitive",
+            "sex",
+            "--method",
+            "fmc",
+            "--features",
+            "age,job",
+            "--set",
+            "categorical_features=[1]",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_changed_models_give_plain_errors(fitted, people, options):
+    """A value of another type, shape or size in any place ends in an error of the table, or in labels."""
+    _, _, path = fitted(*options)
+    content, frame = json.loads(path.read_text()), pd.read_csv(people)
+    refused = 0
+    wrong = (
+        None,
+        True,
+        -1,
+        0,
+        0.5,
+        1e308,
+        float("nan"),
+        10**400,
+        "x",
+        "",
+        [],
+        [[1.0]],
+        [[1], [1, 2]],
+        {},
+        ["x"] * 3,
+    )
+    for at in list(leaves(content))[1:]:
+        for value in wrong:
+            changed = copy.deepcopy(content)
+            within = changed
+            for key in at[:-1]:
+                within = within[key]
+            within[at[-1]] = value
+            path.write_text(json.dumps(changed))
+            try:
+                model = load_model(path, methods)
+                rows = frame[model.usable(frame)]
+                model.unseen(rows)
+                labels = model.predict(rows)
+            except ValueError as error:
+                assert len(str(error)) < 2000
+                refused += 1
+            else:
+                assert labels.dtype.kind == "i" and 0 <= labels.min() <= labels.max() < 3
+    assert refused > 500
+
+
+def test_damaged_models_give_plain_errors(fitted):
+    _, _, path = fitted("--sensitive", "sex")
+    whole = path.read_bytes()
+    for content in (
+        *(whole[:n] for n in range(30, len(whole), 97)),
+        whole + b"}",
+        whole[:30] + b"[" * 100_000,
+        whole[:28] + b', "version": ' + b"9" * 10_000 + b"}",
+        whole.replace(b"PriceFairKMeans", b"__builtins__"),
+        whole.replace(b"PriceFairKMeans", b"BeraFairKMeans"),
+        whole.replace(b"0", b"\xff"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(TableError, match=r"is damaged: .* Fix: fit again with --save"):
+            load_model(path, methods)
+    path.write_bytes(whole.replace(b'"version": "', b'"version": "9.'))
+    with pytest.raises(TableError, match=r"was saved by fairclust 9\."):
+        load_model(path, methods)
