@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -24,7 +26,7 @@ class Checkpoint:
     path : Path or None
         The file. If None, nothing is written.
     about : mapping
-        Parameters of the fit and sizes of its groups. `load` refuses a checkpoint for which these differ.
+        Parameters of the fit, and sums over its rows. `load` refuses a checkpoint for which these differ.
     """
 
     def __init__(self, path: Path | None, about: Mapping[str, Any]) -> None:
@@ -75,14 +77,25 @@ class Checkpoint:
         if self.path is None or not self.path.exists():
             return None
         try:
-            with np.load(self.path) as file:
+            with self.path.open("rb") as opened, np.load(opened) as file:
                 arrays = {name: file[name] for name in file.files}
             text = json.loads(str(arrays.pop("text")))
-        except (OSError, ValueError, KeyError) as error:
+            digest = text["digest"]
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            EOFError,
+            BadZipFile,
+            zlib.error,
+        ) as error:
             raise ChunkError(
-                f"{self.path} is no checkpoint ({error}): remove it to start the fit again"
+                f"{self.path} is no checkpoint, or is damaged ({error}): remove it to start the fit again, or name "
+                "another file"
             ) from None
-        if text["digest"] != self._digest:
+        if digest != self._digest:
             raise ChunkError(
                 f"{self.path} is the checkpoint of another fit, with other parameters or rows: remove it, or name "
                 "another file"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairclust.chunks.passes import total_of
-from fairclust.chunks.sources import Chunk, Values
+from fairclust.chunks.sources import Chunk, ChunkError, Values
 from fairclust.chunks.table import ChunkTable
 
 
@@ -34,6 +34,9 @@ class ScaledChunk:
             length = np.sqrt(np.einsum("pf,pf->p", scaled, scaled))
             scaled /= np.where(length > 0, length, 1)[:, None]
         return scaled, values
+
+    def check(self) -> None:
+        self.chunk.check()
 
     def place(self, row: int) -> str:
         return self.chunk.place(row)
@@ -62,6 +65,13 @@ def standardized(table: ChunkTable, *, unit_rows: bool = False) -> ChunkTable:
     n_rows, sums = found
     mean = sums / n_rows
     (squares,) = total_of(table.engine.run(_squares, table.chunks, mean))
+    too_large = np.isinf(squares) & np.isfinite(sums)
+    if too_large.any():
+        column = int(too_large.argmax())
+        raise ChunkError(
+            f"{table.chunks[0].feature(column)} has numbers whose squares are too large to be added: leave out rows "
+            "with such numbers, or divide the feature by a power of ten"
+        )
     # A constant feature becomes 0. If a feature has a NaN, all its values become NaN, which the fit then reports.
     scale = np.where(squares > 0, np.sqrt(squares / n_rows), 1.0)
     return replace(table, chunks=[ScaledChunk(chunk, mean, scale, unit_rows) for chunk in table.chunks])

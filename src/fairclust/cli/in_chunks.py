@@ -18,7 +18,7 @@ from fairclust.base import Diverged
 from fairclust.chunks import ChunkTable, open_chunks
 from fairclust.chunks.scaling import standardized
 from fairclust.chunks.scores import score_chunks
-from fairclust.chunks.sources import parquet_files
+from fairclust.chunks.sources import parquet_columns
 from fairclust.cli import CommandError
 from fairclust.cli.fit import parameters
 from fairclust.cli.methods import find_method
@@ -28,7 +28,7 @@ from fairclust.methods._in_chunks import InChunks
 from fairclust.metrics import balance, delta
 
 # Options that work only for tables in memory. They are refused for tables that are read in chunks.
-_NOT_HERE = ("categories", "id", "save", "thousands")
+_NOT_HERE = ("bins", "categories", "id", "save", "thousands")
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:
@@ -119,10 +119,8 @@ def _open(args: argparse.Namespace) -> ChunkTable:
     features = [part for name in args.features for part in name.split(",")]
     excluded = [part for name in args.exclude for part in name.split(",")]
     if excluded and not features:
-        import pyarrow.parquet as pq
-
-        names = pq.read_schema(parquet_files(args.table)[0]).names
-        features = [name for name in names if name not in (*args.sensitive, *excluded)]
+        given = (*args.sensitive, *excluded)
+        features = [name for name in parquet_columns(args.table) if name not in given]
     return open_chunks(
         args.table,
         args.sensitive[0],
