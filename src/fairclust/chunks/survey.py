@@ -18,9 +18,9 @@ SAMPLE_ROWS = 1 << 22
 # The square of a larger number, or the sum of many such squares, is not finite even in double precision, and the square
 # of its inverse is zero.
 _LARGEST = 1e140
-# Single precision is enough if no number is further than _FAR times the typical distance of a row to its centre from
-# the median, and if this distance is neither as small nor any number as large that their squares are not exact. The
-# typical distance is the median over _FEW_ROWS rows of the sample and seeds drawn from them.
+# Single precision is enough if no number is further from the median than _FAR times the typical distance of a row to
+# its centre, and if squares of numbers and of this distance are within its range. The typical distance is the median
+# over _FEW_ROWS rows of the sample, with centres drawn from them.
 _FAR, _SMALL_DISTANCE, _LARGE_DISTANCE, _FEW_ROWS = 1e3, 1e-15, 1e15, 1 << 14
 # Columns of so many rows at a time are compared, which is much faster than one row at a time.
 _ROWS_AT_ONCE = 64
@@ -74,11 +74,11 @@ class Survey(NamedTuple):
                 "the features by a power of ten"
             )
         rows = self.X[: max(_FEW_ROWS, n_clusters)] - center
-        if not reach or n_clusters >= len(rows):
-            return bool(reach)
+        if max(self.high.max(), -self.low.min()) > _LARGE_DISTANCE or n_clusters >= len(rows):
+            return True
         seeds = kmeans_plusplus(rows, n_clusters, random_state=0)[0]
         typical = float(np.median(pairwise_distances_argmin_min(rows, seeds)[1]))
-        return not (reach <= min(_FAR * typical, _LARGE_DISTANCE) and typical >= _SMALL_DISTANCE)
+        return reach > _FAR * typical or 0 < typical < _SMALL_DISTANCE
 
 
 def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: int) -> Survey:
