@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from fairclust.chunks.points import ChunkedPoints
-from fairclust.chunks.sources import ChunkError
+from fairclust.chunks.sources import ChunkError, on_one_line
 from fairclust.solvers.alternation import Prototypes, Run, Step
 from fairclust.temporary import temporary_beside
 
@@ -89,11 +89,12 @@ class Checkpoint:
             AttributeError,
             EOFError,
             BadZipFile,
+            RuntimeError,
             zlib.error,
         ) as error:
             raise ChunkError(
-                f"{self.path} is no checkpoint, or is damaged ({error}): remove it to start the fit again, or name "
-                "another file"
+                f"{self.path} is no checkpoint, or is damaged ({on_one_line(error)}): remove it to start the fit "
+                "again, or name another file"
             ) from None
         if digest != self._digest:
             raise ChunkError(

@@ -26,6 +26,13 @@ class ChunkError(ValueError):
     """Rows, files or workers that a fit in chunks cannot use. The message names them and says what is wrong."""
 
 
+def on_one_line(error: Exception) -> str:
+    """The message of an error of another package, to be followed by a full stop."""
+    # NumPy adds the advice to unpickle a file that it does not know, which is no advice for a damaged file.
+    told = str(error).partition(" If you trust")[0]
+    return " ".join(told.split()).rstrip(".") or type(error).__name__
+
+
 class Values(NamedTuple):
     """A sensitive column: the value of every row or, if `names` is given, the position of its value in `names`."""
 
@@ -278,7 +285,7 @@ class ParquetChunk:
         except (OSError, pa.ArrowException) as error:
             self.file.check()
             raise ChunkError(
-                f"{self.place(0)} and after cannot be read: {error}. Write the file again"
+                f"{self.place(0)} and after cannot be read: {on_one_line(error)}. Write the file again"
             ) from None
         kinds = [table.schema.field(name).type for name in self.features]
         X = np.empty((len(table), len(kinds)), np.float32 if all(map(_is_small, kinds)) else np.float64)
@@ -398,7 +405,7 @@ def _opened(path: Path) -> tuple[FileState, Any]:
         return FileState.of(path), pq.read_metadata(path)
     except (OSError, pa.ArrowException) as error:
         raise ChunkError(
-            f"{path} cannot be read as Parquet: {error}. Write the file again, or name another one"
+            f"{path} cannot be read as Parquet: {on_one_line(error)}. Write the file again, or name another one"
         ) from None
 
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 
 from fairclust.chunks.engines import Engine, Threads
-from fairclust.chunks.sources import CHUNK_ROWS, Chunk, ChunkError, array_chunks, parquet_chunks
+from fairclust.chunks.sources import CHUNK_ROWS, Chunk, ChunkError, array_chunks, on_one_line, parquet_chunks
 from fairclust.chunks.survey import SAMPLE_ROWS
 
 # A mapped array is read into memory if its points and distances, as float32, take at most this many bytes.
@@ -164,9 +165,10 @@ def _mapped(X: Any) -> Any:
         return X
     try:
         array = np.load(X, mmap_mode="r")
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, TypeError, ArithmeticError, EOFError, SyntaxError, TokenError) as error:
         raise ChunkError(
-            f"{X} cannot be mapped as an array: {error}. Pass an existing .npy file of numbers"
+            f"{X} cannot be mapped as an array: {on_one_line(error)}. Pass an existing .npy file of numbers or, for "
+            "groups, of numbers or text"
         ) from None
     if not isinstance(array, np.ndarray):
         raise ChunkError(f"{X} is an archive of arrays: save one array by np.save, and pass its .npy file")

@@ -121,6 +121,8 @@ def _open(args: argparse.Namespace) -> ChunkTable:
     if excluded and not features:
         given = (*args.sensitive, *excluded)
         features = [name for name in parquet_columns(args.table) if name not in given]
+        if not features:
+            raise CommandError("--exclude: no column is left to cluster by. Fix: leave out fewer columns")
     return open_chunks(
         args.table,
         args.sensitive[0],
