@@ -67,6 +67,30 @@ def test_results_do_not_depend_on_the_number_of_workers(n_workers, rows, alone):
         assert_same(fitted(rows, client=client), alone)
 
 
+@pytest.mark.parametrize("how", ["in place", "rename"])
+def test_workers_that_live_on_read_a_replaced_file_again(how, rows, tmp_path, client):
+    own = tmp_path / "X.npy", rows[1]
+    X = np.load(rows[0])
+    np.save(own[0], X)
+    before, opened = fitted(own, client=client), open_chunks(*own, **SMALL, client=client)
+    np.save(own[0] if how == "in place" else tmp_path / "new.npy", X[::-1] * 2)
+    if how == "rename":
+        (tmp_path / "new.npy").replace(own[0])
+    with pytest.raises(ChunkError, match=r"X\.npy has changed since the rows were opened"):
+        PRICES.fit(opened)
+    again = fitted(own, client=client)
+    assert_same(again, fitted(own))
+    assert again.cost_ > 2 * before.cost_
+
+
+def test_workers_get_the_rows_of_a_mapped_array_whose_file_was_replaced(rows, alone, tmp_path, client):
+    np.save(tmp_path / "X.npy", np.load(rows[0]))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    np.save(tmp_path / "new.npy", np.load(rows[0])[::-1])
+    (tmp_path / "new.npy").replace(tmp_path / "X.npy")
+    assert_same(fitted((mapped, rows[1]), client=client), alone)
+
+
 def test_workers_started_for_a_fit_never_pause():
     engine = cluster.Cluster(1)
     try:

@@ -137,14 +137,7 @@ def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | N
     X, values = chunk.read()
     if not len(X):
         return None
-    low, high = _ends(X)
-    if not (max(high.max(), -low.min()) <= _LARGEST):
-        row, column = np.argwhere(~(np.abs(X.astype(np.float64)) <= _LARGEST))[0].tolist()
-        number = X[row, column]
-        what = "too large to be squared" if np.isfinite(number) else "not a finite number"
-        raise ChunkError(
-            f"{chunk.place(row)}: {chunk.feature(column)} is {number}, which is {what}: leave out or fill in such rows"
-        )
+    low, high = ends_of(X, chunk)
     names, codes = _groups(values, chunk)
     sizes = np.bincount(codes, minlength=len(names))
     rows = _drawn(codes, sizes, share, least, np.random.default_rng(seed))
@@ -153,8 +146,14 @@ def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | N
     return Survey(names, sizes, X[rows], codes[rows], low, high, total)
 
 
-def _ends(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and the largest number of each column as float64; NaN if a column has a NaN."""
+def ends_of(X: np.ndarray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest number of each feature of a chunk with rows X, as float64.
+
+    Raises
+    ------
+    ChunkError
+        A number is not finite, or too large.
+    """
     n_features = X.shape[1]
     whole = len(X) // _ROWS_AT_ONCE * _ROWS_AT_ONCE
     parts = [X[whole:]]
@@ -162,7 +161,15 @@ def _ends(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         many = X[:whole].reshape(-1, _ROWS_AT_ONCE * n_features)
         parts += [found.reshape(-1, n_features) for found in (many.min(axis=0), many.max(axis=0))]
     ends = np.concatenate(parts).astype(np.float64)
-    return ends.min(axis=0), ends.max(axis=0)
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    if not (max(high.max(), -low.min()) <= _LARGEST):
+        row, column = np.argwhere(~(np.abs(X.astype(np.float64)) <= _LARGEST))[0].tolist()
+        number = X[row, column]
+        what = "too large to be squared" if np.isfinite(number) else "not a finite number"
+        raise ChunkError(
+            f"{chunk.place(row)}: {chunk.feature(column)} is {number}, which is {what}: leave out or fill in such rows"
+        )
+    return low, high
 
 
 def _groups(values: Values, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
