@@ -5,8 +5,8 @@ import io
 import os
 import re
 import sys
-from pathlib import Path
 from fractions import Fraction
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, VariationalFairKMeans, open_chunks
-from fairclust.base import NotSupported
+from fairclust.base import Diverged, NotSupported
 from fairclust.chunks import checkpoint, engines, labels, table
 from fairclust.chunks.engines import Threads
 from fairclust.chunks.passes import group_codes
@@ -268,9 +268,10 @@ def test_a_lower_bound_is_that_of_the_rows(blobs):
 
 
 def test_distances_without_a_finite_sum_are_an_error(blobs):
-    model = KMeans(K, init=np.full((K, 3), 1e200), max_iter=1)
-    with pytest.raises(ArithmeticError, match="have no finite sum"):
-        model.fit(open_chunks(*blobs, **SMALL))
+    init = blobs[0][:K].astype(float)
+    init[0] = 1e25
+    with pytest.raises(Diverged, match="have no finite sum"):
+        fitted(PriceFairKMeans(K, init=init, tolerance=0.5), *blobs)
 
 
 # Where the rows are
@@ -308,7 +309,7 @@ def test_files_that_were_replaced_are_read_again(how, blobs, mapped):
     with pytest.raises(ChunkError, match=r"X\.npy has changed since the rows were opened"):
         PRICES.fit(opened)
     again, there = fitted(PRICES, *mapped), fitted(PRICES, X, codes)
-    assert again.cost_ == there.cost_ > 2 * before.cost_ and again.violation_ == 0
+    assert again.cost_ == there.cost_ != before.cost_ and again.violation_ == 0
     np.testing.assert_array_equal(counts_of(again, codes), counts_of(there, codes))
 
 
@@ -524,8 +525,11 @@ def test_input_that_cannot_be_used(blobs, mapped, parquet, tmp_path):
         ((tmp_path / "nan.parquet", "sex"), "row .*: column 'sex' is missing"),
         ((tmp_path / "only.parquet", "sex"), "has only the column 'sex'"),
         ((tmp_path / "damaged.parquet", "sex"), r"damaged\.parquet, row 0 and after cannot be read"),
-        ((np.where(np.isin(X, X[9, 1]), 1e200, X.astype(float)), codes), "row 9: feature 1 is 1e.200, .* too large"),
-        ((X * 1e-150 * np.ones(1), codes), "and their squares are zero: multiply the features"),
+        (
+            (np.where(np.isin(X, X[9, 1]), 1e200, X.astype(float)), codes),
+            "row 9: feature 1 is 1e.200, .* too large",
+        ),
+        ((X.astype(float) * 1e-150, codes), "and their squares are zero: multiply the features"),
         ((parquet, codes), "is the name of their column"),
         ((parquet, "x"), "column 'sex' is of type string, which is not a type of numbers"),
         ((X[:0], codes[:0]), "there are no rows"),
