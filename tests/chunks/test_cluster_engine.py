@@ -171,6 +171,26 @@ def test_collections_that_cannot_be_used(client):
     ):
         with pytest.raises(ChunkError, match=message):
             open_chunks(X, groups, client=client)
+    zeros = da.zeros(10, chunks=5)
+    for rows, message in (
+        (X + 1j, "must be a matrix of numbers"),
+        (X[:, :0], "must be a matrix of numbers"),
+        (da.from_array(np.full((10, 2), "a", object), chunks=5), "block 0: a feature is not a number"),
+    ):
+        with pytest.raises(ChunkError, match=message):
+            open_chunks(rows, zeros, client=client)
+    import pandas as pd
+    from dask import dataframe as dd
+
+    frame = pd.DataFrame({"x": np.arange(4.0), "when": pd.Timestamp("2020-01-01"), "sex": [0, 1, 0, 1]})
+    for features, message in (
+        (None, "no column of numbers 'when'; it has x .float64., when"),
+        (["y"], "no column of numbers 'y'"),
+    ):
+        with pytest.raises(ChunkError, match=message):
+            open_chunks(dd.from_pandas(frame, npartitions=2), "sex", features=features, client=client)
+    with pytest.raises(ChunkError, match="no column of numbers 'to cluster by'; it has sex"):
+        open_chunks(dd.from_pandas(frame[["sex"]], npartitions=2), "sex", client=client)
     X = da.where(da.arange(10, chunks=5)[:, None] == 7, np.nan, X)
     with pytest.raises(ChunkError, match="block 1, row 2: feature 0 is nan"):
         KMeans(2).fit(open_chunks(X, da.zeros(10, chunks=5), client=client))
