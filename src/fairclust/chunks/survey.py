@@ -62,7 +62,8 @@ class Survey(NamedTuple):
     @property
     def center(self) -> np.ndarray:
         """The median of the sample, shape (n_features,). A few numbers far from all others do not change it."""
-        return np.quantile(self.X, 0.5, axis=0, method="lower").astype(np.float64)
+        # One column at a time, because `quantile` makes a copy.
+        return np.array([np.quantile(column, 0.5, method="lower") for column in self.X.T], np.float64)
 
     def needs_double(self, n_clusters: int) -> bool:
         """Whether the rows differ so much in size that squared distances need double precision."""
@@ -70,8 +71,8 @@ class Survey(NamedTuple):
         reach = max(float((self.high - center).max()), float((center - self.low).max()))
         if 0 < reach < 1 / _LARGEST:
             raise ChunkError(
-                f"all numbers of a feature differ by less than {1 / _LARGEST:g}, and their squares are zero: multiply "
-                "the features by a power of ten"
+                f"the numbers of every feature differ by less than {1 / _LARGEST:g}, and their squares are zero: "
+                "multiply the features by a power of ten"
             )
         rows = self.X[: max(_FEW_ROWS, n_clusters)] - center
         if max(self.high.max(), -self.low.min()) > _LARGE_DISTANCE or n_clusters >= len(rows):
