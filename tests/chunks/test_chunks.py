@@ -1,9 +1,11 @@
 """Rows that are read chunk by chunk give the same results as rows in memory, for every source and number of threads."""
 
 import errno
+import io
 import os
 import re
 import sys
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairclust import ChunkError, KMeans, PriceFairKMeans, VariationalFairKMeans, open_chunks
+from fairclust.base import Diverged, NotSupported
 from fairclust.chunks import checkpoint, engines, labels, table
 from fairclust.chunks.engines import Threads
 from fairclust.chunks.passes import group_codes
@@ -65,6 +68,13 @@ def parquet(blobs, tmp_path):
 
 def fitted(model, *rows, **options):
     return model.__class__(**model.get_params()).fit(open_chunks(*rows, **(SMALL | options)))
+
+
+def exact_cost(X, model):
+    """The sum of squared distances of float64 rows to the centres of their labels, rounded once."""
+    centers = model.cluster_centers_[np.asarray(model.labels_).astype(int)].astype(np.float64)
+    pairs = zip(X.astype(np.float64).ravel().tolist(), centers.ravel().tolist(), strict=True)
+    return float(sum((Fraction(x) - Fraction(c)) ** 2 for x, c in pairs))
 
 
 def counts_of(model, codes):
@@ -208,6 +218,62 @@ def test_a_group_in_one_chunk_only_and_chunks_without_rows(blobs, tmp_path):
     assert model.violation_ < 1
 
 
+# Numbers of different size
+
+
+@pytest.mark.parametrize("far", [1e6, 9999999999.0, 1e20, 1e30, 1e100])
+@pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
+def test_a_far_value_has_its_part_of_the_cost(model, far, blobs):
+    X, codes = blobs[0].astype(np.float64), blobs[1]
+    X[77, 1] = far
+    found = fitted(model, X, codes)
+    cost = exact_cost(X, found)
+    reported = found.inertia_ if model is METHODS[2] else found.history_[-1]["clustering"]
+    if model is PRICES:
+        reported = found.cost_
+        assert found.cost_ > 1e-2 * far**2 and found.lower_bound_ <= cost and found.gap_ > 0
+        # The labels keep the bounds, so the gap is that of their cost to the lower bound.
+        assert found.gap_ == pytest.approx(cost / found.lower_bound_ - 1, rel=1e-9)
+    assert reported == pytest.approx(cost, rel=1e-12)
+    assert (found.predict(X, codes) != found.labels_).sum() <= getattr(found, "n_rounded_", 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda X: X * 1e-30, lambda X: X * 1e17, lambda X: X + 1e6, lambda X: np.round(X) + 1e-6 * X],
+    ids=["small", "large", "offset", "tight"],
+)
+@pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
+def test_costs_do_not_depend_on_the_unit_or_the_origin(model, change, blobs):
+    X = change(blobs[0].astype(np.float64))
+    found = fitted(model, X, blobs[1])
+    reported = found.cost_ if model is PRICES else found.history_[-1]["clustering"]
+    assert reported == pytest.approx(exact_cost(X, found), rel=1e-7) and reported > 0
+    assert (found.predict(X, blobs[1]) != found.labels_).sum() <= getattr(found, "n_rounded_", 0)
+
+
+def test_a_lower_bound_is_that_of_the_rows(blobs):
+    X, codes = blobs[0].astype(np.float64), blobs[1]
+    X[77] = 1e12
+    chunks = open_chunks(X, codes, **SMALL).chunks
+    known = survey(chunks, Threads(), sample_rows=2000, seed=0)
+    assert known.needs_double(K)
+    points = ChunkedPoints(chunks, Threads(), known, K, dtype=np.float64)
+    prices = np.random.default_rng(0).normal(size=(J, K))
+    points.measure(X[:K])
+    _, counts, cost, least = points.priced(prices)
+    apart = ((X[:, None].astype(np.longdouble) - X[:K]) ** 2).sum(axis=2) + prices[codes]
+    assert least == pytest.approx(float(apart.min(axis=1).sum()), rel=1e-14)
+    assert cost == pytest.approx(least - (counts * prices).sum(), rel=1e-14)
+
+
+def test_distances_without_a_finite_sum_are_an_error(blobs):
+    init = blobs[0][:K].astype(float)
+    init[0] = 1e25
+    with pytest.raises(Diverged, match="have no finite sum"):
+        fitted(PriceFairKMeans(K, init=init, tolerance=0.5), *blobs)
+
+
 # Where the rows are
 
 
@@ -220,6 +286,58 @@ def test_a_part_of_a_mapped_array_is_read_from_its_place(blobs, mapped):
     part = fitted(PRICES, whole[1000:], np.load(mapped[1], mmap_mode="r")[1000:])
     again = fitted(PRICES, X[1000:], codes[1000:])
     np.testing.assert_array_equal(part.labels_, again.labels_)
+
+
+def replaced(path, array, how):
+    """Replace the rows of a file by other rows of the same shape."""
+    before = path.stat()
+    if how == "in place":
+        np.save(path, array)
+        return
+    np.save(path.with_name("new.npy"), array)
+    if how == "same time":
+        os.utime(path.with_name("new.npy"), ns=(before.st_atime_ns, before.st_mtime_ns))
+    path.with_name("new.npy").replace(path)
+
+
+@pytest.mark.parametrize("how", ["in place", "rename", "same time"])
+def test_files_that_were_replaced_are_read_again(how, blobs, mapped):
+    X, codes = blobs[0][::-1] * 2, (blobs[1] + 1) % J
+    before, opened = fitted(PRICES, *mapped), open_chunks(*mapped, **SMALL)
+    replaced(mapped[0], X, how)
+    replaced(mapped[1], codes, how)
+    with pytest.raises(ChunkError, match=r"X\.npy has changed since the rows were opened"):
+        PRICES.fit(opened)
+    again, there = fitted(PRICES, *mapped), fitted(PRICES, X, codes)
+    assert again.cost_ == there.cost_ != before.cost_ and again.violation_ == 0
+    np.testing.assert_array_equal(counts_of(again, codes), counts_of(there, codes))
+
+
+@pytest.mark.parametrize("mode", ["r", "c"])
+def test_a_mapped_array_has_its_own_rows_whatever_its_file_has(mode, blobs, mapped):
+    X = np.load(mapped[0], mmap_mode=mode)
+    rows = blobs[0].copy()
+    if mode == "c":
+        X[::3] += 5
+        rows[::3] += 5
+    else:
+        replaced(mapped[0], blobs[0] + 5, "rename")
+    assert fitted(PRICES, X, mapped[1]).cost_ == fitted(PRICES, rows, blobs[1]).cost_
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_a_file_that_is_replaced_during_a_fit_is_an_error(kind, mapped, parquet, monkeypatch):
+    X = np.load(mapped[0])
+
+    def replace_rows(self, run):
+        replaced(mapped[0], X + 1, "rename")
+        part = pq.read_table(parquet / "1.parquet")
+        pq.write_table(part.take(np.arange(len(part))[::-1]), parquet / "1.parquet", row_group_size=650)
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "save", replace_rows)
+    rows, name = (mapped, r"X\.npy") if kind == "npy" else ((parquet, "sex"), r"1\.parquet")
+    with pytest.raises(ChunkError, match=rf"{name} has changed since the rows were opened"):
+        fitted(PRICES, *rows)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
@@ -285,6 +403,76 @@ def test_texts_that_differ_in_their_spelling_are_one_group(blobs, tmp_path, kind
 # Bad input
 
 
+def test_a_column_of_measurements_is_not_a_column_of_groups(blobs):
+    X, codes = blobs
+    rng = np.random.default_rng(0)
+    for groups, refused in (
+        (rng.normal(size=80)[np.arange(N) % 80], True),
+        (np.arange(N) % 80 * 3, True),
+        (np.arange(N) % 30, False),
+        (np.char.add("g", (np.arange(N) % 30).astype(str)), False),
+    ):
+        model = PriceFairKMeans(K, tolerance=0.5, n_init=1, max_iter=1, random_state=0)
+        for fit in (
+            lambda g, model=model: model.fit(X, sensitive_features=g),
+            lambda g, model=model: model.fit(open_chunks(X, g, **SMALL)),
+        ):
+            if refused:
+                with pytest.raises(ValueError, match="holds 80 different numbers, and each would be a group"):
+                    fit(groups)
+            else:
+                fit(groups)
+    with pytest.raises(NotSupported, match="bins and mean_tolerance are for rows in memory"):
+        fitted(PriceFairKMeans(K, bins=4), X, codes)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "cannot be mapped as an array: No data left in file"),
+        (b"no array" * 20, r"contains pickled \(object\) data\. Pass an existing"),
+        (np.array([[1, None]]), "cannot be mapped as an array: .* Python objects"),
+        (np.zeros((N, 3))[:-1], "sensitive_features has shape|groups.npy has shape"),
+        (np.zeros((N, 3)) + 1j, r"X\.npy must be a matrix of numbers, found shape \(6000, 3\) of complex128"),
+        (np.zeros((N, 0)), "must be a matrix of numbers"),
+        (np.zeros((0, 3)), "groups.npy has shape"),
+    ],
+    ids=["empty", "text", "objects", "shorter", "complex", "no features", "no rows"],
+)
+def test_npy_files_that_cannot_be_used(content, message, mapped):
+    if isinstance(content, bytes):
+        mapped[0].write_bytes(content)
+    else:
+        np.save(mapped[0], content)
+    with pytest.raises(ChunkError, match=message):
+        fitted(PRICES, *mapped)
+
+
+def test_damaged_npy_files(mapped):
+    whole = mapped[0].read_bytes()
+    # In the third the dictionary of the header has no end.
+    for damaged in (whole[:-100], whole[:40], whole.replace(b"}", b"(")):
+        mapped[0].write_bytes(damaged)
+        with pytest.raises(ChunkError, match=r"X\.npy cannot be mapped as an array"):
+            fitted(PRICES, *mapped)
+    with mapped[0].open("wb") as file:
+        np.savez(file, X=np.zeros((N, 3)))
+    with pytest.raises(ChunkError, match=r"X\.npy is an archive of arrays"):
+        fitted(PRICES, *mapped)
+
+
+def test_rows_in_fortran_order(blobs, mapped):
+    np.save(mapped[0], np.asfortranarray(blobs[0]))
+    assert fitted(PRICES, *mapped).cost_ == fitted(PRICES, *blobs).cost_
+
+
+@pytest.mark.parametrize("number", [0, -1, 2.5])
+@pytest.mark.parametrize("name", ["chunk_rows", "sample_rows"])
+def test_numbers_of_rows_that_are_none(name, number, mapped):
+    with pytest.raises(ChunkError, match=rf"{name}={number} is not a number of rows"):
+        open_chunks(*mapped, **{name: number})
+
+
 def test_a_number_that_is_not_finite_is_reported_with_file_and_row(blobs, mapped, parquet):
     X = np.load(mapped[0], mmap_mode="r+")
     X[4321, 1] = np.nan
@@ -317,6 +505,7 @@ def test_a_number_that_is_not_finite_is_reported_with_file_and_row(blobs, mapped
             lambda t: t.set_column(3, "sex", pa.array([None] * len(t), "string")),
             "row 0: column 'sex' is missing",
         ),
+        (lambda t: t.append_column("x", t["x"]), "1.parquet has two columns 'x'"),
     ],
 )
 def test_files_that_do_not_fit_together(change, message, parquet):
@@ -329,6 +518,14 @@ def test_files_that_do_not_fit_together(change, message, parquet):
 def test_input_that_cannot_be_used(blobs, mapped, parquet, tmp_path):
     X, codes = blobs
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no more")
+    lists = arrow(X, codes).set_column(3, "sex", pa.array([[1, 2]] * N))
+    pq.write_table(lists, tmp_path / "lists.parquet")
+    pq.write_table(arrow(X, np.where(codes, np.nan, 1.0)), tmp_path / "nan.parquet")
+    pq.write_table(pa.table({"sex": codes}), tmp_path / "only.parquet")
+    pq.write_table(arrow(X, codes), tmp_path / "damaged.parquet", compression="snappy")
+    damaged = bytearray((tmp_path / "damaged.parquet").read_bytes())
+    damaged[4:400] = bytes(396)
+    (tmp_path / "damaged.parquet").write_bytes(damaged)
     for rows, message in (
         ((mapped[0],), "sensitive_features is missing"),
         ((X[:, 0], codes), "X must be a matrix of numbers"),
@@ -336,6 +533,18 @@ def test_input_that_cannot_be_used(blobs, mapped, parquet, tmp_path):
         ((tmp_path / "no.npy", codes), "cannot be mapped"),
         ((tmp_path / "nothing*.parquet", "sex"), "there is no Parquet file at"),
         ((tmp_path / "broken.parquet", "sex"), "cannot be read as Parquet"),
+        (
+            (tmp_path / "lists.parquet", "sex"),
+            "column 'sex' is of type list.*, and a group must be one value",
+        ),
+        ((tmp_path / "nan.parquet", "sex"), "row .*: column 'sex' is missing"),
+        ((tmp_path / "only.parquet", "sex"), "has only the column 'sex'"),
+        ((tmp_path / "damaged.parquet", "sex"), r"damaged\.parquet, row 0 and after cannot be read"),
+        (
+            (np.where(np.isin(X, X[9, 1]), 1e200, X.astype(float)), codes),
+            "row 9: feature 1 is 1e.200, .* too large",
+        ),
+        ((X.astype(float) * 1e-150, codes), "and their squares are zero: multiply the features"),
         ((parquet, codes), "is the name of their column"),
         ((parquet, "x"), "column 'sex' is of type string, which is not a type of numbers"),
         ((X[:0], codes[:0]), "there are no rows"),
@@ -411,8 +620,18 @@ def test_the_checkpoint_of_another_fit_is_an_error(mapped, tmp_path, monkeypatch
     other = PriceFairKMeans(K, tolerance=0.2, random_state=0)
     with pytest.raises(ChunkError, match="checkpoint of another fit"):
         fitted(other, *mapped, checkpoint=path)
-    path.write_bytes(b"nothing")
-    with pytest.raises(ChunkError, match="is no checkpoint"):
+    kept, foreign = path.read_bytes(), [io.BytesIO() for _ in range(4)]
+    np.save(foreign[0], np.zeros(3))
+    np.savez(foreign[1], a=np.zeros(3))
+    np.savez(foreign[2], text=np.array("[1]"))
+    np.savez(foreign[3], text=np.array("{}"))
+    for content in (b"", b"nothing", kept[:-9], kept[:99], *(file.getvalue() for file in foreign)):
+        path.write_bytes(content)
+        with pytest.raises(ChunkError, match="is no checkpoint"):
+            fitted(PRICES, *mapped, checkpoint=path)
+    path.write_bytes(kept)
+    np.save(mapped[0], np.load(mapped[0])[:, ::-1])
+    with pytest.raises(ChunkError, match="checkpoint of another fit, with other parameters or rows"):
         fitted(PRICES, *mapped, checkpoint=path)
 
 

@@ -67,6 +67,30 @@ def test_results_do_not_depend_on_the_number_of_workers(n_workers, rows, alone):
         assert_same(fitted(rows, client=client), alone)
 
 
+@pytest.mark.parametrize("how", ["in place", "rename"])
+def test_workers_that_live_on_read_a_replaced_file_again(how, rows, tmp_path, client):
+    own = tmp_path / "X.npy", rows[1]
+    X = np.load(rows[0])
+    np.save(own[0], X)
+    before, opened = fitted(own, client=client), open_chunks(*own, **SMALL, client=client)
+    np.save(own[0] if how == "in place" else tmp_path / "new.npy", X[::-1] * 2)
+    if how == "rename":
+        (tmp_path / "new.npy").replace(own[0])
+    with pytest.raises(ChunkError, match=r"X\.npy has changed since the rows were opened"):
+        PRICES.fit(opened)
+    again = fitted(own, client=client)
+    assert_same(again, fitted(own))
+    assert again.cost_ > 2 * before.cost_
+
+
+def test_workers_get_the_rows_of_a_mapped_array_whose_file_was_replaced(rows, alone, tmp_path, client):
+    np.save(tmp_path / "X.npy", np.load(rows[0]))
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    np.save(tmp_path / "new.npy", np.load(rows[0])[::-1])
+    (tmp_path / "new.npy").replace(tmp_path / "X.npy")
+    assert_same(fitted((mapped, rows[1]), client=client), alone)
+
+
 def test_workers_started_for_a_fit_never_pause():
     engine = cluster.Cluster(1)
     try:
@@ -147,6 +171,26 @@ def test_collections_that_cannot_be_used(client):
     ):
         with pytest.raises(ChunkError, match=message):
             open_chunks(X, groups, client=client)
+    zeros = da.zeros(10, chunks=5)
+    for rows, message in (
+        (X + 1j, "must be a matrix of numbers"),
+        (X[:, :0], "must be a matrix of numbers"),
+        (da.from_array(np.full((10, 2), "a", object), chunks=5), "block [01]: a feature is not a number"),
+    ):
+        with pytest.raises(ChunkError, match=message):
+            open_chunks(rows, zeros, client=client)
+    import pandas as pd
+    from dask import dataframe as dd
+
+    frame = pd.DataFrame({"x": np.arange(4.0), "when": pd.Timestamp("2020-01-01"), "sex": [0, 1, 0, 1]})
+    for features, message in (
+        (None, "no column of numbers 'when'; it has x .float64., when"),
+        (["y"], "no column of numbers 'y'"),
+    ):
+        with pytest.raises(ChunkError, match=message):
+            open_chunks(dd.from_pandas(frame, npartitions=2), "sex", features=features, client=client)
+    with pytest.raises(ChunkError, match="no column of numbers 'to cluster by'; it has sex"):
+        open_chunks(dd.from_pandas(frame[["sex"]], npartitions=2), "sex", client=client)
     X = da.where(da.arange(10, chunks=5)[:, None] == 7, np.nan, X)
     with pytest.raises(ChunkError, match="block 1, row 2: feature 0 is nan"):
         KMeans(2).fit(open_chunks(X, da.zeros(10, chunks=5), client=client))

@@ -585,6 +585,17 @@ def test_options_that_tables_in_chunks_do_not_take(parts, capsys):
         ),
         (("--sensitive", "age"), "column 'sex' is of type"),
         (("--sensitive", "gender"), "has no column 'gender'"),
+        (("--sensitive", "sex", "--bins", 4), "--bins: does not work for tables that are read in chunks"),
+        (("--sensitive", "sex", "--exclude", "age,income,serial"), "--exclude: no column is left"),
     ):
         status, _, err = run(capsys, *needed, *options)
         assert status == 2 and message in err, err
+
+
+@pytest.mark.parametrize("number", [np.inf, 1e200])
+def test_a_number_that_cannot_be_standardised_is_named_with_its_row(number, parts, capsys):
+    frame = pd.read_parquet(parts / "1.parquet")
+    frame.loc[7, "income"] = number
+    frame.to_parquet(parts / "1.parquet")
+    status, _, err = run(capsys, "fit", parts, "--sensitive", "sex", "--n-clusters", 3)
+    assert status == 2 and f"1.parquet, row 7: column 'income' is {number}" in err

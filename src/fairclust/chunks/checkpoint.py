@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from fairclust.chunks.points import ChunkedPoints
-from fairclust.chunks.sources import ChunkError
+from fairclust.chunks.sources import ChunkError, on_one_line
 from fairclust.outputs import atomic_write
 from fairclust.solvers.alternation import Prototypes, Run, Step
 
@@ -25,7 +27,7 @@ class Checkpoint:
     path : Path or None
         The file. If None, nothing is written.
     about : mapping
-        Parameters of the fit and sizes of its groups. `load` refuses a checkpoint for which these differ.
+        Parameters of the fit, and sums over its rows. `load` refuses a checkpoint for which these differ.
     """
 
     def __init__(self, path: Path | None, about: Mapping[str, Any]) -> None:
@@ -74,14 +76,26 @@ class Checkpoint:
         if self.path is None or not self.path.exists():
             return None
         try:
-            with np.load(self.path) as file:
+            with self.path.open("rb") as opened, np.load(opened) as file:
                 arrays = {name: file[name] for name in file.files}
             text = json.loads(str(arrays.pop("text")))
-        except (OSError, ValueError, KeyError) as error:
+            digest = text["digest"]
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            EOFError,
+            BadZipFile,
+            RuntimeError,
+            zlib.error,
+        ) as error:
             raise ChunkError(
-                f"{self.path} is no checkpoint ({error}): remove it to start the fit again"
+                f"{self.path} is no checkpoint, or is damaged ({on_one_line(error)}): remove it to start the fit "
+                "again, or name another file"
             ) from None
-        if text["digest"] != self._digest:
+        if digest != self._digest:
             raise ChunkError(
                 f"{self.path} is the checkpoint of another fit, with other parameters or rows: remove it, or name "
                 "another file"

@@ -179,6 +179,9 @@ class HeldChunk:
     def read(self) -> tuple[np.ndarray, Values]:
         return self.future.result().read()
 
+    def check(self) -> None:
+        """Do nothing, because the rows are in memory."""
+
     def place(self, row: int) -> str:
         return self.future.result().place(row)
 
@@ -219,6 +222,14 @@ def collection_chunks(
                 "for a Dask data frame, sensitive_features is the name of its column of groups: pass that name"
             )
         names = tuple(features or (name for name in X.columns if name != sensitive))
+        # pandas would convert times to numbers, and drop the imaginary parts of complex numbers.
+        strange = [name for name in names if name not in X.columns or X.dtypes[name].kind in "Mmc"]
+        if strange or not names:
+            found = ", ".join(f"{name} ({kind})" for name, kind in X.dtypes.items())
+            raise ChunkError(
+                f"the Dask data frame has no column of numbers {(strange or ['to cluster by'])[0]!r}; it has {found}: "
+                "pass the columns to cluster by as features"
+            )
         tasks = [
             delayed(_block_of_frame)(part, names, sensitive, f"partition {i}")
             for i, part in enumerate(X.to_delayed())
@@ -230,9 +241,9 @@ def collection_chunks(
 
 def _tasks_of_array(X: da.Array, sensitive: Any) -> list[Any]:
     column = sensitive.to_dask_array() if hasattr(sensitive, "to_dask_array") else sensitive
-    if X.ndim != 2 or not isinstance(column, da.Array):
+    if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiubO" or not isinstance(column, da.Array):
         raise ChunkError(
-            "a Dask array of features must be a matrix, and its sensitive_features a Dask array as well"
+            "a Dask array of features must be a matrix of numbers, and its sensitive_features a Dask array as well"
         )
     X = X.rechunk({1: -1})
     column = column.reshape(-1) if column.ndim == 2 and column.shape[1] == 1 else column
@@ -256,7 +267,13 @@ def _n_rows(block: ArrayChunk) -> int:
 def _block(X: np.ndarray, values: np.ndarray, name: str) -> ArrayChunk:
     if len(X) != len(values):
         raise ChunkError(f"{name}: X has {len(X)} rows, sensitive_features has {len(values)}")
-    return ArrayChunk(np.ascontiguousarray(as_float(X)), np.asarray(values), 0, len(X), name)
+    try:
+        rows = as_float(X)
+    except (ValueError, TypeError) as error:
+        raise ChunkError(
+            f"{name}: a feature is not a number ({error}): leave out or correct such rows"
+        ) from None
+    return ArrayChunk(np.ascontiguousarray(rows), np.asarray(values), 0, len(X), name)
 
 
 def _block_of_frame(frame: Any, names: tuple[str, ...], sensitive: str, name: str) -> ArrayChunk:

@@ -14,8 +14,8 @@ from numpy.typing import DTypeLike
 
 from fairclust.chunks.sources import Chunk, ChunkError, Values
 from fairclust.group_encoding import positions
-from fairclust.kernels.assignment import Potentials, cluster_moments
-from fairclust.kernels.blocks import BLOCK_ROWS, BlockRoom, close_rows
+from fairclust.kernels.assignment import Potentials
+from fairclust.kernels.blocks import BLOCK_ROWS, BlockRoom, close_rows, cluster_sums
 
 _UNKNOWN = np.iinfo(np.uint16).max
 MOST_GROUPS = int(_UNKNOWN)
@@ -30,7 +30,7 @@ class Map(NamedTuple):
     names : ndarray of shape (n_groups,)
         The groups, sorted.
     shift : ndarray of shape (n_features,)
-        Subtracted from the points. It has already been subtracted from `centers`.
+        Subtracted from the points and the centres before distances are computed.
     centers : ndarray of shape (n_clusters, n_features)
     scale, offset : float, ndarray of shape (n_groups, n_clusters)
     precise : bool
@@ -65,13 +65,14 @@ def moment_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
 def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
     """Sums of a hard assignment.
 
-    These are the counts, the potential, the sum of least reduced costs, the cluster sizes, the sums of the points, and
-    the sum of the least potentials.
+    These are the counts, the cost, the cluster sizes, the sums of the points, and the sum of the least potentials. The
+    cost is computed from the rows in double precision, also if the distances that made the labels are in single.
     """
 
     def sums(X: np.ndarray, points: Potentials) -> tuple[Any, ...]:
-        labels, counts, potential, least = _assign(points, by)
-        return counts, potential, least, *cluster_moments(X, labels, len(by.centers)), points.row_min_sum
+        labels, counts = _assign(points, by)
+        sizes, totals, cost = cluster_sums(X, labels, by.centers)
+        return counts, cost, sizes, totals, points.row_min_sum
 
     return total_of(sums(X, points) for _, X, points in _blocks(chunk, by))
 
@@ -111,11 +112,10 @@ def total_of(parts: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     return total
 
 
-def _assign(points: Potentials, by: Map) -> tuple[np.ndarray, np.ndarray, float, float]:
-    """Labels, counts, potential and the sum of least reduced costs, which is 0 unless the map is precise."""
-    if by.precise:
-        return points.priced(by.offset)
-    return *points.hard(by.scale, by.offset), 0.0
+def _assign(points: Potentials, by: Map) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and counts."""
+    found = points.priced(by.offset) if by.precise else points.hard(by.scale, by.offset)
+    return found[0], found[1]
 
 
 def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, Potentials]]:
@@ -128,7 +128,9 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, Potentials
         _rooms.room, _rooms.shape = BlockRoom(*shape), shape
     for first in range(0, len(X), BLOCK_ROWS):
         part = slice(first, first + BLOCK_ROWS)
-        yield first, *_rooms.room.measure(X[part], codes[part], by.shift, by.centers)
+        yield first, *_rooms.room.measure(X[part], codes[part], by.shift, by.centers - by.shift)
+    # A file that changed while the chunk was read has given rows of both its states.
+    chunk.check()
 
 
 def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:

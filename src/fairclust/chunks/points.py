@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from fairclust.base import Diverged
 from fairclust.chunks.engines import Engine
 from fairclust.chunks.passes import Map, close_to, hard_sums, labels_of, moment_sums, soft_sums, total_of
 from fairclust.chunks.sources import Chunk
@@ -103,7 +104,9 @@ class ChunkedPoints:
         self.chunks, self.engine, self.names = chunks, engine, known.names
         self.n_groups, self.n_clusters, self.n_samples = len(known.names), n_clusters, known.n_rows
         self.group_sizes = known.sizes
-        self.sample = TiledPoints.pack(known.X, known.codes, self.n_groups, n_clusters, dtype=dtype)
+        self.sample = TiledPoints.pack(
+            known.X, known.codes, self.n_groups, n_clusters, shift=known.center, dtype=dtype
+        )
         self.rounding = self.sample.rounding
         self.row_min_sum = 0.0
         self.n_passes = 1
@@ -133,12 +136,17 @@ class ChunkedPoints:
     def _map(self, scale: float, offset: np.ndarray, *, precise: bool = False) -> Map:
         assert self._at is not None
         dtype = self.sample.a.dtype
-        return Map(self.names, self.shift, self._at - self.shift, scale, offset, precise, dtype)
+        return Map(self.names, self.shift, self._at, scale, offset, precise, dtype)
 
     def _sum(self, function: Any, by: Map) -> tuple[Any, ...]:
         total = total_of(self.engine.run(function, self.chunks, by))
         self.n_passes += 1
         self.row_min_sum = total[-1]
+        if not all(np.isfinite(one).all() for one in total):
+            raise Diverged(
+                "the distances of the rows to the centres have no finite sum: divide the features, and `init` if it "
+                "is given, by a power of ten"
+            )
         return total[:-1]
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -153,19 +161,20 @@ class ChunkedPoints:
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[LazyLabels, np.ndarray, float]:
         """As `Potentials.hard`, but the labels are `LazyLabels`."""
-        return self._hard(self._map(scale, offset))[:3]
+        return self._hard(self._map(scale, offset))
 
     def priced(self, prices: np.ndarray) -> tuple[LazyLabels, np.ndarray, float, float]:
         """As `Potentials.priced`, but the labels are `LazyLabels`."""
         # Solvers compute a bound and then labels at the same prices. The second call reuses the results of the first.
         key = prices.tobytes()
         if self._priced is None or self._priced[0] != key:
-            self._priced = key, self._hard(self._map(1.0, prices, precise=True))
+            labels, counts, cost = self._hard(self._map(1.0, prices, precise=True))
+            self._priced = key, (labels, counts, cost, cost + float((counts * prices).sum()))
         return self._priced[1]
 
-    def _hard(self, by: Map) -> tuple[LazyLabels, np.ndarray, float, float]:
-        counts, potential, least, sizes, sums = self._sum(hard_sums, by)
-        return LazyLabels(by, self.n_samples, sizes, sums), counts, potential, least
+    def _hard(self, by: Map) -> tuple[LazyLabels, np.ndarray, float]:
+        counts, cost, sizes, sums = self._sum(hard_sums, by)
+        return LazyLabels(by, self.n_samples, sizes, sums), counts, cost
 
     def labels_of_map(
         self, scale: float, offset: np.ndarray, precise: bool, sizes: np.ndarray, sums: np.ndarray

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from fairclust.chunks.passes import total_of
 from fairclust.chunks.sources import Chunk, Values
+from fairclust.chunks.survey import ends_of
 from fairclust.chunks.table import ChunkTable
 
 
@@ -35,6 +37,9 @@ class ScaledChunk:
             scaled /= np.where(length > 0, length, 1)[:, None]
         return scaled, values
 
+    def check(self) -> None:
+        self.chunk.check()
+
     def place(self, row: int) -> str:
         return self.chunk.place(row)
 
@@ -57,18 +62,21 @@ def standardized(table: ChunkTable, *, unit_rows: bool = False) -> ChunkTable:
     ChunkTable
     """
     found = total_of(table.engine.run(_sums, table.chunks))
-    if not found or not found[0]:
+    if not found:
         return table
     n_rows, sums = found
     mean = sums / n_rows
     (squares,) = total_of(table.engine.run(_squares, table.chunks, mean))
-    # A constant feature becomes 0. If a feature has a NaN, all its values become NaN, which the fit then reports.
+    # A constant feature becomes 0.
     scale = np.where(squares > 0, np.sqrt(squares / n_rows), 1.0)
     return replace(table, chunks=[ScaledChunk(chunk, mean, scale, unit_rows) for chunk in table.chunks])
 
 
-def _sums(chunk: Chunk) -> tuple[int, np.ndarray]:
+def _sums(chunk: Chunk) -> tuple[Any, ...]:
     X, _ = chunk.read()
+    if not len(X):
+        return ()
+    ends_of(X, chunk)
     return len(X), X.sum(axis=0, dtype=np.float64)
 
 

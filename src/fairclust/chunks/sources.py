@@ -6,6 +6,8 @@ A chunk of a file does not hold its rows. It describes where they are, so that a
 from __future__ import annotations
 
 import mmap
+import platform
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,10 +18,19 @@ from typing import Any, NamedTuple, Protocol, cast
 import numpy as np
 
 CHUNK_ROWS = 1 << 20
+# File systems round the time of a change to a tick of the clock, which is at most this long on local disks.
+_TICK_SECONDS = 0.02
 
 
 class ChunkError(ValueError):
     """Rows, files or workers that a fit in chunks cannot use. The message names them and says what is wrong."""
+
+
+def on_one_line(error: Exception) -> str:
+    """The message of an error of another package, to be followed by a full stop."""
+    # NumPy adds the advice to unpickle a file that it does not know, which is no advice for a damaged file.
+    told = str(error).partition(" If you trust")[0]
+    return " ".join(told.split()).rstrip(".") or type(error).__name__
 
 
 class Values(NamedTuple):
@@ -39,6 +50,10 @@ class Chunk(Protocol):
         """Features, shape (n_rows, n_features), float32 or float64, and the sensitive column."""
         ...
 
+    def check(self) -> None:
+        """Raise a ChunkError if the chunk is in a file that has changed since it was opened."""
+        ...
+
     def place(self, row: int) -> str:
         """The name of a row of the chunk in messages."""
         ...
@@ -48,29 +63,74 @@ class Chunk(Protocol):
         ...
 
 
+class FileState(NamedTuple):
+    """A file as it was when the rows were opened."""
+
+    path: str
+    machine: str
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+    @classmethod
+    def of(cls, path: str | Path) -> FileState:
+        """The present state. Every change after this call gives another state."""
+        if 0 <= time.time() - Path(path).stat().st_mtime < _TICK_SECONDS:
+            # Another change within the same tick of the clock would have the same time.
+            time.sleep(_TICK_SECONDS)
+        return cls._now(path)
+
+    @classmethod
+    def _now(cls, path: str | Path) -> FileState:
+        found = Path(path).stat()
+        place = platform.node(), found.st_dev, found.st_ino
+        return cls(str(path), *place, found.st_size, found.st_mtime_ns)
+
+    def check(self) -> None:
+        """Raise a ChunkError if the file has been changed or replaced."""
+        try:
+            now = FileState._now(self.path)
+        except OSError as error:
+            raise ChunkError(f"{self.path} cannot be read any more: {error.strerror or error}") from None
+        # Another machine may mount the same folder as another device, and number its files differently.
+        if now == self or (now.machine != self.machine and now[4:] == self[4:]):
+            return
+        raise ChunkError(
+            f"{self.path} has changed since the rows were opened: open them again, and do not change files during a fit"
+        )
+
+
 @dataclass(frozen=True)
 class MappedArray:
     """A contiguous array in a file."""
 
-    filename: str
+    file: FileState
     offset: int
     dtype: str
     shape: tuple[int, ...]
 
     @classmethod
     def of(cls, array: np.ndarray) -> MappedArray | None:
-        """The place in the file of a mapped array; None for other arrays and for arrays that are not contiguous."""
+        """The place in the file of a mapped array; None if the file does not have these entries one after the other."""
         root: Any = array
         while isinstance(root, np.ndarray) and not isinstance(root.base, mmap.mmap):
             root = root.base
         if not isinstance(root, np.memmap) or root.filename is None or not array.flags.c_contiguous:
             return None
+        address = root.__array_interface__["data"][0]
+        if root.mode == "c" or not Path(root.filename).exists():
+            return None
+        file = FileState.of(root.filename)
+        if _mapped_inode(address) not in (file.inode, None):
+            return None
         # `root.offset` is the offset of the whole mapped array in the file, even if `array` is a part of it.
-        behind = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-        return cls(str(root.filename), root.offset + behind, array.dtype.str, array.shape)
+        behind = array.__array_interface__["data"][0] - address
+        return cls(file, root.offset + behind, array.dtype.str, array.shape)
 
     def rows(self, first: int, last: int) -> np.ndarray:
-        """Rows of the array, which is mapped once in every process."""
+        """Rows of the array. A process maps the file once, as long as the file does not change."""
+        self.file.check()
         array = _mapped(self)
         # Pages that have been read count as memory of the process, and Dask pauses workers that use too much memory.
         # This gives up the pages of earlier chunks, which stay in the page cache and are mapped again where needed. Not
@@ -82,7 +142,21 @@ class MappedArray:
 
 @lru_cache(maxsize=16)
 def _mapped(place: MappedArray) -> np.ndarray:
-    return np.memmap(place.filename, place.dtype, "r", place.offset, place.shape)
+    return np.memmap(place.file.path, place.dtype, "r", place.offset, place.shape)
+
+
+def _mapped_inode(address: int) -> int | None:
+    """The inode of the file that is mapped at an address; None where /proc does not tell.
+
+    The file that a mapped array names may have been replaced since it was mapped.
+    """
+    with suppress(OSError), Path("/proc/self/maps").open() as lines:
+        for line in lines:
+            bounds, _, _, _, inode = line.split(maxsplit=5)[:5]
+            low, high = (int(bound, 16) for bound in bounds.split("-"))
+            if low <= address < high:
+                return int(inode)
+    return None
 
 
 @dataclass(frozen=True)
@@ -116,6 +190,11 @@ class ArrayChunk:
         )
         return as_float(X), Values(values)
 
+    def check(self) -> None:
+        for one in (self.X, self.values):
+            if isinstance(one, MappedArray):
+                one.file.check()
+
     def place(self, row: int) -> str:
         return f"{self.name}, row {self.first + row}"
 
@@ -143,14 +222,22 @@ def array_chunks(X: Any, values: Any, chunk_rows: int) -> list[Chunk]:
             "sensitive_features is missing: pass the group of every row, as an array or a .npy file"
         )
     X, values = (one if isinstance(one, np.ndarray) else np.asarray(one) for one in (X, values))
+    name, groups = (
+        str(getattr(one, "filename", None) or word)
+        for one, word in ((X, "X"), (values, "sensitive_features"))
+    )
     if X.ndim != 2 or not X.shape[1] or X.dtype.kind not in "fiub":
-        raise ChunkError(f"X must be a matrix of numbers, found shape {X.shape} of {X.dtype}")
+        raise ChunkError(
+            f"{name} must be a matrix of numbers, found shape {X.shape} of {X.dtype}: pass one row for each sample "
+            "and one column for each feature"
+        )
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.shape != X.shape[:1]:
-        raise ChunkError(f"sensitive_features has shape {values.shape}, X has {len(X)} rows")
+        raise ChunkError(
+            f"{groups} has shape {values.shape}, {name} has {len(X)} rows: pass the group of every row"
+        )
     places = [MappedArray.of(one) for one in (X, values)]
-    name = "X" if places[0] is None else places[0].filename
     chunks: list[Chunk] = []
     for first in range(0, len(X), chunk_rows):
         last = min(first + chunk_rows, len(X))
@@ -168,7 +255,7 @@ class ParquetChunk:
 
     Attributes
     ----------
-    path : str
+    file : FileState
     groups : tuple of int
     features : tuple of str
     sensitive : str
@@ -177,7 +264,7 @@ class ParquetChunk:
     n_rows : int
     """
 
-    path: str
+    file: FileState
     groups: tuple[int, ...]
     features: tuple[str, ...]
     sensitive: str
@@ -188,11 +275,18 @@ class ParquetChunk:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.path) as file:
-            # Several chunks are read at the same time already, so further threads would slow them down.
-            table = file.read_row_groups(
-                list(self.groups), list(dict.fromkeys([*self.features, self.sensitive])), use_threads=False
-            ).unify_dictionaries()
+        self.file.check()
+        columns = list(dict.fromkeys([*self.features, self.sensitive]))
+        try:
+            with pq.ParquetFile(self.file.path) as file:
+                # Several chunks are read at the same time already, so further threads would slow them down.
+                table = file.read_row_groups(list(self.groups), columns, use_threads=False)
+            table = table.unify_dictionaries()
+        except (OSError, pa.ArrowException) as error:
+            self.file.check()
+            raise ChunkError(
+                f"{self.place(0)} and after cannot be read: {on_one_line(error)}. Write the file again"
+            ) from None
         kinds = [table.schema.field(name).type for name in self.features]
         X = np.empty((len(table), len(kinds)), np.float32 if all(map(_is_small, kinds)) else np.float64)
         for f, (name, kind) in enumerate(zip(self.features, kinds, strict=True)):
@@ -202,8 +296,9 @@ class ParquetChunk:
         values = (
             pa.concat_arrays(table.column(self.sensitive).chunks) if len(table) else pa.array([], pa.int8())
         )
-        if values.null_count:
-            row = int(values.is_null().to_numpy(zero_copy_only=False).argmax())
+        missing = values.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+        if missing.any():
+            row = int(missing.argmax())
             raise ChunkError(
                 f"{self.place(row)}: column {self.sensitive!r} is missing: leave out or fill in such rows"
             )
@@ -211,8 +306,11 @@ class ParquetChunk:
             values = values.dictionary_encode()
         return X, Values(values.indices.to_numpy(), np.asarray(values.dictionary.to_pylist()))
 
+    def check(self) -> None:
+        self.file.check()
+
     def place(self, row: int) -> str:
-        return f"{self.path}, row {self.first + row}"
+        return f"{self.file.path}, row {self.first + row}"
 
     def feature(self, column: int) -> str:
         return f"column {self.features[column]!r}"
@@ -220,14 +318,14 @@ class ParquetChunk:
 
 def files_of(chunks: Sequence[Chunk]) -> set[str]:
     """The files from which the chunks are read."""
-    parts: list[Any] = []
-    for chunk in chunks:
-        parts += (chunk.X, chunk.values) if isinstance(chunk, ArrayChunk) else (getattr(chunk, "path", None),)
     found = set()
-    for part in parts:
-        while isinstance(part, np.ndarray) and not isinstance(part, np.memmap):
-            part = part.base
-        found.add(part if isinstance(part, str) else getattr(part, "filename", None))
+    for chunk in chunks:
+        parts: tuple[Any, ...] = (chunk.X, chunk.values) if isinstance(chunk, ArrayChunk) else (chunk,)
+        for part in parts:
+            while isinstance(part, np.ndarray) and not isinstance(part, np.memmap):
+                part = part.base
+            state = getattr(part, "file", None)
+            found.add(getattr(part, "filename", None) if state is None else state.path)
     return {str(name) for name in found if name is not None}
 
 
@@ -271,25 +369,31 @@ def parquet_chunks(
         of the first file in name or type.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     chunks: list[Chunk] = []
     names: tuple[str, ...] = tuple(features or ())
     first_file, first_types = None, {}
     for path in parquet_files(pattern):
-        try:
-            metadata = pq.read_metadata(path)
-            schema = metadata.schema.to_arrow_schema()
-        except (OSError, pa.ArrowException) as error:
-            raise ChunkError(f"{path} cannot be read as Parquet: {error}") from None
+        file, metadata = _opened(path)
+        schema = metadata.schema.to_arrow_schema()
         names = names or tuple(name for name in schema.names if name != sensitive)
+        if not names:
+            raise ChunkError(
+                f"{path} has only the column {sensitive!r}: add columns of numbers to cluster by"
+            )
         for name in (*names, sensitive):
-            if name not in schema.names:
-                raise ChunkError(f"{path} has no column {name!r}; it has {', '.join(schema.names)}")
+            if schema.names.count(name) != 1:
+                how = "two columns" if name in schema.names else "no column"
+                raise ChunkError(f"{path} has {how} {name!r}; it has {', '.join(schema.names)}")
         types = {name: schema.field(name).type for name in (*names, sensitive)}
         if first_file is None:
             first_file, first_types = path, types
             _check_numbers(path, {name: types[name] for name in names})
+            if pa.types.is_nested(types[sensitive]):
+                raise ChunkError(
+                    f"{path}: column {sensitive!r} is of type {types[sensitive]}, and a group must be one value: name "
+                    "another column, or write one value for each row"
+                )
         for name, kind in types.items():
             if kind != first_types[name]:
                 raise ChunkError(
@@ -301,8 +405,26 @@ def parquet_chunks(
                 f"{path} has the column {more[0]!r}, but {first_file} does not have it: "
                 "pass the columns to cluster by as features"
             )
-        chunks += _row_groups(path, metadata, names, sensitive, chunk_rows)
+        chunks += _row_groups(file, metadata, names, sensitive, chunk_rows)
     return chunks, names
+
+
+def _opened(path: Path) -> tuple[FileState, Any]:
+    """The state of a Parquet file, and its metadata."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return FileState.of(path), pq.read_metadata(path)
+    except (OSError, pa.ArrowException) as error:
+        raise ChunkError(
+            f"{path} cannot be read as Parquet: {on_one_line(error)}. Write the file again, or name another one"
+        ) from None
+
+
+def parquet_columns(pattern: str | Path) -> list[str]:
+    """The names of all columns of the first of the Parquet files."""
+    return list(_opened(parquet_files(pattern)[0])[1].schema.to_arrow_schema().names)
 
 
 def _check_numbers(path: Path, types: dict[str, Any]) -> None:
@@ -324,7 +446,7 @@ def _is_small(kind: Any) -> bool:
 
 
 def _row_groups(
-    path: Path, metadata: Any, names: tuple[str, ...], sensitive: str, chunk_rows: int
+    file: FileState, metadata: Any, names: tuple[str, ...], sensitive: str, chunk_rows: int
 ) -> list[Chunk]:
     chunks: list[Chunk] = []
     groups: list[int] = []
@@ -332,10 +454,10 @@ def _row_groups(
     for g in range(metadata.num_row_groups):
         own = metadata.row_group(g).num_rows
         if groups and rows + own > chunk_rows:
-            chunks.append(ParquetChunk(str(path), tuple(groups), names, sensitive, first, rows))
+            chunks.append(ParquetChunk(file, tuple(groups), names, sensitive, first, rows))
             first, rows, groups = first + rows, 0, []
         groups.append(g)
         rows += own
     if groups:
-        chunks.append(ParquetChunk(str(path), tuple(groups), names, sensitive, first, rows))
+        chunks.append(ParquetChunk(file, tuple(groups), names, sensitive, first, rows))
     return chunks

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.cluster import kmeans_plusplus
+from sklearn.metrics import pairwise_distances_argmin_min
 
 from fairclust.chunks.engines import Engine
 from fairclust.chunks.passes import MOST_GROUPS
@@ -14,6 +16,15 @@ from fairclust.group_encoding import encode_groups
 from fairclust.metrics.counts import join_spellings
 
 SAMPLE_ROWS = 1 << 22
+# The square of a larger number, or the sum of many such squares, is not finite even in double precision, and the square
+# of its inverse is zero.
+_LARGEST = 1e140
+# Single precision is enough if no number is further from the median than _FAR times the typical distance of a row to
+# its centre, and if squares of numbers and of this distance are within its range. The typical distance is the median
+# over _FEW_ROWS rows of the sample, with centres drawn from them.
+_FAR, _SMALL_DISTANCE, _LARGE_DISTANCE, _FEW_ROWS = 1e3, 1e-15, 1e15, 1 << 14
+# Columns of so many rows at a time are compared, which is much faster than one row at a time.
+_ROWS_AT_ONCE = 64
 # From every chunk, the sample has at least _LEAST_ROWS rows of each group, or all rows of the group in this chunk. If
 # _LEAST_SHARE times the size of the sample, divided by the number of chunks, is larger, it has at least that many.
 _LEAST_SHARE, _LEAST_ROWS = 1 / 2000, 8
@@ -31,16 +42,45 @@ class Survey(NamedTuple):
         A sample of the rows. The sample of all chunks is in random order. Small groups can have a larger share of the
         sample than of the rows.
     codes : ndarray of shape (n_sampled,), int32
+    low, high : ndarray of shape (n_features,)
+        The smallest and the largest number of every feature.
+    total : float
+        The sum of all numbers, which tells other rows from these.
     """
 
     names: np.ndarray
     sizes: np.ndarray
     X: np.ndarray
     codes: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    total: float
 
     @property
     def n_rows(self) -> int:
         return int(self.sizes.sum())
+
+    @property
+    def center(self) -> np.ndarray:
+        """The median of the sample, shape (n_features,). A few numbers far from all others do not change it."""
+        # One column at a time, because `quantile` makes a copy.
+        return np.array([np.quantile(column, 0.5, method="lower") for column in self.X.T], np.float64)
+
+    def needs_double(self, n_clusters: int) -> bool:
+        """Whether the rows differ so much in size that squared distances need double precision."""
+        center = self.center
+        reach = max(float((self.high - center).max()), float((center - self.low).max()))
+        if 0 < reach < 1 / _LARGEST:
+            raise ChunkError(
+                f"the numbers of every feature differ by less than {1 / _LARGEST:g}, and their squares are zero: "
+                "multiply the features by a power of ten"
+            )
+        rows = self.X[: max(_FEW_ROWS, n_clusters)] - center
+        if max(self.high.max(), -self.low.min()) > _LARGE_DISTANCE or n_clusters >= len(rows):
+            return True
+        seeds = kmeans_plusplus(rows, n_clusters, random_state=0)[0]
+        typical = float(np.median(pairwise_distances_argmin_min(rows, seeds)[1]))
+        return reach > _FAR * typical or 0 < typical < _SMALL_DISTANCE
 
 
 def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: int) -> Survey:
@@ -57,7 +97,8 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: i
     Raises
     ------
     ChunkError
-        A number is not finite, a group is missing, chunks have different numbers of features, or there are no rows.
+        A number is not finite or too large, a group is missing, chunks have different numbers of features, or there are
+        no rows.
     """
     n_rows = sum(chunk.n_rows for chunk in chunks)
     if not n_rows:
@@ -87,7 +128,10 @@ def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: i
     X, group = np.concatenate([part.X for part in parts]), np.concatenate(codes)
     order = np.random.default_rng(seed).permutation(len(X))
     # This is ten times as fast as X[order].
-    return Survey(names, sizes, X.take(order, axis=0), group[order])
+    low = np.min([part.low for part in parts], axis=0)
+    high = np.max([part.high for part in parts], axis=0)
+    total = float(sum(part.total for part in parts))
+    return Survey(names, sizes, X.take(order, axis=0), group[order], low, high, total)
 
 
 def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | None:
@@ -95,21 +139,39 @@ def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | N
     X, values = chunk.read()
     if not len(X):
         return None
-    # If the sum is finite, all numbers are finite. If it is not, each number is checked, because a sum of finite
-    # numbers may overflow.
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = not np.isfinite(X.sum())
-    if suspicious and not np.isfinite(X).all():
-        row, column = np.argwhere(~np.isfinite(X))[0].tolist()
-        number = X[row, column]
-        raise ChunkError(
-            f"{chunk.place(row)}: {chunk.feature(column)} is {number}, which is not a finite number: "
-            "leave out or fill in such rows"
-        )
+    low, high = ends_of(X, chunk)
     names, codes = _groups(values, chunk)
     sizes = np.bincount(codes, minlength=len(names))
     rows = _drawn(codes, sizes, share, least, np.random.default_rng(seed))
-    return Survey(names, sizes, X[rows], codes[rows])
+    total = float(X.sum(dtype=np.float64))
+    chunk.check()
+    return Survey(names, sizes, X[rows], codes[rows], low, high, total)
+
+
+def ends_of(X: np.ndarray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest number of each feature of a chunk with rows X, as float64.
+
+    Raises
+    ------
+    ChunkError
+        A number is not finite, or too large.
+    """
+    n_features = X.shape[1]
+    whole = len(X) // _ROWS_AT_ONCE * _ROWS_AT_ONCE
+    parts = [X[whole:]]
+    if whole:
+        many = X[:whole].reshape(-1, _ROWS_AT_ONCE * n_features)
+        parts += [found.reshape(-1, n_features) for found in (many.min(axis=0), many.max(axis=0))]
+    ends = np.concatenate(parts).astype(np.float64)
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    if not (max(high.max(), -low.min()) <= _LARGEST):
+        row, column = np.argwhere(~(np.abs(X.astype(np.float64)) <= _LARGEST))[0].tolist()
+        number = X[row, column]
+        what = "too large to be squared" if np.isfinite(number) else "not a finite number"
+        raise ChunkError(
+            f"{chunk.place(row)}: {chunk.feature(column)} is {number}, which is {what}: leave out or fill in such rows"
+        )
+    return low, high
 
 
 def _groups(values: Values, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:

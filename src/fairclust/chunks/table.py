@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from fairclust.chunks.sources import (
     ChunkError,
     array_chunks,
     files_of,
+    on_one_line,
     parquet_chunks,
 )
 from fairclust.chunks.survey import SAMPLE_ROWS
@@ -99,9 +102,9 @@ def open_chunks(
         removes the file at its end.
     client : distributed.Client, str or int, optional
         The Dask cluster whose workers read the chunks: its client, the address of its scheduler, the path of its
-        scheduler file, or the number of worker processes to start on this machine. Files must have the same paths on
-        all workers. By default the threads of this process read the chunks. For Dask collections, the default is the
-        client that this process connected last, or else two worker processes.
+        scheduler file, or the number of worker processes to start on this machine. Files must have the same paths and
+        the same times of the last change on all workers. By default the threads of this process read the chunks. For
+        Dask collections, the default is the client that this process connected last, or else two worker processes.
     chunk_rows : int
         Number of rows of a chunk of an array, and the most rows of a chunk of several Parquet row groups. Another
         value changes the order in which sums are added and, if there are more than `sample_rows` rows, the sample.
@@ -116,9 +119,13 @@ def open_chunks(
     Raises
     ------
     ChunkError
-        A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, there is no Dask
-        cluster at the given address, or `labels` or `checkpoint` is a file that is read or cannot be written.
+        A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, a number of rows is
+        less than 1, there is no Dask cluster at the given address, or `labels` or `checkpoint` is a file that is read
+        or cannot be written. A fit raises it if a file has changed since.
     """
+    for name, number in (("chunk_rows", chunk_rows), ("sample_rows", sample_rows)):
+        if not isinstance(number, Integral) or number < 1:
+            raise ChunkError(f"{name}={number!r} is not a number of rows: pass a whole number of at least 1")
     engine = _engine(client, X)
     names: tuple[str, ...] = ()
     try:
@@ -171,11 +178,15 @@ def _mapped(X: Any) -> Any:
     if not isinstance(X, str | Path):
         return X
     try:
-        return np.load(X, mmap_mode="r")
-    except (OSError, ValueError) as error:
+        array = np.load(X, mmap_mode="r")
+    except (OSError, ValueError, TypeError, ArithmeticError, EOFError, SyntaxError, TokenError) as error:
         raise ChunkError(
-            f"{X} cannot be mapped as an array: {error}. Pass an existing .npy file of numbers"
+            f"{X} cannot be mapped as an array: {on_one_line(error)}. Pass an existing .npy file of numbers or, for "
+            "groups, of numbers or text"
         ) from None
+    if not isinstance(array, np.ndarray):
+        raise ChunkError(f"{X} is an archive of arrays: save one array by np.save, and pass its .npy file")
+    return array
 
 
 def comes_in_chunks(X: Any, n_clusters: int) -> bool:

@@ -18,7 +18,7 @@ from fairclust.base import Diverged
 from fairclust.chunks import ChunkTable, open_chunks
 from fairclust.chunks.scaling import standardized
 from fairclust.chunks.scores import score_chunks
-from fairclust.chunks.sources import parquet_files
+from fairclust.chunks.sources import parquet_columns, parquet_files
 from fairclust.cli import CommandError
 from fairclust.cli.fit import parameters
 from fairclust.cli.methods import find_method
@@ -30,7 +30,7 @@ from fairclust.metrics import balance, delta
 from fairclust.outputs import OutputError, check_outputs
 
 # Options that work only for tables in memory. They are refused for tables that are read in chunks.
-_NOT_HERE = ("categories", "id", "save", "spreadsheet_safe", "thousands")
+_NOT_HERE = ("bins", "categories", "id", "save", "spreadsheet_safe", "thousands")
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:
@@ -125,10 +125,10 @@ def _open(args: argparse.Namespace) -> ChunkTable:
     features = [part for name in args.features for part in name.split(",")]
     excluded = [part for name in args.exclude for part in name.split(",")]
     if excluded and not features:
-        import pyarrow.parquet as pq
-
-        names = pq.read_schema(parquet_files(args.table)[0]).names
-        features = [name for name in names if name not in (*args.sensitive, *excluded)]
+        given = (*args.sensitive, *excluded)
+        features = [name for name in parquet_columns(args.table) if name not in given]
+        if not features:
+            raise CommandError("--exclude: no column is left to cluster by. Fix: leave out fewer columns")
     return open_chunks(
         args.table,
         args.sensitive[0],

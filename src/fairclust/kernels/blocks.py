@@ -66,6 +66,31 @@ def _close(a, prices, group, start, count, order, labels, reach, rows, groups, e
     return found
 
 
+@njit(cache=True, nogil=True)
+def _cluster_sums(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
+    cost = 0.0
+    for p in range(X.shape[0]):
+        k = labels[p]
+        sizes[k] += 1
+        for f in range(X.shape[1]):
+            x = np.float64(X[p, f])
+            sums[k, f] += x
+            apart = x - centers[k, f]
+            cost += apart * apart
+    return cost
+
+
+def cluster_sums(
+    X: np.ndarray, labels: np.ndarray, centers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Cluster sizes, float64 sums of the points, shape (n_clusters, n_features), and squared distances to the centres.
+
+    All sums are in double precision.
+    """
+    sizes, sums = np.zeros(len(centers), np.int64), np.zeros(centers.shape)
+    return sizes, sums, _cluster_sums(X, labels, centers, sizes, sums)
+
+
 class BlockRoom:
     """Arrays for the tiles of at most `BLOCK_ROWS` rows and for their distances.
 

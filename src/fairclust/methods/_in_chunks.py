@@ -17,6 +17,7 @@ from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
 from fairclust.frame import Frame
 from fairclust.kernels.points import DTYPES, TiledPoints
+from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate
 
 # All starts run on the first _FIRST_ROWS rows of the sample. The best one continues on _MORE_ROWS times as many rows,
@@ -38,6 +39,8 @@ class InChunks(FairClusterer):
     random_state: Any
     labels_: Any
     verbose: int
+    # The precision of a fit on rows in chunks; None after a fit in memory.
+    _dtype: np.dtype | None = None
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> InChunks:
         """Cluster the rows of `X`.
@@ -67,6 +70,14 @@ class InChunks(FairClusterer):
             super().fit(X, sensitive_features=sensitive_features)
         return self
 
+    def _fit_in_frame(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
+        self._dtype = None
+        super()._fit_in_frame(X, codes, weights)
+
+    def _new_rows(self, X: Any) -> np.ndarray:
+        rows = super()._new_rows(X)
+        return rows.astype(self._dtype) if self._dtype == np.float64 else rows
+
     def _fit_rows(self, X: Any, sensitive_features: Any) -> None:
         self._validate_params()
         if isinstance(X, ChunkTable):
@@ -79,17 +90,20 @@ class InChunks(FairClusterer):
         check_space(table, self.n_clusters)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         known = survey(table.chunks, table.engine, sample_rows=table.sample_rows, seed=seed)
-        if self.n_clusters > known.n_rows:
-            raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={known.n_rows}")
         _LOG.info(
             "%s rows, %d groups, %s rows sampled", f"{known.n_rows:,}", len(known.names), f"{len(known.X):,}"
         )
         self.groups_, self.n_features_in_ = known.names, known.X.shape[1]
+        self._check_sizes(known.n_rows)
+        self._dtype = np.dtype(DTYPES[getattr(self, "precision", "single")])
+        if known.needs_double(self.n_clusters):
+            self._dtype = np.dtype(np.float64)
+            known = known._replace(X=known.X.astype(np.float64))
         if table.features:
             self.feature_names_in_ = np.array(table.features, dtype=object)
-        dtype = DTYPES[getattr(self, "precision", "single")]
-        points = ChunkedPoints(table.chunks, table.engine, known, self.n_clusters, dtype=dtype)
-        about = {"method": type(self).__name__, **self.get_params(), "groups": known.sizes.tolist()}
+        points = ChunkedPoints(table.chunks, table.engine, known, self.n_clusters, dtype=self._dtype)
+        rows = [known.sizes.tolist(), known.low.tolist(), known.high.tolist(), known.total]
+        about = {"method": type(self).__name__, **self.get_params(), "rows": rows}
         checkpoint = Checkpoint(table.checkpoint, about)
         # Chunks are not centred and scaled, because every pass would have to do it again.
         self._frame = Frame.plain(known.X.shape[1])
@@ -124,6 +138,18 @@ class InChunks(FairClusterer):
         return alternate(kind, points, prototypes, max_iter=steps, verbose=verbose, begun=begun, keep=keep)
 
 
+class PrototypesInChunks(InChunks, PrototypeClusterer):
+    """Base of the methods with prototypes whose `fit` also takes rows in chunks."""
+
+    def _points(
+        self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None, n_groups: int | None = None
+    ) -> TiledPoints:
+        if shift is None or n_groups is None or self._dtype is None:
+            return super()._points(X, codes, shift, n_groups)
+        # `predict` computes distances as the fit has computed them.
+        return TiledPoints.pack(X, codes, n_groups, self.n_clusters, shift=shift, dtype=self._dtype)
+
+
 def stages(known: Survey) -> list[int]:
     """The numbers of rows of the sample to fit on, one after the other. The last one is all of them."""
     n_rows, whole = _FIRST_ROWS, len(known.codes)
@@ -140,5 +166,6 @@ def first_rows(points: ChunkedPoints, known: Survey, n_rows: int) -> TiledPoints
     """The first rows of the sample, packed."""
     if n_rows == len(known.codes):
         return points.sample
-    X, codes, dtype = known.X[:n_rows], known.codes[:n_rows], points.sample.a.dtype
-    return TiledPoints.pack(X, codes, points.n_groups, points.n_clusters, dtype=dtype)
+    X, codes, sample = known.X[:n_rows], known.codes[:n_rows], points.sample
+    shape = points.n_groups, points.n_clusters
+    return TiledPoints.pack(X, codes, *shape, shift=sample.shift, dtype=sample.a.dtype)

@@ -13,19 +13,19 @@ from fairclust.chunks.checkpoint import Checkpoint
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey
 from fairclust.chunks.table import comes_in_chunks
-from fairclust.methods._in_chunks import InChunks, first_rows, stages
+from fairclust.methods._in_chunks import PrototypesInChunks, first_rows, stages
 from fairclust.methods._price import PriceClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, mean_centers
 from fairclust.solvers.criteria import exact_shares
 from fairclust.solvers.fair_assignment import solve
-from fairclust.solvers.sensitive import Sensitive, SensitiveColumn
+from fairclust.solvers.sensitive import Sensitive, SensitiveColumn, is_measured
 from fairclust.solvers.steps import price_step
 
 # Factor for `tol` on the sample. More steps there are cheap, and save steps on all rows.
 _MORE_EXACT = 0.1
 
 
-class PricesInChunks(InChunks, PriceClusterer):
+class PricesInChunks(PrototypesInChunks, PriceClusterer):
     """`PriceClusterer` for k-means, also for rows in chunks."""
 
     def fit(
@@ -68,10 +68,20 @@ class PricesInChunks(InChunks, PriceClusterer):
             raise NotSupported(
                 "max_cost and max_cost_increase are for rows in memory: give a tolerance instead"
             )
+        if self.bins is not None or self.mean_tolerance is not None:
+            raise NotSupported(
+                "bins and mean_tolerance are for rows in memory: cut the column into ranges first, and name the column "
+                "of ranges"
+            )
         self._fit_rows(X, sensitive_features)
         return self
 
     def _fit_chunks(self, points: ChunkedPoints, known: Survey, checkpoint: Checkpoint) -> None:
+        if known.names.dtype.kind in "iuf" and is_measured(_as_rows(known)):
+            raise ValueError(
+                f"sensitive_features holds {len(known.names)} different numbers, and each would be a group. Cut the "
+                "column into a few ranges first. If the numbers are names, convert them to text"
+            )
         names = SensitiveColumn("", known.names)
         self._unit, self._sensitive = (
             1.0,
@@ -119,3 +129,9 @@ class PricesInChunks(InChunks, PriceClusterer):
             run = alternate(kind, sample, prototypes, max_iter=self.max_iter)
             prototypes, multipliers = run.prototypes, run.last.state
         return prototypes, multipliers
+
+
+def _as_rows(known: Survey) -> np.ndarray:
+    """Values on which `is_measured` decides as on those of all rows, of which it needs the number up to a limit."""
+    more = min(known.n_rows, 3 * len(known.names)) - len(known.names)
+    return np.append(known.names, np.repeat(known.names[:1], more))

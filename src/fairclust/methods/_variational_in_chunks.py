@@ -9,14 +9,14 @@ from fairclust.chunks.checkpoint import Checkpoint
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey
 from fairclust.group_encoding import resolve_target
-from fairclust.methods._in_chunks import InChunks, stages
+from fairclust.methods._in_chunks import PrototypesInChunks, stages
 from fairclust.methods._levels import LEVELS
 from fairclust.methods._variational import VariationalClusterer
 from fairclust.solvers.alternation import Prototypes, mean_centers, overshot
 from fairclust.solvers.points import MeasuredPoints
 
 
-class VariationalInChunks(InChunks, VariationalClusterer):
+class VariationalInChunks(PrototypesInChunks, VariationalClusterer):
     """`VariationalClusterer` for k-means, also for rows in chunks."""
 
     def _update(self, points: MeasuredPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
@@ -49,7 +49,8 @@ class VariationalInChunks(InChunks, VariationalClusterer):
 
         If the weight must be searched for, or is relative, the sample decides it.
         """
-        model = clone(self).set_params(target=self.target_)
+        precision = "double" if self._dtype == np.float64 else "single"
+        model = clone(self).set_params(target=self.target_, precision=precision)
         given = not (isinstance(self.lam, str) or self.relative_weights)
         lam: float | None = float(self.lam) / known.n_rows if given else None
         for n_rows in stages(known):
