@@ -192,7 +192,7 @@ def test_an_entry_that_is_defined_twice_names_both_files(tmp_path):
         ("- a", r"expected keys and values; found \['a'\]"),
         ("a: [", r"cannot be read"),
         ("a: " + "[" * 3000, r"cannot be read"),
-        ("datasets: &a [*a]", r"expected names and entries"),
+        ("datasets: &a [*a]", r"line 1: datasets\.0: the alias \*a contains itself"),
         ("a: " + "1" * 5000, r"cannot be read"),
         ("datasets: {a: {}, a: {}}", r"key 'a' occurs more than once"),
     ],
@@ -235,7 +235,7 @@ def test_resolving_a_resolved_configuration_changes_nothing(tmp_path):
     config = load_config(raw, user={"run": raw["run"]})
     again = load_config({**raw, "run": config.run.model_dump(mode="json")})
     assert again == config
-    assert set(resolve(raw)["papers"]) == {"doe"}
+    assert set(resolve(raw)[0]["papers"]) == {"doe"}
 
 
 def test_empty_missing_and_undecodable_yaml(tmp_path):
