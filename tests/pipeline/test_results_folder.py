@@ -9,7 +9,13 @@ import time
 import pytest
 
 from fairclust.pipeline.cell_store import atomic_write
-from fairclust.pipeline.results_folder import foreign_folder, lock, remove_damaged_metadata, tidy, write_digests
+from fairclust.pipeline.results_folder import (
+    foreign_folder,
+    lock,
+    remove_damaged_metadata,
+    tidy,
+    write_digests,
+)
 from fairclust.temporary import is_alive, remove_leftovers, temporary_beside
 
 

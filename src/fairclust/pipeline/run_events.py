@@ -15,7 +15,7 @@ from snakemake.exceptions import WorkflowError
 
 from fairclust.pipeline import import_server
 from fairclust.pipeline.cell_store import KEEP_COPY, files_beside, remove_copies, set_aside
-from fairclust.pipeline.results_folder import foreign_folder, lock, remove_damaged_metadata, tidy
+from fairclust.pipeline.results_folder import lock, remove_damaged_metadata, tidy
 from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs
 from fairclust.pipeline.sharing import forget_failures
 from fairclust.pipeline.summary import nothing_fitted
@@ -51,10 +51,7 @@ class RunEvents:
         self._server: Any = None
         self._cache = cache
         self._lock: Any = None
-        results = Path(inputs.results)
-        if workflow.is_main_process and (
-            reason := foreign_folder(results) or no_report_yet(sys.argv, results)
-        ):
+        if workflow.is_main_process and (reason := no_report_yet(sys.argv, Path(inputs.results))):
             raise WorkflowError(reason)
         if workflow.is_main_process and FINISHING not in os.environ and not workflow.output_settings.dryrun:
             self._take_results()

@@ -40,19 +40,26 @@ class _Loader(yaml.SafeLoader):
         self._path: list[Any] = []
         self._sizes: dict[yaml.Node, int] = {}
 
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> Any:
         self._path.append(index)
-        event = self.peek_event()
+        event: Any = self.peek_event()
         if len(self._path) > _DEEPEST:
-            raise self._error(event, f"lists and mappings lie more than {_DEEPEST} deep in each other. Fix: use fewer levels")
-        node = super().compose_node(parent, index)
+            raise self._error(
+                event,
+                f"lists and mappings lie more than {_DEEPEST} deep in each other. Fix: use fewer levels",
+            )
+        node: Any = super().compose_node(parent, index)
         if isinstance(event, yaml.AliasEvent):
             if node not in self._sizes:
-                raise self._error(event, f"the alias *{_short(event.anchor)} contains itself. Fix: write out the value")
-        elif node is not None:
+                raise self._error(
+                    event, f"the alias *{_short(event.anchor)} contains itself. Fix: write out the value"
+                )
+        else:
             self._check(node)
         if max(self._sizes[node], len(self._sizes)) > _MOST_NODES:
-            raise self._error(event, f"here are more than {_MOST_NODES:,} values, with those of aliases. Fix: use fewer")
+            raise self._error(
+                event, f"here are more than {_MOST_NODES:,} values, with those of aliases. Fix: use fewer"
+            )
         self._path.pop()
         return node
 
