@@ -228,13 +228,14 @@ def bomb(line):
         ),
         ("a: 2024-01-01", r"a: '2024-01-01' .* the timestamp 2024-01-01\. Fix: put it in quotes"),
         ("a: !!set {b}", r"a: the tag tag:yaml\.org,2002:set is not used here"),
+        ("a: !!seq {b: c}", r"a: the tag tag:yaml\.org,2002:seq is not used here"),
         ("a: !!bool maybe", r"a: 'maybe' .* is no value of the kind bool"),
         ("a: =", r"a: '=' .* is no value of the kind value"),
         ("a: {1.5: b}", r"a: the key '1\.5' is no text. Fix: put it in quotes"),
         ("a: {[b]: c}", r"a: a key is no text"),
         ('a: "\\ud800"', r"a: the text holds a character that no file can hold"),
     ],
-    ids=range(27),
+    ids=range(28),
 )
 def test_a_broken_catalogue_is_named(tmp_path, text, message):
     (tmp_path / "bad.yaml").write_text(text)

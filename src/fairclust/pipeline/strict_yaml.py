@@ -52,7 +52,7 @@ class _Loader(yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
             if node not in self._sizes:
                 raise self._error(
-                    event, f"the alias *{_short(event.anchor)} contains itself. Fix: write out the value"
+                    event, f"the alias *{event.anchor} contains itself. Fix: write out the value"
                 )
         else:
             self._check(node)
@@ -70,11 +70,12 @@ class _Loader(yaml.SafeLoader):
             self._check_scalar(node, kind)
             self._sizes[node] = 1
             return
-        if kind not in ("seq", "map"):
+        is_mapping = isinstance(node, yaml.MappingNode)
+        if kind != ("map" if is_mapping else "seq"):
             raise self._error(node, f"the tag {_short(node.tag)} is not used here. Fix: remove it")
-        parts = [part for pair in node.value for part in pair] if kind == "map" else node.value
-        if kind == "map":
+        if is_mapping:
             self._check_keys(node)
+        parts = [part for pair in node.value for part in pair] if is_mapping else node.value
         self._sizes[node] = 1 + sum(self._sizes[part] for part in parts)
 
     def _check_scalar(self, node: yaml.ScalarNode, kind: str) -> None:
@@ -105,7 +106,8 @@ class _Loader(yaml.SafeLoader):
 
     def _error(self, at: Any, problem: str) -> yaml.MarkedYAMLError:
         """An error that names the line and the key."""
-        names = [str(getattr(step, "value", step)) for step in self._path if step is not None]
+        steps = (getattr(step, "value", step) for step in self._path)
+        names = [str(step) for step in steps if isinstance(step, str | int)]
         key = _short(".".join(names))
         return yaml.MarkedYAMLError(None, None, f"{key}: {problem}" if key else problem, at.start_mark)
 
