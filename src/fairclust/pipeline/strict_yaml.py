@@ -89,7 +89,7 @@ class _Loader(yaml.SafeLoader):
             raise self._error(node, "the text holds a character that no file can hold. Fix: remove it")
         try:
             read = f"YAML 1.1 reads it as the {kind} {_short(str(self.construct_object(node)))}"
-        except (ValueError, KeyError, AttributeError, yaml.YAMLError):  # an explicit tag that does not fit
+        except (ValueError, LookupError, AttributeError, yaml.YAMLError):  # an explicit tag that does not fit
             read = f"it is no value of the kind {_short(kind)}"
         fix = _FIX.get(kind, "put it in quotes, without a tag")
         raise self._error(node, f"{_short(text)!r} cannot be used, because {read}. Fix: {fix}")
