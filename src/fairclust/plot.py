@@ -24,8 +24,8 @@ __all__ = ["ClusterSharesDisplay", "FrontDisplay"]
 MEASURED = ("sse", "balance", "fairness_error", "delta", "share_deviation")
 """Metrics that `FrontDisplay` computes for every clustering."""
 _MARKS = "os^DvPX*"
-# Characters that matplotlib cannot draw or write: halves of surrogate pairs, and control characters but the line feed.
-_UNDRAWABLE = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Control characters except the line feed: an SVG file cannot hold them.
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 _OTHER_LABELS = {"n_clusters": "Number of clusters", "silhouette": "Silhouette (higher is better)"}
 
 
@@ -269,7 +269,7 @@ def in_figure(text: str) -> str:
 
     Between two dollar signs matplotlib would expect a formula, and it leaves out labels that begin with an underscore.
     """
-    plain = _UNDRAWABLE.sub(" ", text).replace("$", r"\$")
+    plain = _CONTROL.sub(" ", text).replace("$", r"\$")
     return f" {plain}" if plain[:1] in ("", "_") else plain
 
 

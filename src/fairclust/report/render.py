@@ -30,7 +30,7 @@ _LATEX = {
 }
 # Characters that begin markup in Markdown at their places. Those in the group `kept` do not begin any.
 _MARKDOWN = re.compile(
-    r"(?P<kept>`[\w ./=-]+`|(?<=[^\W_])_+(?=[^\W_])|(?<=\S )\*+(?= \S))"
+    r"(?P<kept>`[\w./=-]+(?: [\w./=-]+)*`|(?<=[^\W_])_+(?=[^\W_])|(?<=\S )\*+(?= \S)|(?<=/)~(?=\w))"
     r"|[\\|`*_~${}]"
     r"|\](?=[(\[:])"  # a link, or the address of one
     r"|^#|(?<= )#(?=#*$)"  # a heading, and the end of one
