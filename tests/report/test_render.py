@@ -50,11 +50,11 @@ def test_markdown_holds_no_html_and_no_lines():
 @pytest.mark.parametrize(
     "text, escaped",
     [
-        ("[c](javascript:alert(1))", r"[c\](javascript:alert(1))"),
+        ("[c](javascript:alert(1))", r"\[c\](javascript:alert(1))"),
         ("![c](https://a.b/c.png)", r"![c\](https://a.b/c.png)"),
-        ("[c]: javascript:x and [c][c]", r"[c\]: javascript:x and [c\][c]"),
-        (r"$\input{x}$", r"\$\\input\{x\}\$"),
-        ("_a_ *b* ~~c~~ {: #d }", r"\_a\_ \*b\* \~\~c\~\~ \{: #d \}"),
+        ("[c]: javascript:x and [c][c]", r"\[c\]: javascript:x and [c\][c]"),
+        (r"$\input{x}$", r"&#36;\\input\{x\}&#36;"),
+        ("_a_ *b* ~~c~~ {: #d }", r"\_a\_ \*b\* &#126;&#126;c&#126;&#126; \{: #d \}"),
         ("``` sh", r"\`\`\` sh"),
         ("`<b>` and `a|b`", r"\`&lt;b&gt;\` and \`a\|b\`"),
         ("# a #", r"\# a \#"),
@@ -64,7 +64,10 @@ def test_markdown_holds_no_html_and_no_lines():
         ("---", r"\---"),
         ("a\0b\ud800\u202ec", "a b c"),
         # Markdown prints all of these as they are.
-        *((text, text) for text in ("n_init=10", "-1.5", "+2.0 %", "[1.0, 3.0]", "X ** 2", "figure `front`")),
+        *(
+            (text, text)
+            for text in ("n_init=10", "-1.5", "+2.0 %", "a=[1.0, 3.0]", "X ** 2", "figure `front`")
+        ),
         ("https://a.b/~c_d", "https://a.b/~c_d"),
     ],
 )

@@ -457,6 +457,8 @@ def load_config(
     try:
         resolved, homes = resolve(with_user_layer(raw, user or {}), base)
         return Config.model_validate(resolved)
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from None
     except ValidationError as error:
         lines = []
         for problem in error.errors():

@@ -32,8 +32,8 @@ _LATEX = {
 _MARKDOWN = re.compile(
     r"(?P<kept>`[\w./=-]+(?: [\w./=-]+)*`|(?<=[^\W_])_+(?=[^\W_])|(?<=\S )\*+(?= \S)|(?<=/)~(?=\w))"
     r"|[\\|`*_~${}]"
-    r"|\](?=[(\[:])"  # a link, or the address of one
-    r"|^#|(?<= )#(?=#*$)"  # a heading, and the end of one
+    r"|^\[|\](?=[(\[:])"  # a link, or the address of one
+    r"|^#|#(?=#*$)"  # a heading, and the end of one
     r"|^[-+=](?=[-= ]*$| )|(?P<number>^\d{1,9})(?=[.)](?: |$))"  # lists and lines
 )
 
@@ -100,10 +100,14 @@ def escape_markdown(text: object) -> str:
 
     What Markdown prints literally is left as it is. The only markup that a text can have is a name in `backticks`.
     """
-    plain = html.escape(_on_one_line(text), quote=False)
-    return _MARKDOWN.sub(
-        lambda found: found["kept"] or (f"{found[0]}\\" if found["number"] else f"\\{found[0]}"), plain
-    )
+
+    def literal(found: re.Match[str]) -> str:
+        if found["number"]:
+            return f"{found[0]}\\"
+        # Python-Markdown would print a backslash before these three characters.
+        return found["kept"] or (f"&#{ord(found[0])};" if found[0] in "$~=" else f"\\{found[0]}")
+
+    return _MARKDOWN.sub(literal, html.escape(_on_one_line(text), quote=False))
 
 
 def _markdown_table(shown: pd.DataFrame) -> list[str]:
