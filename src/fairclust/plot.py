@@ -6,6 +6,7 @@ drawn: ``pip install 'fairclust[plot]'``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ __all__ = ["ClusterSharesDisplay", "FrontDisplay"]
 MEASURED = ("sse", "balance", "fairness_error", "delta", "share_deviation")
 """Metrics that `FrontDisplay` computes for every clustering."""
 _MARKS = "os^DvPX*"
+# Control characters except the line feed: an SVG file cannot hold them.
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 _OTHER_LABELS = {"n_clusters": "Number of clusters", "silhouette": "Silhouette (higher is better)"}
 
 
@@ -140,7 +143,7 @@ class FrontDisplay:
             of = of.sort_values(x)
             mark = _MARKS[number % len(_MARKS)]
             (self.lines_[str(method)],) = self.ax_.plot(
-                of[x], of[y], marker=mark, linewidth=0.8, label=str(method)
+                of[x], of[y], marker=mark, linewidth=0.8, label=in_figure(str(method))
             )
         self.ax_.set(xlabel=axis_label(x), ylabel=axis_label(y))
         self.ax_.legend()
@@ -240,7 +243,9 @@ class ClusterSharesDisplay:
         self.bars_ = {}
         below = np.zeros(len(self.shares))
         for group, share in self.shares.fillna(0).items():
-            self.bars_[str(group)] = self.ax_.bar(self.shares.index, share, bottom=below, label=str(group))
+            self.bars_[str(group)] = self.ax_.bar(
+                self.shares.index, share, bottom=below, label=in_figure(str(group))
+            )
             below = below + share.to_numpy()
         # Lines show the shares in all rows, for comparison with every cluster.
         for level in self.shares.loc["all"].cumsum()[:-1]:
@@ -259,11 +264,20 @@ def _axes(ax: Any) -> Any:
     return plt.subplots()[1]
 
 
+def in_figure(text: str) -> str:
+    """Escape a text, so that matplotlib draws it literally and lists it in a legend.
+
+    Between two dollar signs matplotlib would expect a formula, and it leaves out labels that begin with an underscore.
+    """
+    plain = _CONTROL.sub(" ", text).replace("$", r"\$")
+    return f" {plain}" if plain[:1] in ("", "_") else plain
+
+
 def axis_label(name: str) -> str:
     """Axis label for a column of `FrontDisplay.points`: its name, and whether higher or lower is better."""
     if name in METRICS:
         return f"{METRICS[name].label} ({METRICS[name].direction} is better)"
-    return _OTHER_LABELS.get(name, name)
+    return _OTHER_LABELS.get(name) or in_figure(name)
 
 
 def _setting(model: Any) -> str:

@@ -71,7 +71,7 @@ def test_the_command_gives_the_labels_of_the_class(people, tmp_path, capsys):
         ({"--exclude": "agge"}, "did you mean 'age'"),
         ({"--id": "nme"}, "did you mean 'name'"),
         ({"--delimiter": ";"}, "--delimiter"),
-        ({"--delimiter": "ab"}, "not one character"),
+        ({"--delimiter": "ab"}, "is not one ASCII character"),
         ({"--encoding": "klingon"}, "unknown encoding"),
         ({"--out": "people.csv"}, "--out: people.csv is the same file as "),
         ({"--out": "no_such/folder.csv"}, "there is no folder"),

@@ -1,15 +1,18 @@
 """Estimators within scikit-learn's tools: scores, distances, pipelines, searches, frames."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from matplotlib.figure import Figure
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairclust
-from fairclust import FairnessScorer, FrontDisplay, PriceFairKMeans, cheapest_fair
+from fairclust import ClusterSharesDisplay, FairnessScorer, FrontDisplay, PriceFairKMeans, cheapest_fair
 from fairclust.metrics import balance
 
 WITH_CENTERS = [
@@ -150,3 +153,17 @@ def test_a_scorer_of_several_columns_is_that_of_the_least_fair():
     assert points.balance[0] == min(
         balance(model.labels_, sensitive_features=groups[name]) for name in groups
     )
+
+
+def test_displays_draw_names_as_they_are():
+    groups = ["$\\input{a}$", "_hidden", "$", "", "a\x01b"] * 4
+    shown = [r"\$\input{a}\$", " _hidden", r"\$", " ", "a b"]
+    display = ClusterSharesDisplay.from_predictions([0, 1] * 10, sensitive_features=groups).plot(
+        ax=Figure().subplots()
+    )
+    display.figure_.savefig(io.BytesIO(), format="svg")
+    assert {text.get_text() for text in display.ax_.get_legend().get_texts()} == set(shown)
+    points = pd.DataFrame({"method": groups[:5], "$\\x$": range(5), "sse": range(5)})
+    front = FrontDisplay(points).plot("$\\x$", "sse", ax=Figure().subplots())
+    front.figure_.savefig(io.BytesIO(), format="svg")
+    assert [text.get_text() for text in front.ax_.get_legend().get_texts()] == shown

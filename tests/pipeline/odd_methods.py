@@ -50,7 +50,7 @@ class Odd(FairClusterer):
         elif self.how == "diverge":
             raise Diverged("not finite at step 3")
         elif self.how == "raise":
-            raise RuntimeError("no idea")
+            raise RuntimeError("no idea of \ud800")
         elif self.how == "die":
             os._exit(3)
         elif self.how == "labels":

@@ -1,5 +1,6 @@
 import copy
 import json
+import os
 from contextlib import suppress
 from datetime import date
 
@@ -78,6 +79,12 @@ def changed(path, value):
         (("run", "dataset"), ["a"], r"run.dataset: no such key; did you mean 'datasets'\?"),
         (("run", "seeds"), 0, r"run.seeds: give a number of seeds"),
         (("run", "seeds"), [1, 1], r"run.seeds: 1 occurs more than once"),
+        (("run", "seeds"), True, r"run.seeds: .*found the boolean true"),
+        (("run", "seeds"), [0, True], r"run.seeds.1: .*found the boolean true"),
+        (("jobs", "threads"), True, r"jobs.threads: .*found the boolean true"),
+        (("limits", "cell_seconds"), float("inf"), r"limits.cell_seconds: .*finite number; found inf"),
+        (("results",), "//", r"results: '//' cannot be the folder of results"),
+        (("results",), "~/results", r"results: '~/results' cannot be the folder of results"),
         (("resuls",), "x", r"resuls: no such key; did you mean 'results'\?"),
         (("results",), ".", r"results: '.' cannot be the folder of results"),
         (("limits", "cell_seconds"), -1, r"limits.cell_seconds: .*greater than 0; found -1"),
@@ -183,6 +190,13 @@ def test_an_entry_that_is_defined_twice_names_both_files(tmp_path):
     load_config(small_config(catalogues=[folder], also=folder))
 
 
+def bomb(line):
+    """Return YAML in which every line holds the line above it four times."""
+    return "a0: &a0 {a: 1}\n" + "".join(
+        f"a{i}: &a{i} {line.replace('x', f'*a{i - 1}')}\n" for i in range(1, 20)
+    )
+
+
 @pytest.mark.parametrize(
     "text, message",
     [
@@ -191,15 +205,53 @@ def test_an_entry_that_is_defined_twice_names_both_files(tmp_path):
         ("datasets: [a]", r"datasets: expected names and entries; found \['a'\]"),
         ("- a", r"expected keys and values; found \['a'\]"),
         ("a: [", r"cannot be read"),
-        ("a: " + "[" * 3000, r"cannot be read"),
-        ("datasets: &a [*a]", r"expected names and entries"),
+        ("a: " + "[" * 10_000, r"line 1: a\.0\.0.*more than 50 deep"),
+        ("? " * 10_000, r"line 1: .*more than 50 deep"),
+        ("datasets: &a [*a]", r"line 1: datasets\.0: the alias \*a contains itself"),
         ("a: " + "1" * 5000, r"cannot be read"),
-        ("datasets: {a: {}, a: {}}", r"key 'a' occurs more than once"),
+        ("datasets: {a: {}, a: {}}", r"line 1: datasets: key 'a' occurs more than once"),
+        (bomb("[x, x, x, x]"), r"line 8: a7: here are more than 25,000 values"),
+        (bomb("{<<: [x, x, x, x]}"), r"here are more than 25,000 values"),
+        ("x: [" + "1, " * 30_000 + "]", r"here are more than 25,000 values"),
+        ("x: '" + "x" * 1_000_000 + "'", r"more than 1,000,000 bytes. Fix: divide it"),
+        (
+            "a:\n  seeds: 010",
+            r"line 2: a\.seeds: '010' cannot be used, because YAML 1\.1 reads it as the int 8",
+        ),
+        ("a: 1:30", r"a: '1:30' .* the int 90\. Fix: write it in decimal digits"),
+        ("a: 1_000", r"a: '1_000' .* the int 1000"),
+        ("a: [1, .inf]", r"a\.1: '\.inf' .* the float inf\. Fix: write a finite number"),
+        ("a: 1.0e+999", r"a: '1\.0e\+999' .* the float inf"),
+        (
+            "datasets: {no: {}}",
+            r"line 1: datasets: 'no' .* the bool False\. Fix: write true or false, or put it",
+        ),
+        ("a: 2024-01-01", r"a: '2024-01-01' .* the timestamp 2024-01-01\. Fix: put it in quotes"),
+        ("a: !!set {b}", r"a: the tag tag:yaml\.org,2002:set is not used here"),
+        ("a: !!seq {b: c}", r"a: the tag tag:yaml\.org,2002:seq is not used here"),
+        ("a: !!bool maybe", r"a: 'maybe' .* is no value of the kind bool"),
+        ("a: =", r"a: '=' .* is no value of the kind value"),
+        ("a: {1.5: b}", r"a: the key '1\.5' is no text. Fix: put it in quotes"),
+        ("a: {[b]: c}", r"a: a key is no text"),
+        ('a: "\\ud800"', r"a: the text holds a character that no file can hold"),
     ],
+    ids=range(28),
 )
 def test_a_broken_catalogue_is_named(tmp_path, text, message):
     (tmp_path / "bad.yaml").write_text(text)
     with pytest.raises(ConfigError, match=rf"bad\.yaml.*(?s:.*){message}"):
+        load_config(small_config(catalogues=[str(tmp_path)]))
+
+
+def test_a_wrong_value_in_a_catalogue_names_its_file(tmp_path):
+    (tmp_path / "mine.yaml").write_text("methods: {mine: {class: p.M, jobs: {threads: 0}}}")
+    with pytest.raises(ConfigError, match=r"methods\.mine\.jobs\.threads: .*; found 0 \(see .*mine\.yaml\)"):
+        load_config(small_config(catalogues=[str(tmp_path)]))
+
+
+def test_only_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")  # reading it would wait for ever
+    with pytest.raises(ConfigError, match=r"pipe\.yaml cannot be read: it is not a regular file"):
         load_config(small_config(catalogues=[str(tmp_path)]))
 
 
@@ -235,7 +287,7 @@ def test_resolving_a_resolved_configuration_changes_nothing(tmp_path):
     config = load_config(raw, user={"run": raw["run"]})
     again = load_config({**raw, "run": config.run.model_dump(mode="json")})
     assert again == config
-    assert set(resolve(raw)["papers"]) == {"doe"}
+    assert set(resolve(raw)[0]["papers"]) == {"doe"}
 
 
 def test_empty_missing_and_undecodable_yaml(tmp_path):

@@ -26,7 +26,7 @@ def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data
         "sleep": ("timeout", "limit of 6 s"),
         "skip": ("skipped", "two groups only"),
         "diverge": ("diverged", "not finite at step 3"),
-        "raise": ("error", "RuntimeError: no idea"),
+        "raise": ("error", "RuntimeError: no idea of ?"),
         "die": ("error", "exit code 3"),
         "labels": ("error", "labels_ runs from 7 to 9, expected 0 to 2"),
         "history": ("error", "history_ must be a list of dicts"),

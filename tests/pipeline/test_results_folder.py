@@ -9,7 +9,13 @@ import time
 import pytest
 
 from fairclust.outputs import atomic_write
-from fairclust.pipeline.results_folder import lock, remove_damaged_metadata, tidy, write_digests
+from fairclust.pipeline.results_folder import (
+    foreign_folder,
+    lock,
+    remove_damaged_metadata,
+    tidy,
+    write_digests,
+)
 from fairclust.temporary import is_alive, remove_leftovers, temporary_beside
 
 
@@ -160,3 +166,20 @@ def test_a_zombie_process_counts_as_ended(tmp_path):
     assert not is_alive(child.pid)  # It is a zombie, because this process, its parent, has not waited for it.
     child.wait()
     assert is_alive(os.getpid())
+
+
+def test_a_folder_with_other_files_is_not_taken_for_results(tmp_path):
+    results, mine = tmp_path / "results", tmp_path / "mine"
+    assert foreign_folder(results) == ""
+    (results / "quickstart").mkdir(parents=True)
+    (results / "README.md").touch()
+    lock(results / "quickstart").close()
+    assert foreign_folder(results) == ""
+    (mine / "tables").mkdir(parents=True)
+    assert "mine' cannot be the folder of results, because this folder holds 'tables'" in foreign_folder(mine)
+    assert "this folder holds 'mine'" in foreign_folder(tmp_path)
+    lock(mine).close()
+    assert foreign_folder(mine) == ""
+    (results / "gone").symlink_to("nowhere")
+    for name in ("README.md", "README.md/below", "gone"):
+        assert "a file has its name" in foreign_folder(results / name)

@@ -1,6 +1,7 @@
 """Every plot: what it draws, why a panel is empty, and that drawing it again writes the same bytes."""
 
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -75,6 +76,24 @@ def test_a_rerun_writes_the_same_bytes(plot, cells, steps, tmp_path):
         make_figure(given, None, None, cells, steps, {}, NAMES, tmp_path / folder / "f", formats)
     for name in (f"f.{kind}" for kind in formats):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+EVIL = ("$\\input{a}$ & %", "_<b>_ $\\frac$ \x01", "$")
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_texts_of_users_are_drawn_as_they_are(plot, cells, steps, tmp_path):
+    names = Names(datasets={"adult": EVIL[0]}, methods=dict.fromkeys(METHODS, EVIL[1]))
+    cells["counts"] = json.dumps({EVIL[0]: [3, 3, 3], EVIL[1]: [1, 1, 1]})
+    cells["params"] = [json.dumps({"lam": lam, "a": f"{EVIL[0]} {lam}"}) for lam in cells.lam]
+    given = spec(plot, title=f"{EVIL[0]} {EVIL[2]}", n_clusters=[3], options={"labels": {"sse": EVIL[0]}})
+    make_figure(given, None, None, cells, steps, {}, names, tmp_path / "f", ["png", "svg"])
+    # Matplotlib writes every text as a comment beside its shapes.
+    drawn = ElementTree.parse(
+        tmp_path / "f.svg", ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
+    )
+    comments = {(node.text or "").strip() for node in drawn.iter(ElementTree.Comment)}
+    assert f"{EVIL[0]} {EVIL[2]}".replace("&", "&amp;") in comments
 
 
 @pytest.mark.parametrize("plot", PLOTS)

@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from fairclust.report.render import (
     escape_latex,
@@ -44,6 +45,39 @@ def test_markdown_holds_no_html_and_no_lines():
     assert escape_markdown("one\ntwo\r\n| three") == r"one two \| three"
     # The backslash must be escaped, too, because otherwise the bar would end the cell.
     assert escape_markdown("a\\|b") == r"a\\\|b"
+
+
+@pytest.mark.parametrize(
+    "text, escaped",
+    [
+        ("[c](javascript:alert(1))", r"\[c\](javascript:alert(1))"),
+        ("![c](https://a.b/c.png)", r"![c\](https://a.b/c.png)"),
+        ("[c]: javascript:x and [c][c]", r"\[c\]: javascript:x and [c\][c]"),
+        (r"$\input{x}$", r"&#36;\\input\{x\}&#36;"),
+        ("_a_ *b* ~~c~~ {: #d }", r"\_a\_ \*b\* &#126;&#126;c&#126;&#126; \{: #d \}"),
+        ("``` sh", r"\`\`\` sh"),
+        ("`<b>` and `a|b`", r"\`&lt;b&gt;\` and \`a\|b\`"),
+        ("# a #", r"\# a \#"),
+        ("#1 a", r"\#1 a"),
+        ("- a", r"\- a"),
+        ("12. a", r"12\. a"),
+        ("---", r"\---"),
+        ("a\0b\ud800\u202ec", "a b c"),
+        # Markdown prints all of these as they are.
+        *(
+            (text, text)
+            for text in ("n_init=10", "-1.5", "+2.0 %", "a=[1.0, 3.0]", "X ** 2", "figure `front`")
+        ),
+        ("https://a.b/~c_d", "https://a.b/~c_d"),
+    ],
+)
+def test_markdown_prints_the_text_unchanged(text, escaped):
+    assert escape_markdown(text) == escaped
+
+
+def test_latex_takes_no_cell_for_an_argument():
+    assert escape_latex("[1em]") == "{}[1em]"
+    assert escape_latex("* a\x01b") == "{}* a b"
 
 
 def test_a_hostile_table(tmp_path):

@@ -211,7 +211,12 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
     # Snakemake without our check would take the second value.
     for text, message in (
         ("strict: true\nstrict: false", "key 'strict' occurs more than once"),
-        ("score: &s {metrics: [*s]}", "score.metrics.0"),
+        ("score: &s {metrics: &m [*m]}", "line 1: score.metrics.0: the alias *m contains itself"),
+        (
+            "run: {seeds: 010}",
+            "over.yaml cannot be read: line 1: run.seeds: '010' cannot be used, because YAML",
+        ),
+        ("results: my_methods", "results: 'my_methods' cannot be the folder of results"),
     ):
         over = project.write("over.yaml", text)
         said = project.run("-n", "--configfile", str(over), code=1)

@@ -10,19 +10,24 @@ sys.path[:0] = [str(Path(workflow.basedir) / "src"), str(Path.cwd())]
 
 from fairclust.pipeline import run_events
 from fairclust.pipeline.config import ConfigError, as_list, load_config, read_yaml
+from fairclust.pipeline.results_folder import foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs, megabytes, share_sources
 
 BEGAN = time.time()
+ORIGIN = " with ".join(map(str, workflow.configfiles))
 share_sources()
 try:
-    # If a file states a key twice, Snakemake uses the last one without a message. This call raises an error.
+    # Snakemake has read the files already. It uses the last of two equal keys without a message and reads 010 as 8,
+    # which this call refuses.
     for file in workflow.configfiles:
         read_yaml(Path(file))
     CONFIG = load_config(
         config,
         user=workflow.config_settings.overwrite_config,
-        origin=" with ".join(map(str, workflow.configfiles)),
+        origin=ORIGIN,
     )
+    if workflow.is_main_process and (reason := foreign_folder(Path(CONFIG.results))):
+        raise ConfigError(f"{ORIGIN} cannot be used:\n  - {reason}")
     INPUTS = RuleInputs(CONFIG)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None

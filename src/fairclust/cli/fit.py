@@ -279,11 +279,14 @@ def labels_table(
 ) -> pd.DataFrame:
     """Make a table with the number of each row, counted from 1, its identifiers (columns `ids`) and its cluster.
 
-    If `spreadsheet_safe`, text that a spreadsheet would take as a formula gets an apostrophe before it.
+    If `spreadsheet_safe`, text that a spreadsheet would take as a formula gets an apostrophe before it. Columns of
+    numbers stay as they are.
     """
     table = pd.DataFrame({"row": frame.index + 1}, index=frame.index).join(frame[ids])
     if spreadsheet_safe:
-        table = table.map(_quoted).rename(columns=_quoted)
+        text = [name for name in ids if pd.to_numeric(table[name], errors="coerce").isna().any()]
+        table[text] = table[text].map(_quoted)
+        table = table.rename(columns=_quoted)
     return table.assign(cluster=labels)
 
 

@@ -237,7 +237,11 @@ def results_block(folder: Path, titles: Mapping[str, str]) -> str:
     # Imported here, because the import takes a second and only `--readme` needs it.
     from fairclust.report.checks import CLAIM_VERDICTS
     from fairclust.report.claims import load_claims
+<<<<<<< HEAD
     from fairclust.report.rows import CAUSES, VERDICTS
+=======
+    from fairclust.report.render import escape_markdown
+>>>>>>> he
     from fairclust.report.scoreboard import count_causes, count_rows
     from fairclust.report.verdicts import load_verdicts
 
@@ -246,7 +250,7 @@ def results_block(folder: Path, titles: Mapping[str, str]) -> str:
     counted = {"rows": count_rows(board), "values": count_rows(board, values=True)}
     lines = ["| paper | compared | number | verdicts |", "| --- | --- | --- | --- |"]
     for paper in dict.fromkeys(board.paper):
-        title = titles.get(paper, paper)
+        title = escape_markdown(titles.get(paper, paper))
         for unit, counts in counted.items():
             for row in counts[counts.paper == paper].to_dict("records"):
                 kind = f"at {row['kind']}" if row["kind"] == "matched fairness" else row["kind"]

@@ -16,6 +16,7 @@ from pydantic import (
     Field,
     StrictInt,
     StrictStr,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -67,11 +68,21 @@ def _as_text(value: object) -> object:
 CellValue = Annotated[str, BeforeValidator(_as_text)]
 
 
-class _Spec(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+class Spec(BaseModel):
+    """A model that rejects unknown keys, booleans and infinities in the place of numbers, and cannot be changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_no_boolean(cls, value: object, info: ValidationInfo) -> object:
+        # Pydantic takes true for the number 1.
+        if isinstance(value, bool) and cls.model_fields[info.field_name or ""].annotation is not bool:
+            raise ValueError(f"expected another kind of value; found the boolean {str(value).lower()}")
+        return value
 
 
-class SourceSpec(_Spec):
+class SourceSpec(Spec):
     """A file to read: where it comes from, how it is recognised, and its licence."""
 
     file: str | None = None
@@ -152,7 +163,7 @@ class SourceSpec(_Spec):
         return None if stated == "unknown" else stated
 
 
-class ReaderSpec(_Spec):
+class ReaderSpec(Spec):
     """How the text of a table is cut into cells."""
 
     format: Literal["csv", "arff"] = "csv"
@@ -199,7 +210,7 @@ class ReaderSpec(_Spec):
         return self
 
 
-class SensitiveSpec(_Spec):
+class SensitiveSpec(Spec):
     """The column that says which demographic group a row belongs to."""
 
     column: ColumnRef
@@ -251,7 +262,7 @@ class SensitiveSpec(_Spec):
         return self
 
 
-class EdgesSpec(_Spec):
+class EdgesSpec(Spec):
     """How the lines of a table become the edges of a graph.
 
     The nodes and their groups are in the file that `sensitive.source` names.
@@ -277,7 +288,7 @@ def _scale_steps(value: object) -> object:
     return SCALES.get(value, value) if isinstance(value, str) else value
 
 
-class DatasetSpec(_Spec):
+class DatasetSpec(Spec):
     """A data set: a table, a graph or a generator, its features, its groups, its scaling."""
 
     title: str
@@ -369,7 +380,7 @@ class DatasetSpec(_Spec):
         return self
 
 
-class Catalogue(_Spec):
+class Catalogue(Spec):
     """All sources and data sets of a configuration. Named sources must exist."""
 
     sources: dict[Name, SourceSpec] = Field(default_factory=dict)

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
 from fairclust.datasets.spec import Catalogue, DatasetSpec, Name
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.models import Clusters, GridSpec, Names, Seeds, Strict, _check_unique
 from fairclust.pipeline.papers import Papers
+from fairclust.pipeline.strict_yaml import load_file
 
 SECTIONS = ("sources", "datasets", "methods", "papers")
 # How much of a job's memory is left for the process that starts the fits.
@@ -198,7 +198,7 @@ class Config(Catalogue):
     @classmethod
     def _clean_path(cls, value: str) -> str:
         path = posixpath.normpath(value)
-        if path in (".", "/") or any(c in value for c in "\0\n{}"):
+        if path in (".", "/", "//") or value[0] in "~ " or set("{}") & set(value) or not value.isprintable():
             raise ValueError(
                 f"{value!r} cannot be the folder of results: name a separate folder, such as 'results'"
             )
@@ -295,21 +295,6 @@ def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[
     return found
 
 
-class _Loader(yaml.SafeLoader):
-    """A YAML loader that rejects a key that occurs twice in a mapping."""
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            text = getattr(key, "value", None)
-            if isinstance(text, str) and text != "<<" and text in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {text!r} occurs more than once", key.start_mark
-                )
-            seen.add(text if isinstance(text, str) else None)
-        return super().construct_mapping(node, deep)
-
-
 def read_yaml(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file.
 
@@ -319,15 +304,9 @@ def read_yaml(path: Path) -> dict[str, Any]:
         The file cannot be read or does not contain a mapping.
     """
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except (
-        OSError,
-        ValueError,
-        yaml.YAMLError,
-    ) as error:  # ValueError: not UTF-8, or a number of 5,000 digits
+        found = load_file(path)
+    except ValueError as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
-    except RecursionError:
-        raise ConfigError(f"{path} cannot be read: lists or mappings in it are nested too deeply") from None
     if found is None:
         return {}
     if not isinstance(found, dict):
@@ -408,7 +387,7 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
     return sections, homes
 
 
-def resolve(raw: Mapping[str, Any], base: Path = Path()) -> dict[str, Any]:
+def resolve(raw: Mapping[str, Any], base: Path = Path()) -> tuple[dict[str, Any], dict[str, Path]]:
     """Merge the catalogues of a configuration below it. The result is plain data that is not checked yet.
 
     Parameters
@@ -416,6 +395,12 @@ def resolve(raw: Mapping[str, Any], base: Path = Path()) -> dict[str, Any]:
     raw : mapping
     base : Path
         The folder that the paths of the catalogues are relative to.
+
+    Returns
+    -------
+    merged : dict
+    homes : dict
+        ``section.name`` to the file of the catalogue that defines it.
 
     Raises
     ------
@@ -434,7 +419,7 @@ def resolve(raw: Mapping[str, Any], base: Path = Path()) -> dict[str, Any]:
         asked = run.get("papers") or []
         if isinstance(asked, list):
             found["run"] = {**run, "papers": asked + [name for name in mine if name not in asked]}
-    return found
+    return found, homes
 
 
 def load_config(
@@ -468,8 +453,12 @@ def load_config(
     """
     if not isinstance(raw, Mapping):
         raise ConfigError(f"{origin} cannot be used:\n  - expected keys and values; found {_short(raw)}")
+    homes: dict[str, Path] = {}
     try:
-        return Config.model_validate(resolve(with_user_layer(raw, user or {}), base))
+        resolved, homes = resolve(with_user_layer(raw, user or {}), base)
+        return Config.model_validate(resolved)
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from None
     except ValidationError as error:
         lines = []
         for problem in error.errors():
@@ -481,14 +470,16 @@ def load_config(
             )
             key = ".".join(map(str, location))
             if is_foreign:
-                lines.append(f"{key}: no such key{_nearest(str(location[-1]), _known_fields(location))}")
+                texts = [f"no such key{_nearest(str(location[-1]), _known_fields(location))}"]
             elif problem["type"] == "missing":
-                lines.append(f"{key}: missing; it has no default")
+                texts = ["missing; it has no default"]
             elif problem["type"] == "value_error":
-                text = str(problem["ctx"]["error"])
-                lines += [f"{key}: {line}" if key else line for line in text.splitlines()]
+                texts = str(problem["ctx"]["error"]).splitlines()
             else:
-                lines.append(f"{key}: {problem['msg']}; found {_short(problem['input'])}")
+                texts = [f"{problem['msg']}; found {_short(problem['input'])}"]
+            home = homes.get(".".join(map(str, location[:2])))
+            where = f" (see {home})" if home else ""
+            lines += [f"{key}: {text}{where}" if key else text for text in texts]
         unique = list(dict.fromkeys(lines))
         raise ConfigError(
             f"{origin} cannot be used:\n" + "\n".join(f"  - {line}" for line in unique)

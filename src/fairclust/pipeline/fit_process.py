@@ -174,10 +174,10 @@ def fit_cell(
         except Exception as error:
             status, reason, labels = "error", f"{type(error).__name__}: {error}", None
     end = end or (time.perf_counter(), time.process_time())
-    messages = list(dict.fromkeys(str(w.message) for w in caught))
+    messages = list(dict.fromkeys(_writable(str(w.message)) for w in caught))
     record = {
         "status": status,
-        "reason": reason,
+        "reason": _writable(reason),
         "warnings": messages[:5],
         "wall_seconds": end[0] - begin[0],
         "cpu_seconds": end[1] - begin[1],
@@ -185,6 +185,11 @@ def fit_cell(
         **extra,
     }
     return record, labels
+
+
+def _writable(text: str) -> str:
+    """A text without halves of surrogate pairs, as in undecodable file names, because no file can hold them."""
+    return text.encode(errors="replace").decode()
 
 
 def _takes_columns(class_path: str) -> bool:

@@ -7,17 +7,19 @@ import math
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+
+from fairclust.datasets.spec import Spec
 
 MAX_SEEDS = 10_000
 # The file in a source's folder that says whether the source was obtained, and if not, why.
 RECORD = "source.json"
 
 
-class Strict(BaseModel):
-    """A model that rejects unknown keys and cannot be changed."""
+class Strict(Spec):
+    """A `Spec` whose fields can be set by their names as well as by their aliases."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
 
 def canonical_json(value: Any) -> str:
@@ -33,6 +35,12 @@ def canonical_json(value: Any) -> str:
         return item
 
     return json.dumps(plain(value), sort_keys=True)
+
+
+def _check_whole(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError(f"expected a whole number; found the boolean {str(value).lower()}")
+    return value
 
 
 def _check_seeds(value: int | list[int]) -> int | list[int]:
@@ -87,9 +95,10 @@ def _check_unquoted(value: Any) -> Any:
     return value
 
 
+Seed = Annotated[int, BeforeValidator(_check_whole)]
 Seeds = (
-    Annotated[int, AfterValidator(_check_seeds)]
-    | Annotated[list[int], AfterValidator(_check_unique), AfterValidator(_check_seeds)]
+    Annotated[Seed, AfterValidator(_check_seeds)]
+    | Annotated[list[Seed], AfterValidator(_check_unique), AfterValidator(_check_seeds)]
 )
 Names = Annotated[list[str], AfterValidator(_check_unique)]
 Clusters = Annotated[list[Annotated[int, Field(ge=2)]], Field(min_length=1), AfterValidator(_check_unique)]

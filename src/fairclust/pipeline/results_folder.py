@@ -21,6 +21,36 @@ from fairclust.pipeline.cell_store import set_aside
 from fairclust.temporary import remove_leftovers
 
 _DIGESTS = ".sha256"
+# Every run leaves this file in its results.
+_LOCK = Path("logs/.lock")
+
+
+def foreign_folder(results: Path) -> str:
+    """Why a folder cannot be the folder of results, with the fix; empty if it can.
+
+    A run changes time stamps in its results and removes files from them, so they must not lie among other files.
+    """
+    if results.is_dir():
+        if (results / _LOCK).exists():
+            return ""
+        # Git keeps a README in the folder `results`, and the results of `make reproduce` lie in a folder inside.
+        foreign = [
+            path.name
+            for path in results.iterdir()
+            if path.name != "README.md" and not path.name.startswith(".") and not (path / _LOCK).exists()
+        ]
+        if not foreign:
+            return ""
+        found = f"this folder holds {min(foreign)!r}, which no run has made"
+    elif any(os.path.lexists(place) and not place.is_dir() for place in (results, *results.parents)):
+        found = "a file has its name or that of a folder above it"
+    else:
+        return ""
+    return (
+        f"results: {str(results)!r} cannot be the folder of results, because {found}. Fix: set `results` to a folder "
+        f"that does not exist yet, or, if results of a run lie there, run `mkdir -p {results}/logs && touch "
+        f"{results / _LOCK}`"
+    )
 
 
 def lock(results: Path) -> IO[bytes] | None:
@@ -33,7 +63,7 @@ def lock(results: Path) -> IO[bytes] | None:
     file or None
         Holds the lock until it is closed. None if another run has it.
     """
-    path = results / "logs" / ".lock"
+    path = results / _LOCK
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("ab")
     try:

@@ -81,11 +81,11 @@ class Submission(Strict):
     setting: Annotated[Line, Field(description="Tells several submissions of a method apart.")] = ""
     paper: Annotated[str, Field(max_length=300), AfterValidator(_check_url)]
     hardware: Annotated[Line, Field(description="As the submitter states it; not checked.")] = ""
-    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    seconds: Annotated[float, Field(ge=0)] | None = None
     submitted: date
     version: Annotated[Line, Field(description="Version of fairclust that scored the labels.")]
     data_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    metrics: dict[str, float]
+    metrics: dict[str, Annotated[float, Field(allow_inf_nan=True)]]
     labels: Annotated[str, Field(description="Cluster of each row: integers, zlib, Base64.")]
 
     def decoded(self, n_rows: int) -> np.ndarray:

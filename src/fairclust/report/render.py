@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -27,6 +28,14 @@ _LATEX = {
     "≤": r"$\le$",
     "≥": r"$\ge$",
 }
+# Characters that begin markup in Markdown at their places. Those in the group `kept` do not begin any.
+_MARKDOWN = re.compile(
+    r"(?P<kept>`[\w./=-]+(?: [\w./=-]+)*`|(?<=[^\W_])_+(?=[^\W_])|(?<=\S )\*+(?= \S)|(?<=/)~(?=\w))"
+    r"|[\\|`*_~${}]"
+    r"|^\[|\](?=[(\[:])"  # a link, or the address of one
+    r"|^#|#(?=#*$)"  # a heading, and the end of one
+    r"|^[-+=](?=[-= ]*$| )|(?P<number>^\d{1,9})(?=[.)](?: |$))"  # lists and lines
+)
 
 
 def number(value: object, decimals: int) -> str:
@@ -73,15 +82,32 @@ def spread_text(mean: float, sd: float, decimals: int, best: float = math.nan) -
     return text if shown in (MISSING, number(mean, decimals)) else f"{text}, best {shown}"
 
 
+def _on_one_line(text: object) -> str:
+    """The text without line breaks and without characters that no file of text can hold."""
+    return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+
+
 def escape_latex(text: object) -> str:
     """Escape a text, so that LaTeX prints it literally and on one line."""
-    return "".join(_LATEX.get(c, c) for c in " ".join(str(text).split()))
+    plain = _on_one_line(text)
+    # At the beginning of a row, LaTeX would take a bracket or a star for an argument of the row before.
+    guard = "{}" if plain.startswith(("[", "*")) else ""
+    return guard + "".join(_LATEX.get(c, c) for c in plain)
 
 
 def escape_markdown(text: object) -> str:
-    """Escape a text for one line of Markdown: no HTML, no line breaks, and no end of a table cell."""
-    plain = html.escape(" ".join(str(text).split()), quote=False)
-    return plain.replace("\\", "\\\\").replace("|", r"\|")
+    """Escape a text for one line of Markdown, which prints it literally: no HTML, links, emphasis, lists or formulas.
+
+    What Markdown prints literally is left as it is. The only markup that a text can have is a name in `backticks`.
+    """
+
+    def literal(found: re.Match[str]) -> str:
+        if found["number"]:
+            return f"{found[0]}\\"
+        # Python-Markdown would print a backslash before these three characters.
+        return found["kept"] or (f"&#{ord(found[0])};" if found[0] in "$~=" else f"\\{found[0]}")
+
+    return _MARKDOWN.sub(literal, html.escape(_on_one_line(text), quote=False))
 
 
 def _markdown_table(shown: pd.DataFrame) -> list[str]:

@@ -16,6 +16,7 @@ from fairclust.datasets.errors import DatasetSkipped
 from fairclust.datasets.store import PreparedDataset, load_prepared
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.scores import labels_of
+from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import COLOURS, MARKS, SOFT, Material, Sheet, at_lam, column_label
 from fairclust.report.redaction import redact_text
 from fairclust.report.selection import Choice, choose, reported_level
@@ -70,7 +71,8 @@ def plot_clusters(material: Material) -> Sheet:
             for name in material.spec.y or ("fairness_ratio", "sse")
             if name in choice.cell and pd.notna(choice.cell[name])
         ]
-        axes.set_xlabel("\n".join([", ".join(values), *wrap(choice.setting, 44)[:2]]), fontsize=8)
+        below = "\n".join([", ".join(values), *wrap(choice.setting, 44)[:2]])
+        axes.set_xlabel(in_figure(below), fontsize=8)
         for number, group in enumerate(data.group_names):
             mark = MARKS[number % len(MARKS)]
             handle = Line2D([], [], color=SOFT, linestyle="", marker=mark)

@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
+from fairclust.plot import in_figure
 from fairclust.report import looks
 from fairclust.report.names import Names
 from fairclust.report.redaction import redact_text
@@ -35,6 +36,8 @@ matplotlib.rcParams.update(
         "grid.alpha": 0.25,
         # With random ids in the file, every rerun would look like a change.
         "svg.hashsalt": "fairclust",
+        # LaTeX would read users' titles as its own source.
+        "text.usetex": False,
     }
 )
 
@@ -89,7 +92,7 @@ class Sheet:
     def add(self, title: str, share: Axes | None = None) -> Axes:
         """Add the next panel, row by row. The axes are shared with those of the panel `share`."""
         axes = self.figure.add_axes((0, 0, 1, 1), label=str(len(self.panels)), sharex=share, sharey=share)
-        axes.set_title("\n".join(wrap(title, int(self.size[0] / 0.085))))
+        axes.set_title(in_figure("\n".join(wrap(title, int(self.size[0] / 0.085)))))
         self.panels.append(axes)
         return axes
 
@@ -102,7 +105,7 @@ class Sheet:
         """Write into a panel why it has no data."""
         axes.set_axis_off()
         lines = wrap(reason, int(self.size[0] / 0.085))[:8]
-        text = "\n".join(["nothing to show:", *lines])
+        text = in_figure("\n".join(["nothing to show:", *lines]))
         axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, fontsize=9)
 
     def lay_out(self) -> Figure:
@@ -128,17 +131,24 @@ class Sheet:
             y = height - above - (row + 1) * cell[1] + _BOTTOM
             place = (x / width, y / height, self.size[0] / width, self.size[1] / height)
             axes.set_position(place)
-        self.figure.suptitle("\n".join(title), y=1 - 0.1 / height, va="top", fontsize=11)
+        self.figure.suptitle(in_figure("\n".join(title)), y=1 - 0.1 / height, va="top", fontsize=11)
         if self.legend:
             self.figure.legend(
-                list(self.legend.values()), list(self.legend), loc="upper left", ncols=per_line,
+                list(self.legend.values()), [in_figure(" ".join(name.split())) for name in self.legend],
+                loc="upper left", ncols=per_line,
                 bbox_to_anchor=(0.1 / width, below / height), fontsize=8, frameon=False, borderaxespad=0,
                 columnspacing=1.2, handletextpad=0.5,
             )  # fmt: skip
         if notes:
             y = (_LINE * len(notes) + 0.05) / height
             self.figure.text(
-                0.15 / width, y, "\n".join(notes), fontsize=8, color=SOFT, va="top", linespacing=1.3
+                0.15 / width,
+                y,
+                in_figure("\n".join(notes)),
+                fontsize=8,
+                color=SOFT,
+                va="top",
+                linespacing=1.3,
             )
         return self.figure
 
@@ -173,9 +183,9 @@ class Material:
         return self.spec.options.get(name, default)
 
     def label(self, name: str, *, direction: bool = True) -> str:
-        """The label of a metric or term on an axis, as the figure's `labels` give it."""
+        """The label of a metric or term on an axis, as the figure's `labels` give it, escaped for matplotlib."""
         given = dict(self.option("labels", {})).get(name)
-        return str(given or (with_direction(name) if direction else column_label(name)))
+        return in_figure(str(given or (with_direction(name) if direction else column_label(name))))
 
     def of_datasets(self) -> Iterator[tuple[str, pd.DataFrame]]:
         """Every data set of the figure and its cells."""

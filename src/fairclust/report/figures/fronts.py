@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from fairclust.pipeline.columns import COLUMNS
+from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import (
     SOFT,
     Material,
@@ -199,7 +200,7 @@ def _draw_band_of_settings(material: Material, axes: Axes, ok: pd.DataFrame, y: 
     )
     for params, point in points.iterrows():
         axes.annotate(
-            names[str(params)], (point.x, point.y), textcoords="offset points", xytext=(4, 3), fontsize=6,
+            in_figure(names[str(params)]), (point.x, point.y), textcoords="offset points", xytext=(4, 3), fontsize=6,
             color=SOFT,
         )  # fmt: skip
     axes.set_xlabel(material.label(x))

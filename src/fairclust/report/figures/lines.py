@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
+from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import (
     COLOURS,
     MARKS,
@@ -72,7 +73,7 @@ def plot_lam_tradeoff(material: Material) -> Sheet:
 def _draw_on(axes: Axes, cells: pd.DataFrame, metric: str, number: int) -> None:
     """Draw a line against lambda. The axis gets the colour of the line."""
     draw_band(axes, mean_and_spread(cells, "lam", metric), COLOURS[number], MARKS[number])
-    axes.set_ylabel(column_label(metric), color=COLOURS[number])
+    axes.set_ylabel(in_figure(column_label(metric)), color=COLOURS[number])
     axes.tick_params(axis="y", colors=COLOURS[number])
 
 

@@ -11,6 +11,7 @@ from fairclust.report.figures.drawing import (
     Material,
     Sheet,
     at_lam,
+    column_label,
     count_starts,
     few_ticks,
     why_empty,
@@ -50,8 +51,7 @@ def _draw_steps(material: Material, sheet: Sheet, axes: Axes, cells: pd.DataFram
     ok = at_lam(cells[cells.status == "ok"], material.spec.lam)
     steps = material.steps[material.steps.key.isin(ok.key)]
     if ok.empty or y not in steps or steps[y].isna().all():
-        name = material.label(y, direction=False)
-        reason = f"the method records no {name} at its steps" if len(ok) else why_empty(cells)
+        reason = f"the method records no {column_label(y)} at its steps" if len(ok) else why_empty(cells)
         sheet.say(axes, reason)
         return
     # If several settings have this lambda, the first one in the order of the cells is drawn.
