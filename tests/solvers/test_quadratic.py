@@ -6,7 +6,6 @@ from scipy.optimize import nnls
 
 from fairclust.solvers.criteria import exact_shares, share_bounds
 from fairclust.solvers.quadratic import (
-    complementary,
     nonnegative_minimum,
     step_of_bands,
     step_of_equal_rows,
@@ -68,24 +67,13 @@ def test_both_steps_of_bands_are_that_of_the_dense_system(scale, seed):
 
 @given(st.integers(1, 12), st.integers(0, 2**20))
 @settings(max_examples=40, deadline=None)
-def test_both_methods_against_nnls(n, seed):
+def test_pivoting_against_nnls(n, seed):
     rng = np.random.default_rng(seed)
     A, b = rng.normal(size=(n + 3, n)), rng.normal(size=n + 3)
     best = nnls(A, b)[0]
-    np.testing.assert_allclose(
-        complementary(A.T @ A, -A.T @ b, np.empty((n, 0)), np.ones(n)), best, atol=1e-6
-    )
     guess = rng.normal(size=n)
     np.testing.assert_allclose(nonnegative_minimum(A.T @ A, -A.T @ b, guess), best, atol=1e-6)
 
 
 def test_pivoting_gives_up_where_there_is_no_curvature():
     assert nonnegative_minimum(np.zeros((2, 2)), np.array([-1.0, 1.0]), np.ones(2)) is None
-
-
-def test_interior_point_method_with_free_helpers():
-    # The problem is min |y - (1, 2, -3)|^2 / 2 with y1 + y2 = y3, a projection.
-    y = complementary(np.eye(3), -np.array([1.0, 2.0, -3.0]), np.array([[1.0], [1.0], [-1.0]]), np.ones(3))
-    np.testing.assert_allclose(y, 0, atol=1e-6)
-    y = complementary(np.eye(3), -np.array([1.0, 2.0, 3.0]), np.array([[1.0], [1.0], [-1.0]]), np.ones(3))
-    np.testing.assert_allclose(y, [1, 2, 3], atol=1e-6)

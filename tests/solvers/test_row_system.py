@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from fairclust.solvers.criteria import combine, exact_shares, ratio_bound, share_bounds
+from fairclust.solvers.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
+from fairclust.solvers.group_system import GroupSystem
 from fairclust.solvers.row_system import RowSystem, step_of_rows
 
 A, B, K = 4, 3, 3
@@ -29,6 +30,9 @@ def bounded(kind):
         "balance": lambda: combine(
             [(ratio_bound(0.8, A), OF_A), (thirds, OF_B)], sizes, 0 * unit, 1.1 * unit
         ),
+        "gap": lambda: combine(
+            [(gap_bound(0.1, np.full(A, 30.0)), OF_A), (thirds, OF_B)], sizes, 0 * unit, 1.1 * unit
+        ),
         "exact": lambda: combine(
             [(exact_shares(np.full(B, 1 / B), complete=True), OF_B), (quarters, OF_A)],
             sizes,
@@ -38,7 +42,18 @@ def bounded(kind):
     }[kind]()
 
 
-KINDS = ["shares", "and sizes", "sizes", "balance", "exact"]
+KINDS = ["shares", "and sizes", "sizes", "balance", "gap", "exact"]
+
+
+def of_rows(criterion, blocks):
+    return RowSystem(criterion.factors, criterion.helpers, blocks)
+
+
+def of_groups(criterion, blocks):
+    return GroupSystem(criterion.rows, criterion.helpers, blocks, criterion.products)
+
+
+both_systems = pytest.mark.parametrize("make", [of_rows, of_groups])
 
 
 def dense(criterion, blocks):
@@ -46,9 +61,10 @@ def dense(criterion, blocks):
     return np.einsum("rj,sj,jkl->rksl", criterion.rows, criterion.rows, blocks).reshape(n, n)
 
 
+@both_systems
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("some_zero", [False, True])
-def test_solution_is_that_of_the_dense_system(kind, some_zero):
+def test_solution_is_that_of_the_dense_system(make, kind, some_zero):
     criterion, (blocks, _) = bounded(kind), curved()
     rng = np.random.default_rng(0)
     shape, B_ = (len(criterion.rows), K), criterion.helpers
@@ -60,7 +76,7 @@ def test_solution_is_that_of_the_dense_system(kind, some_zero):
     right, below = rng.normal(size=shape), rng.normal(size=(B_.shape[1], K))
     if some_zero:
         below[:] = 0
-    system = RowSystem(criterion.factors, B_, blocks)
+    system = make(criterion, blocks)
     step, v = system.solve(inverse, right, below)
     G = dense(criterion, blocks)
     np.testing.assert_allclose(system.apply(right).ravel(), G @ right.ravel(), atol=1e-9)
@@ -71,15 +87,16 @@ def test_solution_is_that_of_the_dense_system(kind, some_zero):
     np.testing.assert_allclose(B_.T @ step, below, atol=1e-8)
 
 
+@both_systems
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("attempts", [0, 10])
-def test_step_meets_the_conditions_of_the_optimum(kind, attempts, monkeypatch):
+def test_step_meets_the_conditions_of_the_optimum(make, kind, attempts, monkeypatch):
     """With no pivots allowed, the interior point method finds the step; otherwise pivoting is tried first."""
     monkeypatch.setattr("fairclust.solvers.row_system._PIVOTS", attempts)
     criterion, (blocks, mass) = bounded(kind), curved()
     rng = np.random.default_rng(1)
     mass = mass * rng.uniform(0.5, 1.5, mass.shape)
-    system = RowSystem(criterion.factors, criterion.helpers, blocks / mass.sum())
+    system = make(criterion, blocks / mass.sum())
     slack = (criterion.rows @ mass - criterion.limits) / mass.sum()
     start = np.zeros(slack.shape)
     damping = 1e-3

@@ -8,14 +8,47 @@ removes an excess of one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import combinations
 
 import numpy as np
 from scipy.linalg import block_diag
+from scipy.sparse import csr_array
 
 from fairclust.base import NotSupported
+from fairclust.solvers.group_system import row_products
 from fairclust.solvers.row_system import Factors
+
+# About the seconds that one Newton step, each pair of its unknowns, and each distance in a pass over the points take.
+_STEP, _UNKNOWNS, _DISTANCE = 5e-4, 6e-7, 3e-9
+
+
+@dataclass
+class Work:
+    """A limit on the Newton steps for rows of several columns or with helpers, in about the seconds that they take.
+
+    It is counted instead of measured, so that every machine stops at the same step. The steps may take as long as the
+    passes over the points, and `extra` seconds more.
+    """
+
+    extra: float = 6.0
+    spent: float = 0.0
+    is_cut: bool = False
+
+    def pass_over(self, n_distances: int) -> None:
+        """Count a pass over the points."""
+        self.spent -= _DISTANCE * n_distances
+
+    def step(self, n_unknowns: int) -> None:
+        """Count a Newton step that solves systems of this size."""
+        self.spent += _STEP + _UNKNOWNS * n_unknowns**2
+
+    def is_done(self, part: float = 1.0) -> bool:
+        """Whether this part of the work is spent. `is_cut` is set if so."""
+        done = self.spent >= part * self.extra
+        self.is_cut |= done
+        return done
 
 
 @dataclass(frozen=True)
@@ -42,6 +75,11 @@ class Criterion:
         Which rows are equalities.
     combined : bool
         Whether `combine` made this criterion.
+    saving : callable
+        Called with multipliers, shape (n_rows, n_clusters), and a table. Returns the most that an assignment can save
+        by being outside the bounds as far as the table is. By default, the sum of excess times multiplier of the rows.
+    work : Work
+        What was spent on Newton steps for this criterion.
     parts : tuple of ndarray of shape (n_rows, n_values)
         If `combined`, for each column the coefficients of all rows at its values.
     """
@@ -56,6 +94,8 @@ class Criterion:
     factors: Factors = None  # type: ignore[assignment]
     exact: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
     combined: bool = False
+    saving: Callable[[np.ndarray, np.ndarray], float] = None  # type: ignore[assignment]
+    work: Work = field(default_factory=Work)
     parts: tuple[np.ndarray, ...] = ()
 
     def __post_init__(self) -> None:
@@ -69,6 +109,18 @@ class Criterion:
         if self.factors is None:
             own = Factors(self.rows, np.arange(n_rows), np.ones(n_rows), np.zeros(n_rows), 0)
             object.__setattr__(self, "factors", own)
+        if self.saving is None:
+            object.__setattr__(self, "saving", self._saving_of_rows)
+
+    def _saving_of_rows(self, multipliers: np.ndarray, counts: np.ndarray) -> float:
+        above = self.rows @ counts - self.limits
+        above = np.where(self.exact[:, None], np.abs(above), np.maximum(above, 0.0))
+        return float((above * np.abs(multipliers)).sum())
+
+    @cached_property
+    def products(self) -> tuple[csr_array, csr_array]:
+        """`row_products` of the rows, for `GroupSystem`."""
+        return row_products(self.rows, self.helpers)
 
     def prices(self, multipliers: np.ndarray) -> np.ndarray:
         """Prices W = G'y, shape (n_groups, n_clusters), of multipliers, shape (n_rows, n_clusters)."""
@@ -125,7 +177,9 @@ def make_criterion(
         if not max_gap >= 0:
             raise ValueError(f"max_gap must be at least 0, found {max_gap}")
         if max_gap < 1e-12:
-            return exact_shares(sizes / sizes.sum(), complete=complete)
+            # The gap is zero at the shares of the data. The certificate is still about the gap: see `_saving_of_gap`.
+            exact = exact_shares(sizes / sizes.sum(), complete=complete)
+            return replace(exact, saving=partial(_saving_of_gap, exact.rows, sizes.astype(float), 0.0))
         return gap_bound(float(max_gap), sizes.astype(float))
     if min_balance is not None:
         largest = sizes.min() / sizes.max()
@@ -231,6 +285,11 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
         return Criterion(rows, np.zeros(n_rows), excess, factors=factors)
     # n_jk <= m_k and ratio m_k <= n_jk with a free number m_k need fewer rows than all pairs of groups.
     ones, each = np.ones((n_groups, 1)), np.arange(n_groups)
+
+    def saving(multipliers: np.ndarray, counts: np.ndarray) -> float:
+        # With the largest count of a cluster as m, the rows of the second kind are exceeded by `excess`.
+        return float((multipliers[n_groups:] * excess(counts)).sum())
+
     return Criterion(
         np.vstack([unit, -unit]),
         np.zeros(2 * n_groups),
@@ -239,6 +298,7 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
         factors=Factors(
             unit, np.r_[each, each], np.repeat([1.0, -1.0], n_groups), np.zeros(2 * n_groups), n_groups
         ),
+        saving=saving,
     )
 
 
@@ -256,34 +316,61 @@ def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
 
     def excess(table: np.ndarray) -> np.ndarray:
         spread = table / sizes[:, None]
+        over = np.maximum(0.0, _mean_gap(spread) - gap)
+        # The number of points that the smaller one of the two extreme groups has too many or too few.
+        ends = np.stack([spread.argmin(axis=0), spread.argmax(axis=0)])
+        end = np.take_along_axis(ends, sizes[ends].argmin(axis=0)[None], axis=0)[0]
         out = np.zeros_like(spread)
-        if pairs:
-            over = np.mean([np.abs(spread[i] - spread[j]) for i, j in pairs], axis=0) - gap
-            # The number of points that the smaller one of the two extreme groups has too many or too few.
-            ends = np.stack([spread.argmin(axis=0), spread.argmax(axis=0)])
-            end = np.take_along_axis(ends, sizes[ends].argmin(axis=0)[None], axis=0)[0]
-            out[end, np.arange(len(end))] = np.maximum(0.0, over) * sizes[end] * n_groups / 2
+        out[end, np.arange(len(end))] = over * sizes[end] * n_groups / 2
         return out
+
+    def criterion(rows: np.ndarray, limits: np.ndarray, helpers: np.ndarray | None = None) -> Criterion:
+        saving = partial(_saving_of_gap, rows, sizes, gap)
+        helpers = np.empty((len(rows), 0)) if helpers is None else helpers
+        return Criterion(rows, limits, excess, helpers=helpers, saving=saving)
 
     shares = np.diag(1.0 / sizes)
     if n_groups <= 2:
         rows = np.array([s * (shares[i] - shares[j]) * sizes.min() for i, j in pairs for s in (1, -1)])
-        return Criterion(rows.reshape(-1, n_groups), np.full(len(rows), gap * sizes.min()), excess)
+        return criterion(rows.reshape(-1, n_groups), np.full(len(rows), gap * sizes.min()))
     if n_groups == 3:
         # The three differences sum to twice the largest, so all shares must be within 3/4 of the gap of a free number.
         scaled, ones = shares * sizes.min(), np.ones((3, 1))
         limits = np.full(6, 0.75 * gap * sizes.min())
-        return Criterion(np.vstack([scaled, -scaled]), limits, excess, helpers=np.vstack([-ones, ones]))
+        return criterion(np.vstack([scaled, -scaled]), limits, np.vstack([-ones, ones]))
     # Each pair has a helper that is at least its difference, and the mean of the helpers is bounded.
     difference = np.array([(shares[i] - shares[j]) * min(sizes[i], sizes[j]) for i, j in pairs])
     unit = np.eye(len(pairs))
     mean = sizes.min() / (len(pairs) * np.array([min(sizes[i], sizes[j]) for i, j in pairs]))
-    return Criterion(
+    return criterion(
         np.vstack([difference, -difference, np.zeros(n_groups)]),
         np.r_[np.zeros(2 * len(pairs)), gap * sizes.min()],
-        excess,
-        helpers=np.vstack([-unit, -unit, mean]),
+        np.vstack([-unit, -unit, mean]),
     )
+
+
+def _mean_gap(spread: np.ndarray) -> np.ndarray:
+    """The mean over pairs of rows of the absolute difference, for each column; 0 for a single row."""
+    n = len(spread)
+    weights = 2.0 * np.arange(n) - (n - 1)
+    return weights @ np.sort(spread, axis=0) * (2.0 / max(n * (n - 1), 1))
+
+
+def _saving_of_gap(
+    rows: np.ndarray, sizes: np.ndarray, gap: float, multipliers: np.ndarray, counts: np.ndarray
+) -> float:
+    """What an assignment can save if Delta of each cluster is at most that of the table.
+
+    Among tables with a given Delta, the largest value of prices is attained where some groups have one share of their
+    points in the cluster and all other groups another.
+    """
+    values = sizes[:, None] * (rows.T @ multipliers)
+    # The sums over all groups are zero up to rounding errors.
+    n = len(sizes)
+    tops = np.cumsum(np.sort(values - values.mean(axis=0), axis=0)[::-1], axis=0)[:-1]
+    chosen = np.arange(1, n)[:, None]
+    dearest = (tops / (chosen * (n - chosen))).max(axis=0, initial=0.0) * (n * (n - 1) / 2)
+    return float((np.maximum(0.0, _mean_gap(counts / sizes[:, None]) - gap) * dearest).sum())
 
 
 def mean_bound(scores: np.ndarray, tolerance: float) -> Criterion:
@@ -360,6 +447,17 @@ def combine(
             np.maximum(out, members.T @ part.excess(members @ table), out=out)
         return out
 
+    n_of_columns = sum(len(part.rows) for part, _ in ordered)
+
+    def saving(multipliers: np.ndarray, counts: np.ndarray) -> float:
+        saved, first = 0.0, 0
+        for part, members in ordered:
+            saved += part.saving(multipliers[first : first + len(part.rows)], members @ counts)
+            first += len(part.rows)
+        for own, (sign, limits) in zip(multipliers[n_of_columns:], size_rows, strict=True):
+            saved += float((np.maximum(0.0, sign * counts.sum(axis=0) - limits) * own).sum())
+        return saved
+
     return Criterion(
         factors.rows,
         np.vstack([np.empty((0, n_clusters)), *limits, *(limits for _, limits in size_rows)]),
@@ -368,6 +466,7 @@ def combine(
         factors=factors,
         exact=np.concatenate([*(part.exact for part, _ in ordered), np.zeros(len(size_rows), bool)]),
         combined=True,
+        saving=saving,
         parts=tuple(by_value),
     )
 

@@ -14,7 +14,6 @@ from fairclust.kernels.weighted import WeightedPotentials
 from fairclust.solvers.bounds import Asked, bounds_criterion
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
 from fairclust.solvers.criteria import Criterion
-from fairclust.solvers.highs import linprog
 from fairclust.solvers.nearby import move_nearby
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, dual_prices, temperature_unit
@@ -432,28 +431,7 @@ def certified_gap(
     criterion: Criterion, solved: Prices, cost: float, bound: float, counts: np.ndarray
 ) -> float:
     """Relative gap to the cheapest assignment that violates the rows by no more than `counts`, see `FairAssignment`."""
-    saved = _least_savings(criterion, solved.multipliers, counts)
-    floor = bound - saved
+    floor = bound - criterion.saving(solved.multipliers, counts)
     if cost <= floor:
         return 0.0
     return (cost - floor) / abs(floor) if floor else np.inf
-
-
-def _least_savings(criterion: Criterion, multipliers: np.ndarray, counts: np.ndarray) -> float:
-    """The minimum over the helpers v of the sum of excess over the rows, in points, times multiplier."""
-    above = criterion.rows @ counts - criterion.limits
-    exact = criterion.exact
-    saved = float(np.abs(above[exact] * multipliers[exact]).sum())
-    above, multipliers, helpers = above[~exact], multipliers[~exact], criterion.helpers[~exact]
-    n_rows, n_helpers = helpers.shape
-    if not n_helpers:
-        return saved + float((np.maximum(above, 0.0) * multipliers).sum())
-    for k in range(counts.shape[1]):
-        done = linprog(
-            np.r_[np.zeros(n_helpers), multipliers[:, k]],
-            A_ub=np.hstack([helpers, -np.eye(n_rows)]),
-            b_ub=-above[:, k],
-            bounds=[(None, None)] * n_helpers + [(0, None)] * n_rows,
-        )
-        saved += float(done.fun) if done.success else np.inf
-    return saved

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fairclust.solvers.criteria import Criterion
+from fairclust.solvers.group_system import GroupSystem
 from fairclust.solvers.points import Points
 from fairclust.solvers.quadratic import (
-    complementary,
     nonnegative_minimum,
     step_of_bands,
     step_of_equal_rows,
@@ -111,6 +111,7 @@ def dual_prices(
     max_steps: int = _STEPS_PER_LEVEL,
     tol: float = 1e-4,
     last_tol: float | None = None,
+    part: float = 1.0,
 ) -> Prices:
     """Maximise the smoothed dual over the multipliers of the criterion's rows by damped Newton steps.
 
@@ -133,6 +134,8 @@ def dual_prices(
         1e-4 of a point if that is more.
     last_tol : float, optional
         The tolerance at the last temperature; `tol` by default.
+    part : float
+        The part of `criterion.work` after which the last prices are returned.
 
     Returns
     -------
@@ -154,12 +157,13 @@ def dual_prices(
         enough = max(asked * n_points, 1e-4)
 
         def evaluate(y: np.ndarray, temperature: float = temperature) -> _Smoothed:
+            criterion.work.pass_over(n_points * n_clusters)
             return _evaluate(points, criterion, y, temperature, unit)
 
         at = evaluate(y)
         n_passes += 1
         for _ in range(max_steps):
-            if at.error <= enough:
+            if at.error <= enough or criterion.work.is_done(part):
                 break
             trial = _newton_step(criterion, at, temperature, damping, unit, n_points)
             if (
@@ -250,20 +254,26 @@ def _newton_step(
             return found
     # The slack is divided by the number of points and the multipliers by the unit, so all numbers are of order one.
     scale = unit / n_points
-    if criterion.combined or (banded and y.size > _LARGE_UNKNOWNS):
-        curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
-        system = RowSystem(criterion.factors, criterion.helpers, blocks * scale)
-        damped = scale * damping * (curved + shorten)
-        return unit * step_of_rows(system, slack / n_points, y / unit, damped, criterion.exact)
-    by_rows = np.tensordot(rows[:, None] * rows, blocks, 1)
-    hessian = by_rows.transpose(0, 2, 1, 3).reshape(y.size, y.size)
-    hessian[np.diag_indices(y.size)] += damping * (float(hessian.diagonal().mean()) + shorten)
-    M = hessian * scale
-    z = y.ravel() / unit
-    q = -slack.ravel() / n_points - M @ z
-    new = None
-    if not criterion.helpers.size:
-        new = nonnegative_minimum(M, q, z)
-    if new is None:
-        new = complementary(M, q, np.kron(criterion.helpers, np.eye(n_clusters)), z)
-    return unit * new.reshape(y.shape)
+    curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
+    damped = scale * damping * (curved + shorten)
+    large = criterion.combined or (banded and y.size > _LARGE_UNKNOWNS)
+    if not large and not criterion.helpers.size:
+        by_rows = np.tensordot(rows[:, None] * rows, blocks, 1) * scale
+        hessian = by_rows.transpose(0, 2, 1, 3).reshape(y.size, y.size)
+        hessian[np.diag_indices(y.size)] += damped
+        z = y.ravel() / unit
+        found = nonnegative_minimum(hessian, -slack.ravel() / n_points - hessian @ z, z)
+        if found is not None:
+            return unit * found.reshape(y.shape)
+    # One system has an unknown for each group, the other for each value, apart from those of the first column, and for
+    # each helper. The smaller one is solved.
+    factors, helpers = criterion.factors, criterion.helpers
+    width = len(factors.values) - factors.n_leading + helpers.shape[1] + 2
+    by_groups = len(blocks) < width
+    criterion.work.step(min(len(blocks), width) * n_clusters)
+    system = (
+        GroupSystem(rows, helpers, blocks * scale, criterion.products)
+        if by_groups
+        else RowSystem(factors, helpers, blocks * scale)
+    )
+    return unit * step_of_rows(system, slack / n_points, y / unit, damped, criterion.exact)

@@ -3,21 +3,19 @@
 The curvature is block diagonal in the prices, with one K x K block ``B_j = (diag(n_j) - M_j) / T`` for each group j.
 The rows of a criterion mix the groups, so the Hessian with respect to the multipliers is dense. `step_of_equal_shares`
 and `step_of_bands` use the blocks to solve a small system for each group instead of one system for all groups.
-`step_of_rows_that_bind` and `step_of_equal_rows` need only products with the Hessian. `nonnegative_minimum` and
-`complementary` solve small dense problems.
+`step_of_rows_that_bind` and `step_of_equal_rows` need only products with the Hessian. `nonnegative_minimum` solves
+small dense problems.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse import csr_array
 
 from fairclust.kernels.bands import solve_groups
 
 _PIVOTS, _FULL_PIVOTS = 40, 5
 _ZERO = 1e-11
-_INTERIOR_STEPS = 60
 # Conjugate gradients use at most this many products with the Hessian for one system. They end when the residual is
 # this fraction of the first one. Pivoting compares signs and needs accurate solutions. A step of equal shares does not
 # need pivoting, and a rough solution is good enough there.
@@ -278,56 +276,6 @@ def nonnegative_minimum(M: np.ndarray, q: np.ndarray, y: np.ndarray) -> np.ndarr
         return found, -(M @ found + q)
 
     return pivot(solve, y > 0, np.zeros(len(q)), 1.0, 1.0)
-
-
-def complementary(M: np.ndarray, q: np.ndarray, B: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The y >= 0 with ``B'y = 0`` that minimises ``y'M y / 2 + q'y``, by Mehrotra's interior point method.
-
-    Parameters
-    ----------
-    M : ndarray of shape (n, n)
-        Positive definite.
-    q : ndarray of shape (n,)
-        M, q and the solution should be of order one.
-    B : ndarray of shape (n, m)
-        Of full column rank, or m = 0. There must be a positive y with ``B'y = 0``.
-    y : ndarray of shape (n,)
-        The start.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Positive. Entries that are zero in the exact solution are about 1e-12.
-    """
-    n, m = B.shape
-    y = np.maximum(y, 0.1)
-    v = np.zeros(m)
-    s = np.maximum(M @ y + q, 0.1)
-    system = np.zeros((n + m, n + m))
-    system[:n, n:] = B
-    system[n:, :n] = B.T
-    for _ in range(_INTERIOR_STEPS):
-        # M y + q + B v - s = 0,  B'y = 0,  y s = 0.
-        dual, primal, gap = M @ y + q + B @ v - s, B.T @ y, float(y @ s) / n
-        if gap <= 1e-12 and max(np.abs(dual).max(), np.abs(primal).max(initial=0.0)) <= 1e-9:
-            break
-        system[:n, :n] = M + np.diag(s / y)
-        factors = lu_factor(system, check_finite=False)
-        # Solve y ds + s dy = target - y s twice: first for the target 0, then for a target that depends on how far the
-        # first step gets.
-        target = np.zeros(n)
-        for last in (False, True):
-            right = np.concatenate([target / y - s - dual, -primal])
-            solved = lu_solve(factors, right, check_finite=False)
-            dy, dv = solved[:n], solved[n:]
-            ds = (target - s * dy) / y - s
-            step = longest_step(y, dy, s, ds)
-            if not last:
-                after = float((y + step * dy) @ (s + step * ds)) / n
-                target = max((after / gap) ** 3, 1e-3) * gap - dy * ds
-        step = min(1.0, 0.995 * step)
-        y, v, s = y + step * dy, v + step * dv, s + step * ds
-    return y
 
 
 def longest_step(y: np.ndarray, dy: np.ndarray, s: np.ndarray, ds: np.ndarray) -> float:

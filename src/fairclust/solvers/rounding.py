@@ -40,6 +40,9 @@ _LARGE = 300
 # soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because in larger clusters the
 # points that move lie closer to a boundary.
 _NEAR_SIZES, _NEAR_CELLS, _FAR_SIZES = 40, 20, 3.0
+# With more helpers in all clusters than this, mixed-integer programs take minutes. Then a flow rounds the table, and
+# `_mend` moves single points, at most this many for each cell of the table.
+_MOST_HELPERS, _MOST_MENDED = 100, 4
 # Numbers below these are rounding errors, here and in HiGHS.
 _NEAR, _MET = 1e-9, 1e-5
 # For points with weights: the number of points of each group that can move at each boundary, and the most moves for
@@ -75,8 +78,11 @@ def integer_table(
     """
     if criterion.equal:
         return _least_excess(tables_of_equal_shares(soft, prices, criterion), criterion)
+    if criterion.helpers.shape[1] * soft.shape[1] > _MOST_HELPERS:
+        table = _round_by_flow(soft, prices, criterion)
+        return _least_excess([None if table is None else _mend(table, criterion)], criterion)
     large = criterion.combined or soft.size > _LARGE
-    tables = []
+    tables: list[np.ndarray | None] = []
     if large and multipliers is not None:
         tables.append(_search_at_sizes(soft, prices, multipliers, criterion))
     if not large or soft.size <= _SEARCHED_CELLS:
@@ -90,6 +96,31 @@ def integer_table(
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
     return _least_excess(tables, criterion)
+
+
+def _mend(table: np.ndarray, criterion: Criterion) -> np.ndarray:
+    """Move points of one group between two clusters, one at a time, as long as that lowers the sum of all excesses."""
+    n_groups, n_clusters = table.shape
+    table, change = table.astype(float), np.eye(n_groups)[:, None]
+    # How much the sum falls if a cell has a point less, or one more: shape (n_groups, n_clusters).
+    less, more = np.empty(table.shape), np.empty(table.shape)
+    off, changed = np.empty(n_clusters), np.arange(n_clusters)
+    for _ in range(_MOST_MENDED * table.size):
+        columns = table[:, changed]
+        off[changed] = criterion.excess_of(columns, changed).sum(axis=0)
+        for sign, by_cell in ((-1.0, less), (1.0, more)):
+            tried = (columns[:, :, None] + sign * change).reshape(n_groups, -1)
+            found = criterion.excess_of(tried, np.repeat(changed, n_groups)).sum(axis=0)
+            by_cell[:, changed] = off[changed] - found.reshape(len(changed), n_groups).T
+        less[table < 1] = -np.inf
+        gain = less[:, :, None] + more[:, None, :]
+        gain[:, np.arange(n_clusters), np.arange(n_clusters)] = -np.inf
+        j, k, other = np.unravel_index(int(gain.argmax()), gain.shape)
+        if not gain[j, k, other] > _NEAR * table.sum():
+            break
+        table[j, [k, other]] += -1.0, 1.0
+        changed = np.array([k, other])
+    return np.rint(table).astype(np.int64)
 
 
 def tables_of_equal_shares(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairclust.solvers.group_system import GroupSystem
 from fairclust.solvers.quadratic import longest_step, pivot
 
 # Few rows change from one step to the next. The interior point method is faster if more than _PIVOTS pivots are needed.
@@ -186,7 +187,7 @@ class RowSystem:
 
 
 def step_of_rows(
-    system: RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
+    system: GroupSystem | RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, exact: np.ndarray
 ) -> np.ndarray:
     """The multipliers y that maximise the quadratic model with ``B'y = 0`` and, except for exact rows, ``y >= 0``.
 
@@ -194,7 +195,7 @@ def step_of_rows(
 
     Parameters
     ----------
-    system : RowSystem
+    system : GroupSystem or RowSystem
     slack : ndarray of shape (n_rows, n_clusters)
         Gradient of the dual function with respect to the multipliers, at `y`. The gradient, the curvature and `y`
         should be of order one.
@@ -235,7 +236,7 @@ def step_of_rows(
 
 
 def _interior_step(
-    system: RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, bounded: np.ndarray
+    system: GroupSystem | RowSystem, slack: np.ndarray, y: np.ndarray, damping: float, bounded: np.ndarray
 ) -> np.ndarray:
     """As `step_of_rows`, by Mehrotra's interior point method."""
     helpers, last_y, n = system.helpers, y, max(int(bounded.sum()), 1)

@@ -26,6 +26,8 @@ _FALL, _FALL_OF_MANY, _MANY_POINTS = 3e-5, 1e-5, 150
 _FIRST = (0.2, 0.04, 0.008, 0.0016)
 _NEXT = (0.0016,)
 _STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
+# The part of the work that may be spent before the last assignment is solved.
+_PART = 0.5
 # Factor for `_TOL` and `_FAR` during the search for the best of several starts.
 ROUGH = 30
 # No temperature is below this level divided by the number of points for each cell of the table.
@@ -153,12 +155,12 @@ def price_step(
     factor = ROUGH if rough else 1
     tol = max(factor * _TOL, _PART_OF_A_POINT / points.n_samples)
     levels = _levels(_FIRST if start is None else _NEXT, points)
-    found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
+    found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART)
     n_passes = found.n_passes + 1
     if start is not None and found.error > max(1.0, factor * _FAR * points.n_samples):
         # The centres have moved too far for a start at the lowest temperature.
         levels = _levels(_FIRST[1:], points)
-        heated = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol)
+        heated = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART)
         n_passes += heated.n_passes
         found = min(found, heated, key=lambda prices: prices.error)
     labels, counts, _, least = points.priced(found.prices)
