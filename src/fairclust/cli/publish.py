@@ -237,11 +237,8 @@ def results_block(folder: Path, titles: Mapping[str, str]) -> str:
     # Imported here, because the import takes a second and only `--readme` needs it.
     from fairclust.report.checks import CLAIM_VERDICTS
     from fairclust.report.claims import load_claims
-<<<<<<< HEAD
-    from fairclust.report.rows import CAUSES, VERDICTS
-=======
     from fairclust.report.render import escape_markdown
->>>>>>> he
+    from fairclust.report.rows import CAUSES, VERDICTS
     from fairclust.report.scoreboard import count_causes, count_rows
     from fairclust.report.verdicts import load_verdicts
 

@@ -27,7 +27,7 @@ def row_products(rows: np.ndarray, helpers: np.ndarray) -> tuple[csr_array, csr_
     products = (rows[:, :, None] * both[:, None]).transpose(1, 2, 0)
     n_groups = rows.shape[1]
     parts = products[:, :n_groups], products[:, n_groups:]
-    return tuple(csr_array(part.reshape(-1, len(rows))) for part in parts)  # type: ignore[return-value]
+    return tuple(csr_array(part.reshape(-1, len(rows))) for part in parts)
 
 
 class GroupSystem:
@@ -81,7 +81,7 @@ class GroupSystem:
         return known - inverse * (self.rows @ curved + self.helpers @ v), v
 
     def _factorise(self, inverse: np.ndarray) -> tuple:
-        (n_clusters, n_groups), rows = (inverse.shape[1], self.rows.shape[1]), self.rows
+        n_clusters, n_groups = inverse.shape[1], self.rows.shape[1]
         pulled = (self._outer @ inverse).T.reshape(n_clusters, n_groups, n_groups)
         of_helpers = (self._crossed @ inverse).T.reshape(n_clusters, n_groups, -1)
         solve_helpers = self._helper_solver(inverse)
