@@ -272,8 +272,13 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         """The frame in which the method works. Rows in a file are not changed, because a copy may not fit in memory."""
         if sp.issparse(X):
             return Frame.of_sparse(X)
-        frame = Frame.of(X)
+        frame = Frame.of(X).around_most_rows(X, self.n_clusters)
         return frame.left_alone() if is_mapped(X) else frame
+
+    @property
+    def _precision(self) -> str:
+        """The precision of the fit, which is double if some numbers are far from the others."""
+        return "double" if self._frame.is_far else getattr(self, "precision", "single")
 
     def _framed_init(self) -> Any:
         """`init`, with given centres converted into the frame of the fit."""
@@ -321,6 +326,11 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         for name in self._COSTS:
             if hasattr(self, name):
                 setattr(self, name, getattr(self, name) * scale)
+                if not np.isfinite(getattr(self, name)).all():
+                    raise ValueError(
+                        f"{name} is not finite: the unit of X is {frame.unit:g}, and squares of such numbers are too "
+                        "large. Divide X by a power of ten"
+                    )
         for record in (*self.history_, *getattr(self, "certificate_", ())):
             for name in ("objective", "clustering", "cost", "lower_bound"):
                 if name in record:

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.cluster import kmeans_plusplus
+from sklearn.metrics import pairwise_distances_argmin_min
 
 from fairclust.stored import Stored
 
@@ -16,6 +18,9 @@ _LENGTH_ROWS = 1 << 12
 # All rows have one length if their lengths differ by at most this fraction of the length, and of the root mean squared
 # distance of a row to the mean.
 _ONE_LENGTH = 1e-5
+# Numbers more than _FAR typical distances from the median are far: single precision would lose the other rows beside
+# them. At more than _LARGEST typical distances, not even double precision holds their squares.
+_FAR, _LARGEST, _FEW_ROWS = 1e3, 1e140, 1 << 10
 # A unit this close to 1 is set to 1. If the origin is also this close to 0, the data are not changed.
 _STANDARD = 1e-7
 
@@ -39,6 +44,8 @@ class Frame(NamedTuple):
         Root of the mean variance of the columns that are not constant; 1 if all are constant.
     length : float
         Root of the mean squared distance of a row to the mean.
+    is_far : bool
+        Whether some numbers are so far from the others that distances must be computed in double precision.
     """
 
     origin: np.ndarray
@@ -46,6 +53,7 @@ class Frame(NamedTuple):
     mean: np.ndarray
     spread: float
     length: float
+    is_far: bool = False
 
     @classmethod
     def plain(cls, n_features: int) -> Frame:
@@ -122,6 +130,34 @@ class Frame(NamedTuple):
         """Whether `into` leaves the data unchanged."""
         return self.unit == 1 and bool((np.abs(self.origin) <= _STANDARD).all())
 
+    def around_most_rows(self, X: np.ndarray, n_clusters: int) -> Frame:
+        """This frame or, if some numbers are far from the others, one whose origin and unit are those of most rows.
+
+        Raises
+        ------
+        ValueError
+            A number is so far from the others that its square is not finite. The message names its row and column.
+        """
+        if not X.size:
+            return self
+        rows = np.array(X[:: max(1, len(X) // _FEW_ROWS)], dtype=np.float64)
+        center = np.median(rows, axis=0)
+        reach = np.maximum(X.max(axis=0) - center, center - X.min(axis=0))
+        rows -= center
+        # Squares of the far numbers may overflow, and relative to these the squares of the others may be zero.
+        scale = float(np.median(np.abs(rows).max(axis=1))) or float(reach.max()) or 1.0
+        typical = scale * typical_distance(np.clip(rows / scale, -_LARGEST, _LARGEST), n_clusters)
+        if not typical or reach.max() <= _FAR * typical:
+            return self
+        if reach.max() / _LARGEST > typical:
+            column = int(reach.argmax())
+            row = int(np.abs(X[:, column] - center[column]).argmax())
+            raise ValueError(
+                f"X holds {X[row, column]:g} in row {row}, column {column}, which is too far from the other rows for "
+                "a sum of squares: correct or leave out such rows"
+            )
+        return self._replace(origin=center, unit=typical, is_far=True)
+
     def left_alone(self) -> Frame:
         """A copy of this frame that leaves the data unchanged, with the same `mean`, `spread` and `length`."""
         return self._replace(origin=np.zeros_like(self.origin), unit=1.0)
@@ -171,6 +207,14 @@ class Frame(NamedTuple):
             return 0.0
         with np.errstate(over="ignore", divide="ignore"):
             return float(np.float64(weight) / self.cost_unit(power))
+
+
+def typical_distance(rows: np.ndarray, n_clusters: int) -> float:
+    """The median distance of a row to the nearest of `n_clusters` rows drawn by k-means++; 0 for as many rows."""
+    if n_clusters >= len(rows):
+        return 0.0
+    seeds = kmeans_plusplus(rows, n_clusters, random_state=0)[0]
+    return float(np.median(pairwise_distances_argmin_min(rows, seeds)[1]))
 
 
 def _one_length(blocks: Iterable[np.ndarray], reach: float) -> float:

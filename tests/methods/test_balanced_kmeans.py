@@ -100,9 +100,8 @@ def test_too_few_sweeps_warn(grouped_blobs):
 def test_numbers_whose_squares_overflow():
     # The rows are not symmetric, because then the last digit would decide between two centres at the same distance.
     X, codes = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
-    models = [fit(factor * X, codes, n_clusters=2, rho=0) for factor in (1.0, 1e200)]
-    np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
-    assert models[1].objective_ == np.inf
+    with pytest.raises(ValueError, match=r"objective_ is not finite.*Divide X by a power of ten"):
+        fit(1e200 * X, codes, n_clusters=2, rho=0)
     with pytest.raises(Diverged, match="after sweep 1"):
         fit(1e-200 * X, codes, n_clusters=2, rho=1.0)
 

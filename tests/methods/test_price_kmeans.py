@@ -4,7 +4,7 @@ from sklearn import cluster
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
-from fairclust.methods import BeraFairKMeans, PriceFairKMeans, PriceFairKMedians
+from fairclust.methods import BeraFairKMeans, KMeans, PriceFairKMeans, PriceFairKMedians
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
 
 BOTH = pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians])
@@ -167,3 +167,29 @@ def test_costs_of_heavy_tails_agree_in_both_precisions():
         assert model.gap_ <= 0.05
     # The costs can differ as much as the certificates allow: here a few rows make up several per cent of the cost.
     assert costs[0] == pytest.approx(costs[1], rel=0.05)
+
+
+@pytest.mark.parametrize("far", [9999999999.0, 1e12, 1e20, 1e100])
+@pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians, KMeans])
+def test_the_cost_is_true_if_one_number_is_far_away(cls, far):
+    rng = np.random.default_rng(0)
+    X, codes = rng.normal(size=(300, 2)), np.arange(300) % 2
+    X[17, 1] = far
+    model = cls(2, random_state=0)
+    if cls is not KMeans:
+        model.set_params(tolerance=0.9)
+    before = X.copy()
+    model.fit(X, sensitive_features=codes)
+    np.testing.assert_array_equal(X, before)
+    squares = ((np.longdouble(X) - model.cluster_centers_[model.labels_]) ** 2).sum(axis=1)
+    cost = getattr(model, "inertia_" if cls is KMeans else "cost_")
+    assert cost == pytest.approx(float((squares if cls._power == 2 else np.sqrt(squares)).sum()), rel=1e-6)
+    np.testing.assert_array_equal(model.predict(X, codes), model.labels_)
+
+
+@pytest.mark.parametrize("far", [1e145, -1e200])
+def test_a_number_whose_square_overflows_is_named(far):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    X[17, 1] = far
+    with pytest.raises(ValueError, match=r"X holds .* in row 17, column 1, which is too far"):
+        PriceFairKMeans(2).fit(X, sensitive_features=np.arange(300) % 2)

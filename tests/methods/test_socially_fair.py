@@ -119,3 +119,13 @@ def test_weights_that_cannot_count(weights, message):
         SociallyFairKMeans(2, random_state=0).fit(
             X, sensitive_features=np.arange(40) % 2, sample_weight=weights
         )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_objective_never_rises(seed):
+    rng = np.random.default_rng(seed)
+    X, codes = rng.normal(size=(80, 3)), rng.integers(3, size=80)
+    model = SociallyFairKMeans(4, tol=0.0, max_iter=200, random_state=seed).fit(X, sensitive_features=codes)
+    objectives = [record["objective"] for record in model.history_]
+    assert np.all(np.diff(objectives) <= 0)
+    assert objectives[-1] == pytest.approx(model.group_costs_.max(), rel=1e-12)

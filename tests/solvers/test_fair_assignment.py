@@ -1,11 +1,15 @@
 import subprocess
 import sys
+from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import from_blobs, optimum
+from scipy import sparse
+from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
 from fairclust.kernels.points import TiledPoints
@@ -208,3 +212,83 @@ def test_many_points_are_off_their_bounds_by_less_than_one(seed):
     assert solved.error <= 0.5
     _, _, counts, _ = module.round_prices(points, criterion, solved)
     assert criterion.excess(counts).max() <= 1e-6
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("max_gap", [0, 0.05])
+def test_the_gap_is_to_assignments_with_no_larger_delta(seed, max_gap):
+    rng = np.random.default_rng(seed)
+    n_samples, n_groups, n_clusters = 157, 3 + seed % 3, 3
+    codes = rng.permutation(np.arange(n_samples) % n_groups)
+    a = rng.random((n_samples, n_clusters)) + 0.5 * (codes[:, None] % 3 == np.arange(n_clusters))
+    bounds = {"size_min": [30, 30, 30], "size_max": [90, 60, 60]} if seed % 2 else {}
+    found = fair_assignment(a, codes, max_gap=max_gap, **bounds)
+    n_of, clusters = np.bincount(codes), np.arange(n_clusters)
+    shares = contingency(found.labels, codes, n_clusters) / n_of[:, None]
+    pairs = list(combinations(range(n_groups), 2))
+    gaps = np.maximum(np.mean([np.abs(shares[i] - shares[j]) for i, j in pairs], axis=0), max_gap)
+    # Unknowns: the share of every point in every cluster, then a bound on the difference of every pair.
+    cells = sparse.csr_array((1 / n_of[codes], (codes, np.arange(n_samples))))
+    part = sparse.kron(cells, sparse.eye_array(n_clusters)).tocsr()
+    at, each = np.arange(len(pairs) * n_clusters), sparse.eye_array(len(pairs) * n_clusters)
+    differences = sparse.vstack(
+        [part[i * n_clusters + clusters] - part[j * n_clusters + clusters] for i, j in pairs]
+    )
+    means = sparse.kron(np.full((1, len(pairs)), 1 / len(pairs)), sparse.eye_array(n_clusters))
+    sizes = sparse.kron(np.ones((1, n_samples)), sparse.eye_array(n_clusters))
+    system = sparse.block_array(
+        [[differences, -each], [-differences, -each], [None, means], [sizes, None], [-sizes, None]]
+    )
+    most, least = bounds.get("size_max", [n_samples] * 3), bounds.get("size_min", [0] * 3)
+    best = linprog(
+        np.r_[a.ravel(), np.zeros(len(at))],
+        A_ub=system,
+        b_ub=np.r_[np.zeros(2 * len(at)), gaps + 1e-12, most, -np.array(least)],
+        A_eq=sparse.hstack(
+            [
+                sparse.kron(sparse.eye_array(n_samples), np.ones((1, n_clusters))),
+                sparse.csr_array((n_samples, len(at))),
+            ]
+        ),
+        b_eq=np.ones(n_samples),
+    )
+    assert best.success
+    assert found.cost <= best.fun * (1 + found.gap) * (1 + 1e-9)
+
+
+def test_many_crossed_groups_end_within_the_limit_of_work():
+    rng = np.random.default_rng(0)
+    a = rng.random((127, 8))
+    columns = {name: rng.integers(3, size=127).astype(str) for name in "abc"}
+    with pytest.warns(ConvergenceWarning, match="limit of work.*Bound fewer groups"):
+        found = fair_assignment(a, columns, crossed=True, max_gap=0.05)
+    assert found.lower_bound <= found.cost
+    assert found.slack <= 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_bound_is_about_the_numbers_and_not_their_ranges(seed, weighted):
+    rng = np.random.default_rng(seed)
+    n_samples, n_clusters, most = 300, 3, 0.1
+    a = rng.random((n_samples, n_clusters))
+    numbers = np.exp(a[:, 0] + rng.normal(size=n_samples))
+    weights = rng.uniform(0.5, 3, n_samples) if weighted else np.ones(n_samples)
+    found = fair_assignment(
+        a,
+        {"income": numbers},
+        mean_tolerance={"income": most},
+        sample_weight=weights if weighted else None,
+    )
+    mean = weights @ numbers / weights.sum()
+    scores = (numbers - mean) / np.sqrt(weights @ (numbers - mean) ** 2 / weights.sum())
+    clusters = sparse.eye_array(n_clusters)
+    best = linprog(
+        (weights[:, None] * a).ravel(),
+        A_ub=sparse.vstack([sparse.kron([weights * (s * scores - most)], clusters) for s in (1, -1)]),
+        b_ub=np.zeros(2 * n_clusters),
+        A_eq=sparse.kron(sparse.eye_array(n_samples), np.ones((1, n_clusters))),
+        b_eq=np.ones(n_samples),
+    )
+    assert best.success
+    assert best.fun * (1 - 1e-3) <= found.lower_bound <= best.fun * (1 + 1e-9)

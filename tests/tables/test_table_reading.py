@@ -4,7 +4,7 @@ import gzip
 import importlib.util
 import io
 import lzma
-import os
+import random
 import re
 import sys
 
@@ -205,14 +205,15 @@ def test_bad_files(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("t.csv.gz", gzip.compress(b"a,b\n" + os.urandom(9).hex().encode() + b",1\n" * 999)[:-12]),
-        ("t.csv.gz", gzip.compress(b"a,b\n\xff,1\n" + os.urandom(99))[:-40]),
+        ("t.csv.gz", gzip.compress(b"a,b\n" + b"%d,1\n" % 3**40 * 999, mtime=0)[:-12]),
+        ("t.csv.gz", gzip.compress(b"a,b\n\xff,1\n" + random.Random(0).randbytes(99), mtime=0)[:-40]),
         ("t.csv.xz", lzma.compress(b"a,b\n1,2\n")[:-12]),
         ("t.csv.gz", b"a,b\n1,2\n"),
         ("t.parquet", b"PAR1 and more PAR1"),
         ("t.feather", b"ARROW1"),
         ("t.xlsx", b"PK\3\4"),
     ],
+    ids=["gzip", "gzip of bytes", "xz", "no gzip", "Parquet", "Feather", "Excel"],
 )
 def test_damaged_files(tmp_path, name, content):
     if name.endswith("xlsx"):

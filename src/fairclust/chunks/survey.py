@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.cluster import kmeans_plusplus
-from sklearn.metrics import pairwise_distances_argmin_min
 
 from fairclust.chunks.engines import Engine
 from fairclust.chunks.passes import MOST_GROUPS
 from fairclust.chunks.sources import Chunk, ChunkError, Values
+from fairclust.frame import typical_distance
 from fairclust.group_encoding import encode_groups
 from fairclust.metrics.counts import join_spellings
 
@@ -78,8 +77,7 @@ class Survey(NamedTuple):
         rows = self.X[: max(_FEW_ROWS, n_clusters)] - center
         if max(self.high.max(), -self.low.min()) > _LARGE_DISTANCE or n_clusters >= len(rows):
             return True
-        seeds = kmeans_plusplus(rows, n_clusters, random_state=0)[0]
-        typical = float(np.median(pairwise_distances_argmin_min(rows, seeds)[1]))
+        typical = typical_distance(rows, n_clusters)
         return reach > _FAR * typical or 0 < typical < _SMALL_DISTANCE
 
 

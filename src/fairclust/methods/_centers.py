@@ -12,6 +12,7 @@ from sklearn.metrics import euclidean_distances
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from fairclust.base import FairClusterer
+from fairclust.metrics.centers import squared_distances_to_own
 
 
 class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClusterer):
@@ -67,13 +68,20 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
         """
         rows = self._checked(X)
         labels = self.predict(X, sensitive_features=sensitive_features)
-        if issparse(rows):
-            all_squares = euclidean_distances(rows, self.cluster_centers_, squared=True)
+        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        return -self._paid(rows, labels, self.cluster_centers_, weights)
+
+    def _paid(
+        self, X: Any, labels: np.ndarray, centers: np.ndarray, weights: np.ndarray | None = None
+    ) -> float:
+        """The clustering cost of labels, summed in double precision over the differences of rows and centres."""
+        if issparse(X):
+            all_squares = euclidean_distances(X, centers, squared=True)
             squares = np.take_along_axis(all_squares, labels[:, None], axis=1)[:, 0]
         else:
-            squares = ((rows - self.cluster_centers_[labels]) ** 2).sum(axis=1, dtype=np.float64)
-        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
-        return -float(weights @ (np.sqrt(squares) if self._power == 1 else squares))
+            squares = squared_distances_to_own(X, labels, centers)
+        costs = np.sqrt(squares) if self._power == 1 else squares
+        return float(costs.sum(dtype=np.float64) if weights is None else weights @ costs)
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

@@ -39,8 +39,6 @@ class InChunks(FairClusterer):
     random_state: Any
     labels_: Any
     verbose: int
-    # The precision of a fit on rows in chunks; None after a fit in memory.
-    _dtype: np.dtype | None = None
 
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> InChunks:
         """Cluster the rows of `X`.
@@ -71,12 +69,11 @@ class InChunks(FairClusterer):
         return self
 
     def _fit_in_frame(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        self._dtype = None
         super()._fit_in_frame(X, codes, weights)
 
     def _new_rows(self, X: Any) -> np.ndarray:
         rows = super()._new_rows(X)
-        return rows.astype(self._dtype) if self._dtype == np.float64 else rows
+        return rows.astype(np.float64) if self._frame.is_far else rows
 
     def _fit_rows(self, X: Any, sensitive_features: Any) -> None:
         self._validate_params()
@@ -95,18 +92,17 @@ class InChunks(FairClusterer):
         )
         self.groups_, self.n_features_in_ = known.names, known.X.shape[1]
         self._check_sizes(known.n_rows)
-        self._dtype = np.dtype(DTYPES[getattr(self, "precision", "single")])
-        if known.needs_double(self.n_clusters):
-            self._dtype = np.dtype(np.float64)
-            known = known._replace(X=known.X.astype(np.float64))
+        # Chunks are not centred and scaled, because every pass would have to do it again.
+        self._frame = Frame.plain(known.X.shape[1])._replace(is_far=known.needs_double(self.n_clusters))
+        dtype = DTYPES[self._precision]
+        if self._frame.is_far:
+            known = known._replace(X=known.X.astype(dtype))
         if table.features:
             self.feature_names_in_ = np.array(table.features, dtype=object)
-        points = ChunkedPoints(table.chunks, table.engine, known, self.n_clusters, dtype=self._dtype)
+        points = ChunkedPoints(table.chunks, table.engine, known, self.n_clusters, dtype=dtype)
         rows = [known.sizes.tolist(), known.low.tolist(), known.high.tolist(), known.total]
         about = {"method": type(self).__name__, **self.get_params(), "rows": rows}
         checkpoint = Checkpoint(table.checkpoint, about)
-        # Chunks are not centred and scaled, because every pass would have to do it again.
-        self._frame = Frame.plain(known.X.shape[1])
         self._fit_chunks(points, known, checkpoint)
         self._restore(known.X)
         self.labels_ = computed(self.labels_, points, table)
@@ -140,14 +136,6 @@ class InChunks(FairClusterer):
 
 class PrototypesInChunks(InChunks, PrototypeClusterer):
     """Base of the methods with prototypes whose `fit` also takes rows in chunks."""
-
-    def _points(
-        self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None, n_groups: int | None = None
-    ) -> TiledPoints:
-        if shift is None or n_groups is None or self._dtype is None:
-            return super()._points(X, codes, shift, n_groups)
-        # `predict` computes distances as the fit has computed them.
-        return TiledPoints.pack(X, codes, n_groups, self.n_clusters, shift=shift, dtype=self._dtype)
 
 
 def stages(known: Survey) -> list[int]:

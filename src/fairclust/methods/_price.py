@@ -246,7 +246,7 @@ class PriceClusterer(PrototypeClusterer):
             )
         if sp.issparse(X):
             raise NotSupported("sample_weight is for dense rows: pass X.toarray()")
-        n_groups, dtype = len(self.groups_), DTYPES[self.precision]
+        n_groups, dtype = len(self.groups_), DTYPES[self._precision]
         points = WeightedPoints.pack(X, codes, n_groups, self.n_clusters, dtype=dtype)
         points.weigh(weights)
         return points
@@ -441,9 +441,19 @@ class PriceClusterer(PrototypeClusterer):
                 saved = strict / cost - 1 if cost > 0 else np.inf
                 bound = lower_bound(points, criterion, found)
                 self.gap_ = certified_gap(criterion, found, cost, bound, counts)
+        exactly: Callable[[np.ndarray], float] | None = None
+        if isinstance(points, TiledPoints) and not sp.issparse(points.X):
+            # The tiles may be in single precision. What is reported is summed in double precision from the rows.
+            of_rows = points.weights if isinstance(points, WeightedPoints) else None
+            exactly = partial(self._paid, points.X, centers=prototypes.centers, weights=of_rows)
+            free, free_counts, _, _ = points.priced(found.prices)
+            cost = exactly(self.labels_)
+            bound = exactly(free) + float((found.prices * free_counts).sum()) - paid_limits(criterion, found)
+            self.gap_ = certified_gap(criterion, found, cost, bound, counts)
         if dear:
             # No labels cost less than those of the nearest centres. This cost is a second bound on the gap.
-            nearest = points.priced(np.zeros_like(found.prices))[3]
+            near, _, _, nearest = points.priced(np.zeros_like(found.prices))
+            nearest = nearest if exactly is None else exactly(near)
             if nearest > 0:
                 self.gap_ = min(self.gap_, max(0.0, cost / nearest - 1))
         self.cost_, self.lower_bound_ = cost * unit, bound * unit
@@ -484,10 +494,15 @@ class PriceClusterer(PrototypeClusterer):
                 f"stopped after {self.n_iter_} outer steps with {self.n_clusters - n_empty} of "
                 f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}"
             )
+        if criterion.work.is_cut:
+            self._complain(
+                "the limit of work was reached before the prices converged: the gap is larger than it could be. Bound "
+                "fewer groups, or fewer columns at once"
+            )
         if saved:
             self._complain(
                 f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because the "
-                f"labels found within them cost {saved:.0%} more: a few points lie far from all others. Look at these "
+                f"labels found within them cost {_more(saved)}: a few points lie far from all others. Look at these "
                 "points, take the logarithm of columns with a long tail, or allow a larger tolerance"
             )
         elif dear and self.gap_ > _LARGE_GAP:
@@ -509,6 +524,10 @@ class _Loose(NamedTuple):
 
 
 _IN_UNITS = ("objective", "clustering", "fairness", "violation")
+
+
+def _more(increase: float) -> str:
+    return f"{increase:.0%} more" if increase < 10 else f"{1 + increase:.2g} times as much"
 
 
 def _rank(run: Run, far: float = _FAR) -> tuple[bool, float]:

@@ -46,7 +46,7 @@ class PrototypeClusterer(CenterClusterer):
         self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None, n_groups: int | None = None
     ) -> TiledPoints:
         shape = n_groups or len(self.groups_), self.n_clusters
-        dtype = DTYPES[self.precision]
+        dtype = DTYPES[self._precision]
         if sp.issparse(X):
             return SparsePoints.pack(X, codes, *shape, dtype=dtype)  # type: ignore[return-value]
         return TiledPoints.pack(X, codes, *shape, shift=shift, squared=self._power == 2, dtype=dtype)
@@ -106,7 +106,7 @@ class PrototypeClusterer(CenterClusterer):
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
         found = {
-            "precision": self.precision,
+            "precision": self._precision,
             **self._frame.stored(),
             "groups": self.groups_.tolist(),
             "shift": self._shift.tolist(),

@@ -49,8 +49,7 @@ class VariationalInChunks(PrototypesInChunks, VariationalClusterer):
 
         If the weight must be searched for, or is relative, the sample decides it.
         """
-        precision = "double" if self._dtype == np.float64 else "single"
-        model = clone(self).set_params(target=self.target_, precision=precision)
+        model = clone(self).set_params(target=self.target_, precision=self._precision)
         given = not (isinstance(self.lam, str) or self.relative_weights)
         lam: float | None = float(self.lam) / known.n_rows if given else None
         for n_rows in stages(known):

@@ -84,7 +84,8 @@ class KMeans(PlainInChunks):
             )
         self.labels_ = self._model.labels_
         self.cluster_centers_ = self._model.cluster_centers_
-        self.inertia_ = float(self._model.inertia_)
+        # scikit-learn's own sum is of rows that it has centred by their mean, which a far row can shift far away.
+        self.inertia_ = self._paid(X, self.labels_, self.cluster_centers_)
         self.n_iter_ = int(self._model.n_iter_)
         # scikit-learn does not record its steps, so the history has one record, of the last step.
         self.history_ = [

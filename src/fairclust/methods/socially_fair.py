@@ -152,17 +152,21 @@ class SociallyFairKMeans(PrototypeClusterer):
         centred = points.X - points.shift
         masses = np.bincount(codes, weights, points.n_groups)
         history: list[dict[str, float]] = []
-        fair, last = None, np.inf
+        kept: _Run | None = None
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             points.measure(centers)
             labels = points.hard(1.0, nothing)[0]
             moments = group_moments(centred, codes, labels, points.n_groups, self.n_clusters, weights)
             costs = moments.costs(centers - points.shift)
-            found = fair_centers(
-                moments, centers - points.shift, start=None if fair is None else fair.weights
-            )
             worst = float(costs.max())
+            last = np.inf if kept is None else float(kept.group_costs.max())
+            if kept is not None and worst > last:
+                # Rounding errors of the new centres can make the last step a little worse than the one before.
+                break
+            fair = fair_centers(
+                moments, centers - points.shift, start=None if kept is None else kept.fair.weights
+            )
             history.append(
                 {
                     "step": step,
@@ -172,12 +176,12 @@ class SociallyFairKMeans(PrototypeClusterer):
                     "seconds": perf_counter() - begin,
                 }
             )
-            fair = found
-            if last - worst <= self.tol * worst or step == self.max_iter:
+            kept = _Run(labels, centers, costs, fair, history)
+            if last - worst <= self.tol * worst:
                 break
-            last, centers = worst, found.centers + points.shift
-        assert fair is not None
-        return _Run(labels, centers, costs, fair, history)
+            centers = fair.centers + points.shift
+        assert kept is not None
+        return kept
 
 
 class _Run(NamedTuple):

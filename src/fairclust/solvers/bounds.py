@@ -10,6 +10,7 @@ import numpy as np
 
 from fairclust.base import NotSupported
 from fairclust.group_encoding import resolve_target
+from fairclust.metrics.columns import split_columns
 from fairclust.solvers.criteria import Criterion, combine, make_criterion, mean_bound, no_bound, share_bounds
 from fairclust.solvers.sensitive import Sensitive, SensitiveColumn
 
@@ -218,13 +219,39 @@ def _of_column(
         raise type(error)(f"{name}: {error}") from None
 
 
+def rounded_away(
+    sensitive_features: Any, sensitive: Sensitive, sizes: np.ndarray, weights: np.ndarray | None
+) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """For columns that `measure_column` has rounded: the scores of the values, and what rounding took from each row.
+
+    Both are in standard deviations from the mean, the first of the rounded column, the second of the column itself.
+    """
+    found = {}
+    for i, column in enumerate(sensitive.columns):
+        if not column.measured:
+            continue
+        numbers = np.asarray(split_columns(sensitive_features)[column.name], dtype=np.float64)
+        scores = _scores(column.values, sensitive.members(i) @ sizes)
+        each = np.ones(len(numbers)) if weights is None else weights
+        residual = _scores(numbers, each) - scores[sensitive.cells[sensitive.codes, i]]
+        if len(scores) > 1 and residual.any():
+            found[i] = scores, residual
+    return found
+
+
+def _scores(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Distances to the weighted mean in standard deviations; zeros if all values are equal."""
+    mean = float(values @ sizes / sizes.sum())
+    deviation = float(np.sqrt((values - mean) ** 2 @ sizes / sizes.sum()))
+    return (values - mean) / (deviation or 1.0)
+
+
 def _mean_bound(tolerance: float, values: np.ndarray, sizes: np.ndarray) -> Criterion:
     """Bound a cluster's mean of a numeric column to within `tolerance` standard deviations of the mean of all rows."""
     if not tolerance >= 0:
         raise ValueError(f"mean_tolerance must be at least 0, found {tolerance}")
-    mean = float(values @ sizes / sizes.sum())
-    deviation = float(np.sqrt((values - mean) ** 2 @ sizes / sizes.sum()))
-    return mean_bound((values - mean) / deviation, tolerance) if deviation > 0 else no_bound(len(sizes))
+    scores = _scores(values, sizes)
+    return mean_bound(scores, tolerance) if scores.any() else no_bound(len(sizes))
 
 
 def _member_bounds(tolerance: float, sizes: np.ndarray, target: np.ndarray | None) -> Criterion:

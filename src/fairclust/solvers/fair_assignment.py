@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.base import positive_weights
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.kernels.weighted import WeightedPotentials
-from fairclust.solvers.bounds import Asked, bounds_criterion
+from fairclust.solvers.bounds import Asked, bounds_criterion, rounded_away
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
 from fairclust.solvers.criteria import Criterion
 from fairclust.solvers.nearby import move_nearby
@@ -198,8 +200,11 @@ def fair_assignment(
         criterion = bounds_criterion(asked, sensitive, potentials.group_sizes, n_clusters, unit=mean)
         return criterion, solve(potentials, criterion)
 
+    residuals = rounded_away(sensitive_features, sensitive, potentials.group_sizes, weights)
+
     def assigned(criterion: Criterion, found: Prices) -> FairAssignment:
-        return _assign(costs, potentials, criterion, found, sensitive, weights, unit)
+        _warn_of_work(criterion)
+        return _assign(costs, potentials, criterion, found, sensitive, residuals, weights, unit)
 
     if max_cost is None and max_cost_increase is None:
         return assigned(*solved(asked))
@@ -264,16 +269,23 @@ def _assign(
     criterion: Criterion,
     solved: Prices,
     sensitive: Sensitive,
+    residuals: dict[int, tuple[np.ndarray, np.ndarray]],
     weights: np.ndarray | None,
     unit: float,
 ) -> FairAssignment:
     labels, _, counts, _ = round_prices(potentials, criterion, solved)
+    by_column = criterion.column_prices(solved.multipliers) if residuals else []
     # The cost and the bound are summed in double precision, even if the tiles are in single precision.
     cost = least = 0.0
     for block in blocks(costs.shape[0], _BLOCK_ROWS):
         rows = np.asarray(costs[block], dtype=np.float64)
         paid = rows[np.arange(len(rows)), labels[block]]
-        reduced = (rows + solved.prices[sensitive.codes[block]]).min(axis=1)
+        priced = rows + solved.prices[sensitive.codes[block]]
+        for i, (scores, residual) in residuals.items():
+            # The bound is about the numbers themselves, not about the means of their ranges.
+            slope = (by_column[i][-1] - by_column[i][0]) / (scores[-1] - scores[0])
+            priced += residual[block, None] * slope
+        reduced = priced.min(axis=1)
         if weights is not None:
             paid, reduced = paid * weights[block], reduced * weights[block]
         cost += float(paid.sum())
@@ -288,6 +300,16 @@ def _assign(
         certified_gap(criterion, solved, cost, bound, counts),
         criterion.excess(counts) * unit,
     )
+
+
+def _warn_of_work(criterion: Criterion) -> None:
+    if criterion.work.is_cut:
+        warnings.warn(
+            "the limit of work was reached before the prices converged: the gap is larger than it could be. Bound "
+            "fewer groups, or fewer columns at once",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None) -> Prices:

@@ -160,7 +160,9 @@ def price_step(
     if start is not None and found.error > max(1.0, factor * _FAR * points.n_samples):
         # The centres have moved too far for a start at the lowest temperature.
         levels = _levels(_FIRST[1:], points)
-        heated = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART)
+        heated = dual_prices(
+            points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART
+        )
         n_passes += heated.n_passes
         found = min(found, heated, key=lambda prices: prices.error)
     labels, counts, _, least = points.priced(found.prices)
