@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -28,7 +29,7 @@ from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.bounds import Asked, bounds_criterion
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
-from fairclust.solvers.criteria import Criterion
+from fairclust.solvers.criteria import Criterion, Work
 from fairclust.solvers.fair_assignment import (
     certified_gap,
     check_weights,
@@ -336,6 +337,7 @@ class PriceClusterer(PrototypeClusterer):
         asked, unit = self._asked(), self._unit
         budget = check_budget(asked, self.max_cost, self.max_cost_increase, cost * unit) / unit
         starts = [run.prototypes for run in sorted(plain, key=_rank)]
+        work = Work()
 
         def attempt(criterion: Criterion, found: Prices, kept: Any) -> Attempt:
             least = lower_bound(points, criterion, found)
@@ -345,7 +347,7 @@ class PriceClusterer(PrototypeClusterer):
 
         def clustering(tolerance: float | None) -> Attempt:
             nonlocal starts
-            criterion = criterion_of(tolerance=tolerance)
+            criterion = replace(criterion_of(tolerance=tolerance), work=work)
             runs = self._runs(points, criterion, starts)
             # The final centres for one tolerance are good starts for the next.
             starts = [run.prototypes for run in runs]
@@ -354,7 +356,7 @@ class PriceClusterer(PrototypeClusterer):
             return attempt(criterion, found, run)
 
         def assignment(tolerance: float | None) -> Attempt:
-            criterion = criterion_of(tolerance=tolerance)
+            criterion = replace(criterion_of(tolerance=tolerance), work=work)
             found = solve(points, criterion)
             return attempt(criterion, found, (criterion, found))
 
@@ -495,10 +497,7 @@ class PriceClusterer(PrototypeClusterer):
                 f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}"
             )
         if criterion.work.is_cut:
-            self._complain(
-                "the limit of work was reached before the prices converged: the gap is larger than it could be. Bound "
-                "fewer groups, or fewer columns at once"
-            )
+            self._complain(criterion.work.advice)
         if saved:
             self._complain(
                 f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because the "

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -32,9 +33,13 @@ class Work:
     passes over the points, and `extra` seconds more.
     """
 
-    extra: float = 6.0
+    extra: float = 4.0
     spent: float = 0.0
     is_cut: bool = False
+    advice: ClassVar[str] = (
+        "the limit of work was reached before the prices converged, so the gap is larger than it could be. Bound fewer "
+        "groups or columns at once"
+    )
 
     def pass_over(self, n_distances: int) -> None:
         """Count a pass over the points."""

@@ -15,7 +15,7 @@ from fairclust.kernels.tiles import blocks, make_layout
 from fairclust.kernels.weighted import WeightedPotentials
 from fairclust.solvers.bounds import Asked, bounds_criterion, rounded_away
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
-from fairclust.solvers.criteria import Criterion
+from fairclust.solvers.criteria import Criterion, Work
 from fairclust.solvers.nearby import move_nearby
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, dual_prices, temperature_unit
@@ -195,19 +195,21 @@ def fair_assignment(
     potentials = _potentials(costs, sensitive, weights)
     asked = Asked(tolerance, min_balance, max_gap, target, size_min, size_max, crossed, mean_tolerance)
 
+    work = Work()
+
     def solved(asked: Asked) -> tuple[Criterion, Prices]:
         mean = None if weights is None else unit
         criterion = bounds_criterion(asked, sensitive, potentials.group_sizes, n_clusters, unit=mean)
+        criterion = replace(criterion, work=work)
         return criterion, solve(potentials, criterion)
 
     residuals = rounded_away(sensitive_features, sensitive, potentials.group_sizes, weights)
 
     def assigned(criterion: Criterion, found: Prices) -> FairAssignment:
-        _warn_of_work(criterion)
         return _assign(costs, potentials, criterion, found, sensitive, residuals, weights, unit)
 
     if max_cost is None and max_cost_increase is None:
-        return assigned(*solved(asked))
+        return _with_warning(assigned(*solved(asked)), work)
     budget = check_budget(asked, max_cost, max_cost_increase, potentials.row_min_sum * unit)
 
     def attempt(tolerance: float | None) -> Attempt:
@@ -219,7 +221,8 @@ def fair_assignment(
         return Attempt(made.cost, made.lower_bound, made)
 
     fairest = fairest_within(attempt, budget)
-    return replace(fairest.found, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
+    made = replace(fairest.found, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
+    return _with_warning(made, work)
 
 
 def _checked(distances: Any) -> np.ndarray:
@@ -302,14 +305,10 @@ def _assign(
     )
 
 
-def _warn_of_work(criterion: Criterion) -> None:
-    if criterion.work.is_cut:
-        warnings.warn(
-            "the limit of work was reached before the prices converged: the gap is larger than it could be. Bound "
-            "fewer groups, or fewer columns at once",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+def _with_warning(made: FairAssignment, work: Work) -> FairAssignment:
+    if work.is_cut:
+        warnings.warn(f"fair_assignment: {work.advice}", ConvergenceWarning, stacklevel=3)
+    return made
 
 
 def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None) -> Prices:
