@@ -14,6 +14,7 @@ from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import write_skipped
 from fairclust.pipeline.cell_store import WorkingFile, read_pack, salvage, write_pack
 from fairclust.pipeline.fit_block import TryAgain, find_cells
+from fairclust.pipeline.provenance import version_text
 
 
 def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data):
@@ -72,6 +73,15 @@ def test_cells_of_other_code_are_not_kept(tmp_path, data):
     second = run(tmp_path, data, block("ok"), fingerprint="f2")
     assert finished(second)[0] > finished(first)[0]
     assert len(salvage(path_of(tmp_path, block()))) == 1
+
+
+def test_cells_of_other_versions_are_kept_unless_asked_otherwise(tmp_path, data):
+    first = run(tmp_path, data, block("ok"))
+    now = version_text(first[0]["versions"])
+    assert run(tmp_path, data, block("ok"), versions=now) == first
+    assert run(tmp_path, data, block("ok")) == first
+    other = version_text({**first[0]["versions"], "numpy": "1.0"})
+    assert finished(run(tmp_path, data, block("ok"), versions=other)) > finished(first)
 
 
 def test_cells_are_kept_when_a_block_is_cut_into_seeds_or_joined_again(tmp_path, data):

@@ -39,6 +39,7 @@ def record(key="a", status="ok", *, params=None, **more):
         "cpu_seconds": 1.0,
         "finished": 10.0,
         "git_commit": "c",
+        "versions": {"numpy": "2.1"},
         **more,
     }
     if status == "ok":
@@ -128,6 +129,7 @@ def test_gathering_gives_the_same_rows_in_four_files(tmp_path, packs):
     assert list(scores.columns) == SCORE_COLUMNS
     assert not set(SCORE_COLUMNS) & set(RUN_COLUMNS)
     assert set(RUN_COLUMNS) < set(runs.columns)
+    assert "numpy 2.1, scipy unknown, scikit-learn unknown, numba unknown" in set(runs.versions)
     for name, frame in (("scores", scores), ("runs", runs)):
         text = pd.read_csv(tmp_path / f"g/{name}.csv")
         assert list(text.columns) == list(frame.columns)

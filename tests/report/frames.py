@@ -28,7 +28,7 @@ def cell(dataset="adult", method="vfc_kmeans", n_clusters=10, lam=None, seed=0, 
             "warnings": "",
         },
         **{"seconds": 0.5, "cpu_seconds": 0.4, "peak_memory_mb": 200.0, "threads": 1, "converged": True},
-        **{"random_state": seed, "data_hash": "d", "fingerprint": "f", "git_commit": "c", "finished": 0.0},
+        **{"random_state": seed, "data_hash": "d", "fingerprint": "f", "git_commit": "c", "versions": "numpy 2", "finished": 0.0},
         "key": f"{dataset}-{method}-{n_clusters}-{text}-{seed}",
         "pack": "",
     }

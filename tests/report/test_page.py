@@ -229,6 +229,13 @@ def test_missing_cells_are_listed_without_paths_of_the_machine(page, html):
     assert "path: adult.csv" in html
 
 
+def test_a_mixture_of_versions_is_named(tmp_path, frame, html):
+    assert "Fits of several versions" not in html
+    mixed = frame.assign(versions=["numpy 1"] * 3 + ["numpy 2"] * (len(frame) - 3))
+    page = make_page_folder(tmp_path, mixed).read_text()
+    assert f"{len(frame) - 3} with numpy 2; 3 with numpy 1" in page
+
+
 def test_the_archive_holds_the_page_and_is_the_same_each_time(folder, frame, tmp_path):
     again = make_page_folder(tmp_path / "again", frame)
     assert again.read_bytes() == (folder / "report/index.html").read_bytes()

@@ -31,6 +31,7 @@ rule fit:
         score_options=fit_param("score_options"),
         scorer=fit_param("scorer"),
         limits=CONFIG.limits.model_dump(),
+        versions=fit_param("versions"),
         again=lambda w: INPUTS.retry_errors(w.dataset, w.method, w.block),
         job=INPUTS.code_of("pipeline.fit_block", "pipeline.fit_process"),
         reuse=as_list(CONFIG.reuse),

@@ -184,6 +184,10 @@ class Config(Catalogue):
         default=None, description="Folder(s) or base URL(s) tried before upstream."
     )
     strict: bool = Field(default=False, description="Exit with an error if any cell is not ok.")
+    strict_versions: bool = Field(
+        default=False,
+        description="Fit cells again that other versions of numpy, scipy, scikit-learn or numba have fitted.",
+    )
     run: RunSpec
     limits: LimitSpec = LimitSpec()
     jobs: JobSpec = JobSpec()

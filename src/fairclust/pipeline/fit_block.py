@@ -25,7 +25,7 @@ from fairclust.pipeline.cell_store import (
     write_pack,
 )
 from fairclust.pipeline.fit_process import FitProcess, Task
-from fairclust.pipeline.provenance import git_commit, package_versions
+from fairclust.pipeline.provenance import git_commit, package_versions, version_text
 from fairclust.pipeline.script import Job
 
 # Statuses that a later run does not compute again. A timeout is tried again when the limit has grown, an error
@@ -62,6 +62,7 @@ def fit(job: Job) -> None:
         score_options=params["score_options"],
         scorer=params["scorer"],
         threads=job.threads,
+        versions=params["versions"],
         last_attempt=job.resources.get("attempt", 1) > int(os.environ.get(RETRIES, 0)),
     )
 
@@ -80,6 +81,7 @@ def run_block(
     score_options: Mapping[str, Any],
     scorer: str,
     threads: int,
+    versions: str = "",
     last_attempt: bool = True,
 ) -> None:
     """Fit and score every cell of a block that no earlier run has finished, and write the block's output.
@@ -106,6 +108,8 @@ def run_block(
         Fingerprint of the metrics' source. When it changes, cells are scored again but not fitted again.
     threads : int
         Recorded with each cell. The caller has already set this number for BLAS and numba.
+    versions : str
+        If not empty, cells that other versions have fitted are fitted again: a text of `version_text`.
     last_attempt : bool
         Whether a cell that exceeds its memory limit becomes a row with the status 'error'; otherwise TryAgain is
         raised.
@@ -161,7 +165,7 @@ def run_block(
             key = key_of(cell)
             found = known.pop(key, None)
             labels: Entry | np.ndarray | None
-            if found is not None and is_final(found.record, limits) and _is_whole(found):
+            if found is not None and is_final(found.record, limits, versions) and _is_whole(found):
                 # A record from another results folder may state anything, so this block's identity replaces its own.
                 record, labels = {**found.record, **identity, "key": key, **vars(cell)}, found
                 own = found.labels()
@@ -262,8 +266,13 @@ def input_hash(card: Mapping[str, Any], graph: Path | None) -> str:
     return f"{card['data_hash']}+{digest.hexdigest()[:16]}"
 
 
-def is_final(record: Mapping[str, Any], limits: Mapping[str, float]) -> bool:
-    """Whether a repeated run uses the record without fitting its cell again."""
+def is_final(record: Mapping[str, Any], limits: Mapping[str, float], versions: str = "") -> bool:
+    """Whether a repeated run uses the record without fitting its cell again.
+
+    If `versions` is not empty, the record must state the same ones.
+    """
+    if versions and version_text(record.get("versions", {})) != versions:
+        return False
     if record["status"] == "timeout":
         return record["cell_seconds"] >= limits["cell_seconds"]
     return record["status"] in _FINAL

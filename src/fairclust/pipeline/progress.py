@@ -16,6 +16,7 @@ from fairclust.pipeline.cell_store import Entry
 from fairclust.pipeline.config import Config, as_list
 from fairclust.pipeline.fingerprint import class_fingerprint
 from fairclust.pipeline.fit_block import find_cells, input_hash, is_final
+from fairclust.pipeline.provenance import package_versions, version_text
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ def block_progress(config: Config, block: Block) -> Progress:
     Progress
     """
     total, limits = Progress(), config.limits.model_dump()
+    versions = version_text(package_versions()) if config.strict_versions else ""
     with suppress(OSError, DatasetError):
         if read_card(Path(config.results, "data", "prepared", block.dataset))["status"] != "ok":
             n_cells = len(block.cells())
@@ -105,7 +107,7 @@ def block_progress(config: Config, block: Block) -> Progress:
             total += Progress(to_go=1)
             continue
         record = found.record
-        final = is_final(record, limits)
+        final = is_final(record, limits, versions)
         total += Progress(
             done=int(final),
             failed=int(record["status"] not in ("ok", "skipped")),

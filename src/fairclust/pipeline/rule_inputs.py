@@ -28,7 +28,7 @@ from fairclust.pipeline.fingerprint import (
     module_fingerprint,
 )
 from fairclust.pipeline.models import RECORD
-from fairclust.pipeline.provenance import installed_version
+from fairclust.pipeline.provenance import installed_version, package_versions, version_text
 from fairclust.pipeline.report_inputs import At, ReportInputs
 
 # Time after which a run tries again to download a source that could not be downloaded.
@@ -253,6 +253,7 @@ class RuleInputs(ReportInputs):
             "score_options": {"dunn_max_rows": self.config.score.dunn_max_rows},
             "scorer": module_fingerprint("fairclust.metrics.table", *homes),
             "limits": self.config.limits.model_dump(),
+            "versions": version_text(package_versions()) if self.config.strict_versions else "",
         }
 
     @cached_property
@@ -330,7 +331,7 @@ class RuleInputs(ReportInputs):
     def configuration_digest(self) -> str:
         """Fingerprint of what decides the results: data sets, methods, papers and cells, but no paths or resources."""
         settings = self.settings()
-        for key in ("results", "mirror", "reuse", "catalogues", "also", "jobs", "strict"):
+        for key in ("results", "mirror", "reuse", "catalogues", "also", "jobs", "strict", "strict_versions"):
             settings.pop(key, None)
         return digest_of([settings, [[b.stem, block_params(b)] for b in self._blocks.values()]])
 

@@ -19,9 +19,11 @@ from fairclust.outputs import atomic_write
 from fairclust.pipeline.cell_store import DamagedFile, read_pack, salvage, set_aside
 from fairclust.pipeline.columns import STATED
 from fairclust.pipeline.models import canonical_json
+from fairclust.pipeline.provenance import version_text
 
 RUN_COLUMNS = [
-    *("wall_seconds", "cpu_seconds", "score_seconds", "peak_memory_mb", "threads", "git_commit", "finished")
+    *("wall_seconds", "cpu_seconds", "score_seconds", "peak_memory_mb", "threads"),
+    *("git_commit", "versions", "finished"),
 ]
 """What a cell costs and where it was computed. These columns differ from run to run. They are kept in a separate
 table, so that the same command gives the same file of scores."""
@@ -44,7 +46,7 @@ SCORE_COLUMNS = [
     ),
     *("data_hash", "fingerprint", "key"),
 ]
-_NUMBERS = ["lam", "objective", "n_iter", *METRICS, *(c for c in RUN_COLUMNS if c != "git_commit")]
+_NUMBERS = ["lam", "objective", "n_iter", *METRICS, *(c for c in RUN_COLUMNS if c not in ("git_commit", "versions"))]
 _IDENTITY = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
 _COUNTS = ["n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state"]
 _ROWS_AT_ONCE = 20_000
@@ -271,6 +273,7 @@ def _row(record: Mapping[str, Any]) -> dict[str, Any]:
         "lam": _number(record["params"].get("lam")),
         "counts": json.dumps(record["counts"]) if "counts" in record else None,
         "by_column": json.dumps(record.get("by_column", {})) if "counts" in record else None,
+        "versions": version_text(record["versions"]) if "versions" in record else None,
         "params": canonical_json(record["params"]),
         "estimator": json.dumps(estimator, sort_keys=True),
         "warnings": "; ".join(record.get("warnings", [])),

@@ -121,6 +121,7 @@ def make_page(
             key: provenance.get(key, "unknown") for key in ("git_commit", "python", "platform", "cpu_count")
         },
         versions=provenance.get("versions", {}),
+        mixture=scores.versions.value_counts().to_dict() if scores.versions.nunique() > 1 else {},
         config=yaml.safe_dump(
             redact_config(provenance.get("config", {})), sort_keys=False, allow_unicode=True
         ),
