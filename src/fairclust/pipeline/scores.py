@@ -46,7 +46,13 @@ SCORE_COLUMNS = [
     ),
     *("data_hash", "fingerprint", "key"),
 ]
-_NUMBERS = ["lam", "objective", "n_iter", *METRICS, *(c for c in RUN_COLUMNS if c not in ("git_commit", "versions"))]
+_NUMBERS = [
+    "lam",
+    "objective",
+    "n_iter",
+    *METRICS,
+    *(c for c in RUN_COLUMNS if c not in ("git_commit", "versions")),
+]
 _IDENTITY = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
 _COUNTS = ["n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state"]
 _ROWS_AT_ONCE = 20_000
