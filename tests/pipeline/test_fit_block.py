@@ -14,7 +14,7 @@ from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import write_skipped
 from fairclust.pipeline.cell_store import WorkingFile, read_pack, salvage, write_pack
 from fairclust.pipeline.fit_block import TryAgain, find_cells
-from fairclust.pipeline.provenance import version_text
+from fairclust.pipeline.models import version_text
 
 
 def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data):

@@ -10,8 +10,11 @@ import pytest
 
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.results_folder import (
+    damaged_outputs,
     foreign_folder,
     lock,
+    mend_time_stamps,
+    remade,
     remove_damaged_metadata,
     tidy,
     write_digests,
@@ -57,21 +60,28 @@ def test_a_damaged_file_is_named_and_all_of_its_job_is_made_again(results, damag
     changed = {"flip": content, "truncate": content[:-1], "zero": bytes(len(content)), "empty": b""}[damage]
     path.write_bytes(changed)
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    before = outputs(results)
+    assert list(damaged_outputs(results)) == [path]
+    assert remade(results) == {"scores/scores.csv": 1}
     (line,) = tidy(results)
-    assert line.startswith(f"{path} is damaged and now lies in {path}.damaged")
-    assert set(outputs(results)) == {"scores/scores.csv.damaged", "tables/a.md"}
-    assert path.with_name("scores.csv.damaged").read_bytes() == changed
-    assert tidy(results) == []
+    assert line.startswith(f"{path} is damaged or was changed; a copy lies in {path}.damaged")
+    kept = path.with_name("scores.csv.damaged")
+    assert kept.read_bytes() == path.read_bytes() == changed
+    assert tidy(results) == [line]
+    path.write_bytes(b"changed again")
+    assert "scores.csv.damaged-2" in tidy(results)[0]
+    assert kept.read_bytes() == changed
+    assert before.keys() <= outputs(results).keys()
 
 
 def test_a_missing_file_is_named_unless_all_of_its_job_is_missing(results):
     (results / "scores/scores.csv").unlink()
     (results / "tables/a.md").unlink()
     assert tidy(results) == [f"{results}/scores/scores.csv is missing; it is made again."]
-    assert outputs(results) == {}
+    assert set(outputs(results)) == {"scores/scores.parquet"}
 
 
-def test_damaged_digests_remove_only_files_that_are_made_again(results, tmp_path):
+def test_damaged_digests_remove_nothing(results, tmp_path):
     mine = tmp_path / "thesis.tex"
     mine.write_text("years of work")
     digests = results / "logs/scores/scores.csv.sha256"
@@ -85,16 +95,16 @@ def test_damaged_digests_remove_only_files_that_are_made_again(results, tmp_path
         assert mine.read_text() == "years of work"
         assert (results / "tables/a.md").is_file()
         for name in ("scores/scores.csv", "scores/scores.parquet"):
-            (results / name).write_text(f"the content of {name}")
+            assert (results / name).read_text() == f"the content of {name}"
 
 
 def test_time_stamps_of_the_future_are_set_to_now(results):
     ahead = results / "tables/a.md"
     os.utime(ahead, (time.time() + 7200,) * 2)
-    (line,) = tidy(results)
+    (line,) = mend_time_stamps(results)
     assert "ahead of this machine's clock" in line
     assert ahead.stat().st_mtime <= time.time()
-    assert tidy(results) == []
+    assert list(mend_time_stamps(results)) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"a": "\xa0"}', bytes(20)])

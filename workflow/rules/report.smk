@@ -16,6 +16,7 @@ rule scores:
         mem_mb=scaled(2000),
         runtime=scaled(20),
     params:
+        remade=INPUTS.remade("scores"),
         configuration=INPUTS.configuration_digest(),
         lost=INPUTS.lost(),
         code=INPUTS.code_of("pipeline.scores", "pipeline.summary"),
@@ -50,6 +51,7 @@ rule table:
         mem_mb=scaled(1500),
         runtime=scaled(10),
     params:
+        remade=lambda w: INPUTS.remade(f"table/{w.paper}/{w.name}"),
         table=lambda w: INPUTS.table_params(w.paper, w.name),
     message:
         "Making table {wildcards.name} of {wildcards.paper}"
@@ -79,6 +81,7 @@ rule claims:
         mem_mb=scaled(1500),
         runtime=scaled(10),
     params:
+        remade=lambda w: INPUTS.remade(f"claims/{w.paper}"),
         claims=lambda w: INPUTS.claims_params(w.paper),
     message:
         "Testing the claims of {wildcards.paper}"
@@ -114,6 +117,7 @@ rule figure:
         mem_mb=scaled(1500),
         runtime=scaled(10),
     params:
+        remade=lambda w: INPUTS.remade(f"figure/{w.paper}/{w.name}"),
         figure=lambda w: INPUTS.figure_params(w.paper, w.name),
     message:
         "Drawing {wildcards.name} of {wildcards.paper}"
@@ -142,6 +146,7 @@ rule overview:
         mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
     params:
+        remade=INPUTS.remade("overview"),
         names=INPUTS.all_names(),
         level=CONFIG.report.fairness_error,
         code=INPUTS.module_code("fairclust.report.tables"),
@@ -167,6 +172,7 @@ rule leaderboard:
         mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
     params:
+        remade=INPUTS.remade("leaderboard"),
         names=INPUTS.all_names(),
         code=INPUTS.module_code("fairclust.report.leaderboard"),
     message:
@@ -202,6 +208,7 @@ rule scoreboard:
         mem_mb=scaled(1500),
         runtime=scaled(10),
     params:
+        remade=INPUTS.remade("scoreboard"),
         papers=INPUTS.papers_shown(),
         names=INPUTS.all_names(),
         code=INPUTS.module_code("fairclust.report.scoreboard"),
@@ -237,6 +244,7 @@ rule page:
         mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
     params:
+        remade=INPUTS.remade("page"),
         page=INPUTS.page_params(),
     message:
         "Writing the page"

@@ -71,7 +71,13 @@ def _lazy_homes(file: Path) -> dict[str, str]:
     """The table ``_HOMES`` of a package that imports its members when they are first used."""
     for node in ast.iter_child_nodes(_tree(file)):
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_HOMES":
-            return ast.literal_eval(node.value)
+            pairs = (
+                zip(node.value.keys, node.value.values, strict=True)
+                if isinstance(node.value, ast.Dict)
+                else ()
+            )
+            # Entries that are unpacked from another mapping have no key.
+            return {ast.literal_eval(key): ast.literal_eval(value) for key, value in pairs if key is not None}
     return {}
 
 

@@ -25,7 +25,8 @@ from fairclust.pipeline.cell_store import (
     write_pack,
 )
 from fairclust.pipeline.fit_process import FitProcess, Task
-from fairclust.pipeline.provenance import git_commit, package_versions, version_text
+from fairclust.pipeline.models import version_text
+from fairclust.pipeline.provenance import git_commit, package_versions
 from fairclust.pipeline.script import Job
 
 # Statuses that a later run does not compute again. A timeout is tried again when the limit has grown, an error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import yaml
@@ -14,6 +15,8 @@ from fairclust.datasets.spec import Spec
 MAX_SEEDS = 10_000
 # The file in a source's folder that says whether the source was obtained, and if not, why.
 RECORD = "source.json"
+# The packages that compute a fit.
+_OF_FITS = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 class Strict(Spec):
@@ -125,3 +128,8 @@ class GridSpec(Strict):
         params = {k: v for k, v in {**below.params, **self.params}.items() if k not in self.grid}
         # Both grids are checked already. Checking thousands of values again for every block would take seconds.
         return GridSpec.model_construct(params=params, grid=grid)
+
+
+def version_text(versions: Mapping[str, str]) -> str:
+    """The versions of the packages that compute a fit, as one text."""
+    return ", ".join(f"{package} {versions.get(package, 'unknown')}" for package in _OF_FITS)

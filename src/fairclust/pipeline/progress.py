@@ -16,7 +16,8 @@ from fairclust.pipeline.cell_store import Entry
 from fairclust.pipeline.config import Config, as_list
 from fairclust.pipeline.fingerprint import class_fingerprint
 from fairclust.pipeline.fit_block import find_cells, input_hash, is_final
-from fairclust.pipeline.provenance import package_versions, version_text
+from fairclust.pipeline.models import version_text
+from fairclust.pipeline.provenance import package_versions
 
 
 @dataclass(frozen=True)

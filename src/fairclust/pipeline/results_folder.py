@@ -1,4 +1,4 @@
-"""What happens to the folder of results when a run begins: it is locked and tidied, and damaged files are renamed.
+"""What happens to the folder of results when a run begins: it is locked and tidied, and damaged files are copied.
 
 Beside its log, every job writes the SHA-256 of the files that it has made, in the format of `sha256sum`. Files of
 cells, prepared data and graphs hold digests of their own, which are checked when they are read.
@@ -7,8 +7,10 @@ cells, prepared data and graphs hold digests of their own, which are checked whe
 from __future__ import annotations
 
 import fcntl
+import filecmp
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -17,10 +19,10 @@ from typing import IO
 
 from fairclust.datasets.digest import content_digest
 from fairclust.outputs import atomic_write
-from fairclust.pipeline.cell_store import set_aside
 from fairclust.temporary import remove_leftovers
 
 _DIGESTS = ".sha256"
+_REMADE = "# made again: "
 # Every run leaves this file in its results.
 _LOCK = Path("logs/.lock")
 
@@ -77,15 +79,22 @@ def lock(results: Path) -> IO[bytes] | None:
 
 
 def tidy(results: Path) -> list[str]:
-    """Make the folder ready for a run.
+    """Remove what killed runs have left, and copy damaged or changed outputs, which are then made again.
 
     Returns
     -------
     list of str
-        A line for everything that a user should know.
+        A line for each output that is made again.
     """
     remove_leftovers(results)
-    return [*_mend_time_stamps(results), *_set_damaged_aside(results)]
+    lines = []
+    for path in damaged_outputs(results):
+        if path.is_file():
+            kept = _copy(path)
+            lines.append(f"{path} is damaged or was changed; a copy lies in {kept}, and it is made again.")
+        else:
+            lines.append(f"{path} is missing; it is made again.")
+    return lines
 
 
 def remove_damaged_metadata(folder: Path) -> list[str]:
@@ -114,8 +123,25 @@ def remove_damaged_metadata(folder: Path) -> list[str]:
     return lines
 
 
-def _mend_time_stamps(results: Path) -> Iterator[str]:
-    """Set time stamps in the future to now. Otherwise everything made from these files would count as outdated."""
+def _copy(path: Path) -> Path:
+    """Copy a file beside itself, under a name that no copy of other content has."""
+    number = 1
+    while True:
+        copy = path.with_name(f"{path.name}.damaged{'' if number == 1 else f'-{number}'}")
+        if not copy.exists() or filecmp.cmp(path, copy, shallow=False):
+            shutil.copy2(path, copy)
+            return copy
+        number += 1
+
+
+def mend_time_stamps(results: Path) -> Iterator[str]:
+    """Set time stamps in the future to now. Otherwise everything made from these files would count as outdated.
+
+    Yields
+    ------
+    str
+        A line for the user, if they were far ahead.
+    """
     now, ahead = time.time(), 0.0
     for path in results.rglob("*"):
         with suppress(OSError):
@@ -127,13 +153,13 @@ def _mend_time_stamps(results: Path) -> Iterator[str]:
         yield f"Files in {results} were up to {ahead:.0f} s ahead of this machine's clock; they count as made now."
 
 
-def write_digests(outputs: Iterable[str], log: Path) -> None:
-    """Write the digests of a job's outputs beside its log."""
+def write_digests(outputs: Iterable[str], log: Path, remade: int = 0) -> None:
+    """Write the digests of a job's outputs beside its log, and how often they were made again (see `remade`)."""
     files = [path for path in map(Path, outputs) if path.is_file() and path.suffix != ".cells"]
     if files:
         lines = [f"{content_digest(path)}  {os.path.relpath(path, log.parent)}\n" for path in files]
         with atomic_write(log.with_suffix(_DIGESTS)) as file:
-            file.write("".join(lines).encode())
+            file.write("".join([f"{_REMADE}{remade}\n", *lines]).encode())
 
 
 def forget_digests(log: Path) -> None:
@@ -160,19 +186,28 @@ def is_damaged(path: Path, digest: str) -> bool:
     return not path.is_file() or content_digest(path) != digest
 
 
-def _set_damaged_aside(results: Path) -> Iterator[str]:
-    """Rename damaged outputs and remove the other outputs of their jobs, so that Snakemake runs these jobs again."""
+def remade(results: Path) -> dict[str, int]:
+    """For jobs whose outputs were damaged: how often they have run again for that, the coming time included.
+
+    A job is named by its log, without ending.
+
+    The number is a parameter of the job. It grows if an output is damaged, so that Snakemake runs the job again, and
+    the job writes it beside its digests, so that it stays the same afterwards.
+    """
+    damaged = set(damaged_outputs(results))
+    found = {}
     for file, stated in stated_digests(results):
+        first = file.read_text(errors="replace").partition("\n")[0].removeprefix(_REMADE)
+        number = (int(first) if first.isdecimal() else 0) + any(path in damaged for path in stated)
+        if number:
+            found[file.relative_to(results / "logs").with_suffix("").as_posix()] = number
+    return found
+
+
+def damaged_outputs(results: Path) -> Iterator[Path]:
+    """Outputs that do not match the digest of their job, or that are missing while the job's other outputs exist."""
+    for _, stated in stated_digests(results):
         damaged = [path for path, digest in stated.items() if is_damaged(path, digest)]
-        if stated and not damaged:
-            continue
         # If all outputs are gone, they were deleted on purpose, for example with `--delete-all-output`.
         if any(path.exists() for path in stated):
-            for path in stated:
-                if path not in damaged:
-                    path.unlink()
-                elif path.is_file():
-                    yield f"{path} is damaged and now lies in {set_aside(path)}; it is made again."
-                else:
-                    yield f"{path} is missing; it is made again."
-        file.unlink()
+            yield from damaged

@@ -27,14 +27,17 @@ from fairclust.pipeline.fingerprint import (
     file_fingerprint,
     module_fingerprint,
 )
-from fairclust.pipeline.models import RECORD
-from fairclust.pipeline.provenance import installed_version, package_versions, version_text
+from fairclust.pipeline.models import RECORD, version_text
+from fairclust.pipeline.provenance import installed_version, package_versions
 from fairclust.pipeline.report_inputs import At, ReportInputs
+from fairclust.pipeline.results_folder import remade
 
 # Time after which a run tries again to download a source that could not be downloaded.
 RETRY_SECONDS = 3600
 # Environment variable of the second pass, which makes tables and page without the blocks whose job has failed.
 FINISHING = "FAIRCLUST_FINISHING"
+# Environment variable: the jobs whose outputs were damaged, and how often they have run again for that.
+REMADE = "FAIRCLUST_REMADE"
 _USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
 _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
 _DEAR = tuple(name for name in _USUAL if name not in _CHEAP)
@@ -291,6 +294,17 @@ class RuleInputs(ReportInputs):
         path = Path(f"{self.results}/fits/{dataset}/{method}/{name}.cells")
         errors = count_errors(path)
         return f"{errors} cells with errors, {path.stat().st_mtime_ns}" if errors else ""
+
+    def remade(self, log: str) -> int:
+        """A parameter that grows when an output of the job with this log is damaged, so that the job runs again."""
+        return self._remade.get(log, 0)
+
+    @cached_property
+    def _remade(self) -> dict[str, int]:
+        # Snakemake removes outputs before a job runs, so its processes take what the main process has seen.
+        if REMADE not in os.environ:
+            os.environ[REMADE] = json.dumps(remade(Path(self.results)))
+        return json.loads(os.environ[REMADE])
 
     def minutes(self, dataset: str, method: str, name: str) -> float:
         """Estimated minutes of work in a block."""

@@ -15,7 +15,12 @@ from snakemake.exceptions import WorkflowError
 
 from fairclust.pipeline import import_server
 from fairclust.pipeline.cell_store import KEEP_COPY, files_beside, remove_copies, set_aside
-from fairclust.pipeline.results_folder import lock, remove_damaged_metadata, tidy
+from fairclust.pipeline.results_folder import (
+    lock,
+    mend_time_stamps,
+    remove_damaged_metadata,
+    tidy,
+)
 from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs
 from fairclust.pipeline.sharing import forget_failures
 from fairclust.pipeline.summary import nothing_fitted
@@ -57,7 +62,7 @@ class RunEvents:
             self._take_results()
 
     def _take_results(self) -> None:
-        """Lock and tidy the results before Snakemake looks at them, so that it makes damaged files again."""
+        """Lock the results, and mend time stamps and records at which Snakemake would stop."""
         results = Path(self._inputs.results)
         if results.is_dir() and not os.access(results, os.W_OK):
             # If the run writes anything, it fails later, with a message of Snakemake that says less.
@@ -65,13 +70,16 @@ class RunEvents:
         elif results.is_dir():
             self._lock = lock(results)
             if self._lock is not None:
-                for line in [*tidy(results), *remove_damaged_metadata(Path(".snakemake/metadata"))]:
+                for line in [
+                    *mend_time_stamps(results),
+                    *remove_damaged_metadata(Path(".snakemake/metadata")),
+                ]:
                     print(line, file=sys.stderr, flush=True)
                 if self._cache:
                     forget_failures(results)
 
     def on_start(self) -> None:
-        """Set the old outputs of fit jobs aside, and start the import server.
+        """Copy damaged outputs, set the old outputs of fit jobs aside, and start the import server.
 
         Raises
         ------
@@ -95,6 +103,9 @@ class RunEvents:
                 raise WorkflowError(
                     f"another run is using {results}. Fix: wait until it has ended, or set `results` to another folder"
                 )
+        if main_process and not self._workflow.touch:
+            for line in tidy(results):
+                print(line, file=sys.stderr, flush=True)
         os.environ["FAIRCLUST_RETRIES"] = str(self._workflow.execution_settings.retries or 0)
         if not self._workflow.touch and FINISHING not in os.environ:
             set_outputs_aside(self._workflow.dag, self._is_incomplete)

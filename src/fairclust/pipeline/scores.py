@@ -18,8 +18,7 @@ from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.cell_store import DamagedFile, read_pack, salvage, set_aside
 from fairclust.pipeline.columns import STATED
-from fairclust.pipeline.models import canonical_json
-from fairclust.pipeline.provenance import version_text
+from fairclust.pipeline.models import canonical_json, version_text
 
 RUN_COLUMNS = [
     *("wall_seconds", "cpu_seconds", "score_seconds", "peak_memory_mb", "threads"),

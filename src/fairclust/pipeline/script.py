@@ -170,7 +170,7 @@ def run(job: Job, function: str) -> str:
                 with redirect_stdout(file), redirect_stderr(file):
                     module, _, name = function.partition(":")
                     getattr(importlib.import_module(module), name)(job)
-                write_digests(job.output, log)
+                write_digests(job.output, log, job.params.get("remade", 0))
             except Exception:
                 with suppress(OSError):  # a full disk has no room for the traceback either
                     traceback.print_exc(file=file)
