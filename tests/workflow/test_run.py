@@ -212,3 +212,24 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     assert pd.read_parquet(out / "scores/scores.parquet").key.nunique() == life.again.cells.key.nunique()
     for name in ("tables/overview.md", "report/index.html", "figures/fronts/blobs.png"):
         assert 0 < (out / name).stat().st_size <= len(life.again.files[name])
+
+
+def test_no_more_jobs_run_at_once_than_fit_into_the_memory(tmp_path, root):
+    """Three jobs ask for a third of the memory and a little more each, so two of them run at a time."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    (tmp_path / "Snakefile").write_text(
+        dedent(
+            f"""
+            rule all:
+                input: expand("{{i}}", i=list("abc"))
+            rule job:
+                output: "{{i}}"
+                resources: mem_mb={machine // 3 + 9}
+                shell: "touch {{output}}.on; ls *.on | wc -l > {{output}}; sleep 3; rm {{output}}.on"
+            """
+        )
+    )
+    profile = root / "profiles/default"
+    command = [sys.executable, "-m", "snakemake", "--cores", "3", "--workflow-profile", str(profile)]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert max(int((tmp_path / name).read_text()) for name in "abc") <= 2
