@@ -7,8 +7,6 @@ rule fit:
         update(f"{RESULTS}/fits/{{dataset}}/{{method}}/{{block}}.cells"),
     log:
         f"{RESULTS}/logs/fit/{{dataset}}/{{method}}/{{block}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/fit/{{dataset}}/{{method}}/{{block}}.tsv"
     conda:
         "../envs/fairclust.yml"
     threads: of_method("threads", CONFIG.jobs.threads)

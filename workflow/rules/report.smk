@@ -8,8 +8,6 @@ rule scores:
         f"{RESULTS}/provenance.json",
     log:
         f"{RESULTS}/logs/scores.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/scores.tsv"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -41,8 +39,6 @@ rule table:
         f"{RESULTS}/tables/{{paper}}/{{name}}.verdicts.csv",
     log:
         f"{RESULTS}/logs/table/{{paper}}/{{name}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/table/{{paper}}/{{name}}.tsv"
     wildcard_constraints:
         name=r"(?!claims\.)[\w-]+",
     conda:
@@ -73,8 +69,6 @@ rule claims:
         ),
     log:
         f"{RESULTS}/logs/claims/{{paper}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/claims/{{paper}}.tsv"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -107,8 +101,6 @@ rule figure:
         ),
     log:
         f"{RESULTS}/logs/figure/{{paper}}/{{name}}.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/figure/{{paper}}/{{name}}.tsv"
     wildcard_constraints:
         name=r"[\w.-]+",
     conda:
@@ -138,8 +130,6 @@ rule overview:
         ),
     log:
         f"{RESULTS}/logs/overview.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/overview.tsv"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -164,8 +154,6 @@ rule leaderboard:
         f"{RESULTS}/scores/leaderboard.csv",
     log:
         f"{RESULTS}/logs/leaderboard.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/leaderboard.tsv"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -200,8 +188,6 @@ rule scoreboard:
         ),
     log:
         f"{RESULTS}/logs/scoreboard.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/scoreboard.tsv"
     conda:
         "../envs/fairclust.yml"
     resources:
@@ -236,8 +222,6 @@ rule page:
         archive=f"{RESULTS}/report.zip",
     log:
         f"{RESULTS}/logs/page.log",
-    benchmark:
-        f"{RESULTS}/benchmarks/page.tsv"
     conda:
         "../envs/fairclust.yml"
     resources:

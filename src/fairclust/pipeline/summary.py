@@ -60,7 +60,7 @@ def brief(reason: str) -> str:
 
 
 def job_seconds(benchmarks: Iterable[Path], began: float = 0.0) -> dict[str, float]:
-    """Wall seconds of the jobs of each rule, from the files that Snakemake's `benchmark:` wrote since `began`."""
+    """Wall seconds of the jobs of each rule, from the files that `script` wrote since `began`."""
     found: dict[str, float] = {}
     for path in benchmarks:
         if path.stat().st_mtime < began:
@@ -80,7 +80,7 @@ def describe_times(runs: Path, benchmarks: Iterable[Path], began: float) -> list
     runs : Path
         Parquet with the cost of every cell.
     benchmarks : iterable of Path
-        Files of Snakemake's `benchmark:`.
+        Files with the usage of each job, which `script` writes.
     began : float
         When Snakemake was started, in seconds since the epoch.
     """
