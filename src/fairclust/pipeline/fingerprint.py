@@ -11,9 +11,16 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import json
 import sys
 from functools import cache
 from pathlib import Path
+
+from fairclust.messages import shortened
+from fairclust.outputs import atomic_write
+
+# In the results: for each fingerprint of a method, the hashes of its code.
+_CODE = Path("logs/code")
 
 
 class ClassNotFound(ValueError):
@@ -291,6 +298,12 @@ def class_parameters(path: str) -> set[str] | None:
     return None
 
 
+def class_closure(path: str) -> dict[str, str]:
+    """The `code_closure` of a class, ``package.module.Class``."""
+    module, _, name = path.rpartition(".")
+    return code_closure(f"{module}:{name}")
+
+
 def class_fingerprint(path: str) -> str:
     """Fingerprint of a class and of all that it reaches.
 
@@ -319,3 +332,22 @@ def class_fingerprint(path: str) -> str:
             f"class {path!r}: module {module!r} does not define {name!r}; it defines {defined}"
         )
     return code_fingerprint(f"{module}:{name}")
+
+
+def remember_code(results: Path, class_path: str) -> None:
+    """Keep the hashes of a method's code in the results, to name later what has changed."""
+    file = results / _CODE / f"{class_fingerprint(class_path)}.json"
+    if not file.is_file():
+        with atomic_write(file) as out:
+            out.write(json.dumps(class_closure(class_path), indent=0, sort_keys=True).encode())
+
+
+def changed_code(results: Path, fingerprint: str, class_path: str) -> str:
+    """The names that differ between the code of an earlier fit and the present code."""
+    try:
+        before = json.loads((results / _CODE / f"{fingerprint}.json").read_bytes())
+    except (OSError, ValueError):
+        return "the results do not say where"
+    now = class_closure(class_path)
+    names = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    return shortened(", ".join(name.rstrip(":") for name in names), 300)
