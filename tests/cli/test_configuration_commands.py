@@ -1,5 +1,6 @@
 """`fairclust status`, `prune` and `explain` in the folder of a run."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
 from fairclust.pipeline.blocks import plan_blocks
 from fairclust.pipeline.cell_store import Entry, read_pack, salvage
 from fairclust.pipeline.config import load_config
-from fairclust.pipeline.fingerprint import class_fingerprint
+from fairclust.pipeline.fingerprint import class_fingerprint, remember_code
 from fairclust.pipeline.fit_block import run_block
 
 CLASS = "fairclust.methods.random_labels.RandomLabels"
@@ -48,6 +49,7 @@ def finished(tmp_path_factory):
     }
     card["groups"] = [{"name": name, "size": 30} for name in names[1]]
     save_prepared(PreparedDataset(X, groups, *names, card), tmp_path / "results/data/prepared/a")
+    remember_code(tmp_path / "results", CLASS)
     for seeds in (3, 2):
         for block in plan_blocks(load_config(config(seeds, ("one", "two")))):
             run_block(
@@ -96,6 +98,32 @@ def test_status_reads_no_labels(folder, capsys, monkeypatch):
         "all: 6 of 10 cells done, 4 to go",
     ]
     assert lines[3].startswith("time left on 2 cores: about ")
+
+
+def test_explain_says_why_cells_would_be_fitted(folder, capsys, monkeypatch):
+    assert run(capsys, "explain", "cell")[1] == ["no cell would be fitted again"]
+    write("more.yaml", {"run": {"seeds": 5, "methods": ["one", "two"]}})
+    more = ("--configfile", "more.yaml")
+    assert run(capsys, "explain", "cell", "a/two", *more)[1] == [
+        "a/two, 2 cells: no run has fitted this setting"
+    ]
+    status, _, err = run(capsys, "explain", "cell", "b", *more)
+    assert status == 2 and "'b': name DATASET or DATASET/METHOD" in err
+    (known,) = (folder / "results/logs/code").iterdir()
+    code = json.loads(known.read_text())
+    code["fairclust.base:at_least"] = "other"
+    known.write_text(json.dumps(code))
+    monkeypatch.setattr("fairclust.pipeline.progress.class_fingerprint", lambda path: "new")
+    assert run(capsys, "explain", "cell")[1] == [
+        "a/one, 2 cells: the code of the method has changed: fairclust.base:at_least"
+    ]
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    card = folder / "results/data/prepared/a/card.json"
+    card.write_text(card.read_text().replace('"data_hash": "', '"data_hash": "other'))
+    assert run(capsys, "explain", "cell", "a")[1] == [
+        "a/one, 2 cells: the data set or its graph has changed, or is not prepared"
+    ]
 
 
 def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):

@@ -3,15 +3,16 @@ from textwrap import dedent
 
 import pytest
 
+from fairclust import methods
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import fingerprint
 from fairclust.pipeline.fingerprint import ClassNotFound, class_fingerprint, class_parameters
 
 
 def forget():
-    for cached in (fingerprint._module_file, fingerprint._tree, fingerprint._is_ours, fingerprint._read_module,
-                   fingerprint.module_fingerprint):  # fmt: skip
-        cached.cache_clear()
+    for cached in vars(fingerprint).values():
+        if hasattr(cached, "cache_clear"):
+            cached.cache_clear()
 
 
 @pytest.fixture
@@ -103,15 +104,70 @@ def test_parameters_are_read_from_the_source_also_inherited_ones(package):
     assert "lam" in class_parameters("fairclust.methods.variational_kmeans.VariationalFairKMeans")
 
 
+def test_what_a_method_does_not_reach_does_not_count(package):
+    before = package()
+    assert package("kernel", "LIMIT = 3\n\n\ndef add(a, b):\n    return a + b\n") == before
+    assert package("kernel", "def add(a: int, b: int) -> int:\n    return a + b\n") == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from mypackage.more import add\n",
+        "from mypackage import more\n\n\ndef add(a, b):\n    return more.add(a, b)\n",
+        "import mypackage.more\n\n\ndef add(a, b):\n    return mypackage.more.add(a, b)\n",
+        "def add(a, b):\n    from mypackage.more import add\n\n    return add(a, b)\n",
+        "import mypackage.more as here\n\n\ndef add(a, b):\n    return getattr(here, 'add')(a, b)\n",
+        "from mypackage.more import _plus\n\nSUM = [_plus]\n\n\ndef add(a, b):\n    return SUM[0](a, b)\n",
+        "try:\n    from mypackage.more import add\nexcept ImportError:\n    add = None\n",
+    ],
+)
+def test_every_way_to_use_another_module_is_followed(package, text):
+    more = (
+        "ONE = 1\n\n\ndef _plus(a, b):\n    return a + b * ONE\n\n\ndef add(a, b):\n    return _plus(a, b)\n"
+    )
+    package("more", more)
+    before = package("kernel", text)
+    assert package("more", more.replace("ONE = 1", "ONE = 2")) == (package()[0], before[1])
+    assert package()[0] != before[0]
+    assert package("more", "print()\n" + more)[0] != before[0]
+
+
 def test_methods_share_kernels_but_not_each_other():
-    closure = fingerprint.module_closure("fairclust.methods.variational_kmeans")
-    assert {"fairclust.base", "fairclust.kernels.assignment", "fairclust.kernels.tiles"} <= set(closure)
-    assert not {"fairclust.methods.kmeans", "fairclust.methods.random_labels"} & set(closure)
+    closure = fingerprint.code_closure("fairclust.methods.variational_kmeans:VariationalFairKMeans")
+    modules = {name.partition(":")[0] for name in closure}
+    assert {"fairclust.base", "fairclust.kernels.assignment", "fairclust.kernels.tiles"} <= modules
+    assert not {"fairclust.methods.kmeans", "fairclust.methods.random_labels"} & modules
 
 
 def test_a_scorer_is_the_code_of_its_metrics():
     metrics = [METRICS[name] for name in ("balance", "sse")]
-    closure = fingerprint.module_closure("fairclust.metrics.table", *(metric.module for metric in metrics))
+    closure = fingerprint.code_closure("fairclust.metrics.table", *(metric.module for metric in metrics))
     for metric in metrics:
-        assert metric.function.__module__ in closure
-    assert "fairclust.metrics.individual" not in closure
+        assert f"{metric.function.__module__}:{metric.function.__name__}" in closure
+    assert not any(name.startswith("fairclust.metrics.individual:") for name in closure)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(methods.__all__) - {"FairSpectralClustering", "SpectralClustering"})
+)
+def test_everything_that_a_fit_calls_counts(name, grouped_blobs):
+    """Record the functions that run in a fit: each must be in the closure of the method's code."""
+    cls = getattr(methods, name)
+    X, codes = grouped_blobs(n_groups=2)
+    called = set()
+
+    def record(frame, event, _):
+        module = frame.f_globals.get("__name__", "")
+        if event == "call" and module.startswith("fairclust."):
+            called.add(f"{module}:{frame.f_code.co_qualname.partition('.')[0]}")
+
+    sys.setprofile(record)
+    try:
+        cls(2, random_state=0).fit(X, sensitive_features=codes)
+    finally:
+        sys.setprofile(None)
+    closure = fingerprint.code_closure(f"{cls.__module__}:{cls.__name__}")
+    # Functions of one expression, bodies of modules, and what `dataclass` writes have no name of their own.
+    called = {place for place in called if not place.partition(":")[2].startswith(("<", "__create_fn__"))}
+    assert called <= set(closure)

@@ -76,10 +76,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     prune = commands.add_parser("prune", help="remove fits that the configuration no longer asks for")
     prune.add_argument("--dry-run", action="store_true", help="only say what would be removed")
-    explain = commands.add_parser("explain", help="where each value of the configuration comes from")
-    explain.add_argument(
-        "key", nargs="?", default="", help="show only keys that begin with this, such as run"
+    explain = commands.add_parser(
+        "explain", help="where each value of the configuration comes from, or why cells would be fitted again"
     )
+    explain.add_argument(
+        "key",
+        nargs="?",
+        default="",
+        help="show only keys that begin with this, such as run; cell explains the cells that a run would fit",
+    )
+    explain.add_argument("of", nargs="?", default="", help="with cell: DATASET or DATASET/METHOD")
     publish = commands.add_parser("publish", help="copy tables, figures, page and scores of a finished run")
     publish.add_argument("--out", type=Path, default=Path("docs/results"), help="default: %(default)s")
     publish.add_argument(

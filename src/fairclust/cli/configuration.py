@@ -58,15 +58,35 @@ def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
+def _why_fitted(config: Config, of: str) -> list[str]:
+    from fairclust.pipeline.blocks import plan_blocks
+    from fairclust.pipeline.progress import why_fitted
+
+    blocks = [block for block in plan_blocks(config) if f"{block.stem}/".startswith(f"{of}/" if of else "")]
+    if not blocks:
+        raise CommandError(f"no cell of this configuration belongs to {of!r}: name DATASET or DATASET/METHOD")
+    found: dict[tuple[str, str], int] = {}
+    for block in blocks:
+        for reason, number in why_fitted(config, block).items():
+            at = f"{block.dataset}/{block.method}", reason
+            found[at] = found.get(at, 0) + number
+    return [f"{place}, {number} cells: {reason}" for (place, reason), number in found.items()] or [
+        "no cell would be fitted again"
+    ]
+
+
 def explain(args: argparse.Namespace) -> list[str]:
     """A line for every value in the files: key, value and file. A note marks values that another value replaces.
 
     Parameters
     ----------
     args : Namespace
-        configfile, key (only keys that begin with it).
+        configfile, key (only keys that begin with it; "cell" explains why cells would be fitted), of (with "cell", a
+        data set or DATASET/METHOD).
     """
-    load(args.configfile)
+    config = load(args.configfile)
+    if args.key == "cell":
+        return _why_fitted(config, args.of)
     layers = _layers(args.configfile)
     merged: dict[str, Any] = {}
     for _, layer in layers:

@@ -1,8 +1,9 @@
 """Fingerprints of source code. A cell depends on them as it depends on its parameters and data.
 
-A method's fingerprint covers the module that defines it and every module that this one imports, directly or
-indirectly, from its own top-level package, from fairclust or from the working folder. Comments, docstrings, layout
-and other methods do not count.
+A method's fingerprint covers its class and every function, class and constant that this one names, directly or
+indirectly, in modules of its own top-level package, of fairclust or of the working folder. Other statements at the top
+of these modules count as well, because they run on import. Comments, docstrings, annotations of functions, layout and
+what the class does not reach do not count.
 """
 
 from __future__ import annotations
@@ -10,9 +11,16 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import json
 import sys
 from functools import cache
 from pathlib import Path
+
+from fairclust.messages import shortened
+from fairclust.outputs import atomic_write
+
+# In the results: for each fingerprint of a method, the hashes of its code.
+_CODE = Path("logs/code")
 
 
 class ClassNotFound(ValueError):
@@ -37,20 +45,25 @@ def _module_file(module: str) -> Path | None:
     return Path(spec.origin) if not rest and spec.origin and spec.origin.endswith(".py") else None
 
 
-def _strip_docstrings(tree: ast.AST) -> ast.AST:
+def _stripped(tree: ast.Module) -> ast.Module:
+    """The tree without docstrings and without the annotations of functions."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and (
             body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
         ):
             node.body = body[1:] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
     return tree
 
 
 @cache
-def _tree(file: Path) -> ast.AST:
+def _tree(file: Path) -> ast.Module:
     try:
-        return _strip_docstrings(ast.parse(file.read_bytes()))
+        return _stripped(ast.parse(file.read_bytes()))
     except SyntaxError as error:
         raise ClassNotFound(f"{file}, line {error.lineno}: {error.msg}") from None
 
@@ -81,65 +94,172 @@ def _lazy_homes(file: Path) -> dict[str, str]:
     return {}
 
 
-def _imports(module: str, file: Path) -> set[str]:
-    """The modules that a module's source imports, as far as they count for its fingerprint (see `_is_ours`)."""
-    top = module.partition(".")[0]
-    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-    found = set()
-    for node in ast.walk(_tree(file)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                parent = package.split(".")[: len(package.split(".")) - node.level + 1]
-                base = ".".join([*parent, *([base] if base else [])])
-            if not _is_ours(base, top):
+# What a name stands for: a module and a name in it, or a module as a whole if the second is empty.
+_Place = tuple[str, str]
+
+
+class _Module:
+    """The statements at the top of a module.
+
+    Attributes
+    ----------
+    named : dict of str to list of statements
+        The statements that define or change each function, class and constant.
+    rest : list of statements
+        Those that run on import and define no name.
+    bound : dict of str to (module, name)
+        What each imported name stands for.
+    """
+
+    def __init__(self, name: str, file: Path) -> None:
+        self.name = name
+        self._package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+        self.named: dict[str, list[ast.stmt]] = {}
+        self.rest: list[ast.stmt] = []
+        body = _tree(file).body
+        self.bound = self.imports(body)
+        for statement in body:
+            names = _defined(statement)
+            if isinstance(statement, ast.Import | ast.ImportFrom):
                 continue
-            package_file = _module_file(base)
-            homes = _lazy_homes(package_file) if package_file else {}
-            for alias in node.names:
-                submodule = f"{base}.{homes.get(alias.name, alias.name)}"
-                found.add(submodule if _module_file(submodule) else base)
-    return {name for name in found if _is_ours(name, top) and _module_file(name)}
+            for own in names:
+                self.named.setdefault(own, []).append(statement)
+            if not names:
+                self.rest.append(statement)
+
+    def imports(self, body: list[ast.stmt]) -> dict[str, _Place]:
+        """The names that statements import, also inside functions, and what they stand for."""
+        found: dict[str, _Place] = {}
+        for node in (node for statement in body for node in ast.walk(statement)):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    top = alias.name.partition(".")[0]
+                    found[alias.asname or top] = (alias.name if alias.asname else top, "")
+            elif isinstance(node, ast.ImportFrom):
+                base = node.module or ""
+                if node.level:
+                    parts = self._package.split(".")
+                    base = ".".join([*parts[: len(parts) - node.level + 1], *([base] if base else [])])
+                found |= {alias.asname or alias.name: (base, alias.name) for alias in node.names}
+        return found
+
+
+def _defined(statement: ast.stmt) -> list[str]:
+    """The names that a statement at the top of a module defines, if it does nothing else."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.AnnAssign | ast.AugAssign):
+        targets = [statement.target]
+    else:
+        return []
+    parts = [part for target in targets for part in getattr(target, "elts", [target])]
+    return (
+        [part.id for part in parts if isinstance(part, ast.Name)]
+        if all(isinstance(part, ast.Name) for part in parts)
+        else []
+    )
 
 
 @cache
-def _read_module(name: str) -> tuple[str, frozenset[str]]:
-    """Hash of a module's syntax tree, and the modules that `_imports` finds in it."""
+def _module(name: str) -> _Module:
     file = _module_file(name)
     if file is None:
         raise ClassNotFound(f"there is no Python module {name!r}")
-    text = ast.dump(_tree(file))
-    return hashlib.sha256(text.encode()).hexdigest(), frozenset(_imports(name, file))
+    return _Module(name, file)
 
 
-def module_closure(*modules: str) -> dict[str, str]:
-    """Hashes of the syntax trees of modules and of the modules that they import, directly or indirectly.
+def _resolved(place: _Place, top: str) -> _Place | None:
+    """The place where a name is defined, through imports of imports; None if its change does not count for `top`."""
+    seen = set()
+    while place not in seen:
+        seen.add(place)
+        module, name = place
+        if name and _module_file(f"{module}.{name}"):
+            place = (f"{module}.{name}", "")
+            continue
+        file = _module_file(module)
+        if not _is_ours(module, top) or file is None:
+            return None
+        home = _lazy_homes(file).get(name)
+        if home is not None:
+            place = (f"{module}.{home}", name)
+        elif name in _module(module).bound and name not in _module(module).named:
+            place = _module(module).bound[name]
+    module, name = place
+    # A name that no statement defines may be made in some other way, so the whole module counts.
+    return place if not name or name in _module(module).named else (module, "*")
+
+
+def _used(module: _Module, body: list[ast.stmt], top: str) -> set[_Place]:
+    """The places of all names in some statements of a module, as far as they count for `top`."""
+    local = module.bound | module.imports(body)
+    found: set[_Place] = set()
+
+    def place_of(node: ast.AST) -> _Place | None:
+        if isinstance(node, ast.Name):
+            own = (module.name, node.id) if node.id in module.named else None
+            return _resolved(local[node.id], top) if node.id in local else own
+        of = place_of(node.value) if isinstance(node, ast.Attribute) else None
+        return _resolved((of[0], node.attr), top) if of and not of[1] else None  # type: ignore[attr-defined]
+
+    def visit(node: ast.AST) -> None:
+        place = place_of(node) if isinstance(node, ast.Name | ast.Attribute) else None
+        if place is not None:
+            # A module that is used in another way than by its attributes counts as a whole.
+            found.add(place if place[1] else (place[0], "*"))
+            return
+        for child in ast.iter_child_nodes(node):
+            if not (isinstance(node, ast.AnnAssign) and child is node.annotation):
+                visit(child)
+
+    for statement in body:
+        visit(statement)
+    return found
+
+
+@cache
+def _read(place: _Place, top: str) -> tuple[str, frozenset[_Place]]:
+    """Hash of the statements of a place, and the places that they use."""
+    module = _module(place[0])
+    body = module.named.get(place[1], module.rest)
+    text = "\n".join(map(ast.dump, body))
+    return hashlib.sha256(text.encode()).hexdigest(), frozenset(_used(module, body, top))
+
+
+def code_closure(*roots: str) -> dict[str, str]:
+    """Hashes of all statements that are reached from some modules or names in modules.
 
     Parameters
     ----------
-    *modules : str
-        Dotted names, importable.
+    *roots : str
+        ``package.module`` or ``package.module:name``.
 
     Returns
     -------
-    dict of module name to hash
+    dict of ``module:name`` to hash
+        The name is empty for the statements of a module that define no name.
     """
     seen: dict[str, str] = {}
-    todo = list(modules)
-    while todo:
-        name = todo.pop()
-        if name not in seen:
-            seen[name], imported = _read_module(name)
-            todo += imported
+    for root in roots:
+        begin, _, name = root.partition(":")
+        top = begin.partition(".")[0]
+        todo = [(begin, name or "*")]
+        while todo:
+            module, name = todo.pop()
+            names = ["", *_module(module).named] if name == "*" else ["", name]
+            for place in ((module, name) for name in names):
+                if ":".join(place) not in seen:
+                    seen[":".join(place)], used = _read(place, top)
+                    todo += used
     return seen
 
 
 @cache
-def module_fingerprint(*modules: str) -> str:
-    """Sixteen hexadecimal digits of SHA-256 over the `module_closure`."""
-    seen = module_closure(*modules)
+def code_fingerprint(*roots: str) -> str:
+    """Sixteen hexadecimal digits of SHA-256 over the `code_closure`."""
+    seen = code_closure(*roots)
     text = "\n".join(f"{name}: {seen[name]}" for name in sorted(seen))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -184,8 +304,14 @@ def class_parameters(path: str) -> set[str] | None:
     return None
 
 
+def class_closure(path: str) -> dict[str, str]:
+    """The `code_closure` of a class, ``package.module.Class``."""
+    module, _, name = path.rpartition(".")
+    return code_closure(f"{module}:{name}")
+
+
 def class_fingerprint(path: str) -> str:
-    """Fingerprint of the module that defines a class.
+    """Fingerprint of a class and of all that it reaches.
 
     Parameters
     ----------
@@ -211,4 +337,23 @@ def class_fingerprint(path: str) -> str:
         raise ClassNotFound(
             f"class {path!r}: module {module!r} does not define {name!r}; it defines {defined}"
         )
-    return module_fingerprint(module)
+    return code_fingerprint(f"{module}:{name}")
+
+
+def remember_code(results: Path, class_path: str) -> None:
+    """Keep the hashes of a method's code in the results, to name later what has changed."""
+    file = results / _CODE / f"{class_fingerprint(class_path)}.json"
+    if not file.is_file():
+        with atomic_write(file) as out:
+            out.write(json.dumps(class_closure(class_path), indent=0, sort_keys=True).encode())
+
+
+def changed_code(results: Path, fingerprint: str, class_path: str) -> str:
+    """The names that differ between the code of an earlier fit and the present code."""
+    try:
+        before = json.loads((results / _CODE / f"{fingerprint}.json").read_bytes())
+    except (OSError, ValueError):
+        return "the results do not say where"
+    now = class_closure(class_path)
+    names = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+    return shortened(", ".join(name.rstrip(":") for name in names), 300)

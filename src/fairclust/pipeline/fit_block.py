@@ -24,6 +24,7 @@ from fairclust.pipeline.cell_store import (
     salvage,
     write_pack,
 )
+from fairclust.pipeline.fingerprint import remember_code
 from fairclust.pipeline.fit_process import FitProcess, Task
 from fairclust.pipeline.models import version_text
 from fairclust.pipeline.provenance import git_commit, package_versions
@@ -47,6 +48,7 @@ def fit(job: Job) -> None:
     names, params = job.wildcards, job.params
     n_clusters = int(names["block"].partition("-")[0].removeprefix("k"))
     output = Path(job.output[0])
+    remember_code(output.parents[3], params["class_path"])
     limits = dict(params["limits"])
     if limits.get("cell_memory_mb") is None:
         limits["cell_memory_mb"] = job.resources["mem_mb"] - _OWN_MEMORY_MB

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,9 +14,9 @@ from typing import Any
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import read_card
 from fairclust.pipeline.blocks import Block, Cell, plan_blocks
-from fairclust.pipeline.cell_store import Entry
+from fairclust.pipeline.cell_store import Entry, salvage
 from fairclust.pipeline.config import Config, as_list
-from fairclust.pipeline.fingerprint import class_fingerprint
+from fairclust.pipeline.fingerprint import changed_code, class_fingerprint
 from fairclust.pipeline.fit_block import find_cells, input_hash, is_final
 from fairclust.pipeline.models import version_text
 from fairclust.pipeline.provenance import package_versions
@@ -118,6 +120,37 @@ def block_progress(config: Config, block: Block) -> Progress:
             seconds=record["wall_seconds"],
         )
     return total
+
+
+def why_fitted(config: Config, block: Block) -> Counter[str]:
+    """Why cells of a block would be fitted by the next run, with the number of cells for each reason."""
+    method, limits = config.methods[block.method], config.limits.model_dump()
+    folder = Path(config.results, "fits", block.dataset, block.method)
+    # What earlier runs have fitted, by what the configuration asks for.
+    earlier = {
+        _asked(entry.record): entry.record
+        for path in sorted(folder.glob("*.cells"))
+        for entry in salvage(path).values()
+    }
+    fingerprint, reasons = class_fingerprint(method.class_), Counter[str]()
+    for cell, found in known_cells(config, block):
+        if found is not None and is_final(found.record, limits):
+            continue
+        record = earlier.get(_asked({**vars(cell), "n_clusters": block.n_clusters}))
+        if found is not None:
+            reasons[f"the status is {found.record['status']}, which is tried again"] += 1
+        elif record is None or record["status"] == "skipped":
+            reasons["no run has fitted this setting"] += 1
+        elif record["fingerprint"] != fingerprint:
+            changed = changed_code(Path(config.results), record["fingerprint"], method.class_)
+            reasons[f"the code of the method has changed: {changed}"] += 1
+        else:
+            reasons["the data set or its graph has changed, or is not prepared"] += 1
+    return reasons
+
+
+def _asked(record: Mapping[str, Any]) -> str:
+    return json.dumps([record[name] for name in ("n_clusters", "params", "seed")], sort_keys=True)
 
 
 def lost_records(config: Config, stems: Iterable[str]) -> Iterator[Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 from fairclust.datasets.digest import content_digest
 from fairclust.pipeline.blocks import Block, plan_blocks
 from fairclust.pipeline.config import Config, ConfigError
-from fairclust.pipeline.fingerprint import module_fingerprint
+from fairclust.pipeline.fingerprint import code_fingerprint
 from fairclust.pipeline.papers import ClaimSpec, FigureSpec, TableSpec, as_plain
 
 At = tuple[str, str, int]
@@ -265,7 +265,7 @@ class ReportInputs:
             "programs": self._kinds(paper),
             "names": self.names(product.needs, rows),
             "reported": self.reported_digest(paper),
-            "code": module_fingerprint("fairclust.report.tables"),
+            "code": code_fingerprint("fairclust.report.tables"),
         }
 
     def reported_files(self, paper: str) -> list[str]:
@@ -308,7 +308,7 @@ class ReportInputs:
             "match": None if table is None or table.match is None else as_plain(table.match),
             "names": self.names(self.figures[paper, name].needs),
             "reported": self.reported_digest(paper),
-            "code": module_fingerprint("fairclust.report.figures"),
+            "code": code_fingerprint("fairclust.report.figures"),
         }
 
     def planes(self, paper: str, name: str) -> list[str]:
@@ -325,7 +325,7 @@ class ReportInputs:
             "programs": self._kinds(paper),
             "names": self.names(self.claims[paper].needs, self._reported(paper), spec.claims.values()),
             "reported": self.reported_digest(paper),
-            "code": module_fingerprint("fairclust.report.claims"),
+            "code": code_fingerprint("fairclust.report.claims"),
         }
 
     def papers_shown(self) -> dict[str, Any]:
@@ -351,5 +351,5 @@ class ReportInputs:
         return {
             "papers": self.papers_shown(),
             "names": self.all_names(),
-            "code": [module_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()[:16]],
+            "code": [code_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()[:16]],
         }

@@ -24,8 +24,8 @@ from fairclust.pipeline.fingerprint import (
     ClassNotFound,
     class_fingerprint,
     class_parameters,
+    code_fingerprint,
     file_fingerprint,
-    module_fingerprint,
 )
 from fairclust.pipeline.models import RECORD, version_text
 from fairclust.pipeline.provenance import installed_version, package_versions
@@ -76,7 +76,7 @@ def digest_of(value: Any) -> str:
 def _fingerprint_or_reason(module: str) -> str:
     """The fingerprint of a module, or why there is none. The job that needs the module then writes the reason."""
     try:
-        return module_fingerprint(module)
+        return code_fingerprint(module)
     except ClassNotFound as error:
         return str(error)
 
@@ -224,7 +224,7 @@ class RuleInputs(ReportInputs):
 
     def graph_params(self) -> dict[str, Any]:
         """How the neighbour graphs are made, and the fingerprint of the code that makes them."""
-        return {**self.config.graph.model_dump(), "code": module_fingerprint("fairclust.kernels.graph")}
+        return {**self.config.graph.model_dump(), "code": code_fingerprint("fairclust.kernels.graph")}
 
     def versions(self, *packages: str) -> dict[str, str]:
         """Installed versions of packages that a shared result depends on."""
@@ -254,7 +254,7 @@ class RuleInputs(ReportInputs):
             "code": code,
             "metrics": metrics,
             "score_options": {"dunn_max_rows": self.config.score.dunn_max_rows},
-            "scorer": module_fingerprint("fairclust.metrics.table", *homes),
+            "scorer": code_fingerprint("fairclust.metrics.table", *homes),
             "limits": self.config.limits.model_dump(),
             "versions": version_text(package_versions()) if self.config.strict_versions else "",
         }
@@ -317,7 +317,7 @@ class RuleInputs(ReportInputs):
 
     def module_code(self, module: str) -> str:
         """Fingerprint of a module with all that it imports from this package."""
-        return module_fingerprint(module)
+        return code_fingerprint(module)
 
     def pack(self, block: Block) -> str:
         """The output of a block's fit job."""
