@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -87,6 +87,12 @@ def known_cells(config: Config, block: Block) -> list[tuple[Cell, Entry | None]]
     return [(cell, known.get(key(cell))) for cell in cells]
 
 
+def _is_done(config: Config) -> Callable[[Mapping[str, Any]], bool]:
+    """A function that says of a record whether a repeated run takes it as it is."""
+    versions = version_text(package_versions()) if config.strict_versions else ""
+    return partial(is_final, limits=config.limits.model_dump(), versions=versions)
+
+
 def block_progress(config: Config, block: Block) -> Progress:
     """Count a block's cells.
 
@@ -99,8 +105,7 @@ def block_progress(config: Config, block: Block) -> Progress:
     -------
     Progress
     """
-    total, limits = Progress(), config.limits.model_dump()
-    versions = version_text(package_versions()) if config.strict_versions else ""
+    total, is_done = Progress(), _is_done(config)
     with suppress(OSError, DatasetError):
         if read_card(Path(config.results, "data", "prepared", block.dataset))["status"] != "ok":
             n_cells = len(block.cells())
@@ -110,7 +115,7 @@ def block_progress(config: Config, block: Block) -> Progress:
             total += Progress(to_go=1)
             continue
         record = found.record
-        final = is_final(record, limits, versions)
+        final = is_done(record)
         total += Progress(
             done=int(final),
             failed=int(record["status"] not in ("ok", "skipped")),
@@ -124,7 +129,7 @@ def block_progress(config: Config, block: Block) -> Progress:
 
 def why_fitted(config: Config, block: Block) -> Counter[str]:
     """Why cells of a block would be fitted by the next run, with the number of cells for each reason."""
-    method, limits = config.methods[block.method], config.limits.model_dump()
+    method, is_done = config.methods[block.method], _is_done(config)
     folder = Path(config.results, "fits", block.dataset, block.method)
     # What earlier runs have fitted, by what the configuration asks for.
     earlier = {
@@ -134,11 +139,16 @@ def why_fitted(config: Config, block: Block) -> Counter[str]:
     }
     fingerprint, reasons = class_fingerprint(method.class_), Counter[str]()
     for cell, found in known_cells(config, block):
-        if found is not None and is_final(found.record, limits):
+        if found is not None and is_done(found.record):
             continue
         record = earlier.get(_asked({**vars(cell), "n_clusters": block.n_clusters}))
         if found is not None:
-            reasons[f"the status is {found.record['status']}, which is tried again"] += 1
+            status = found.record["status"]
+            reasons[
+                "other versions of packages have fitted it (strict_versions)"
+                if status == "ok"
+                else f"the status is {status}, which is tried again"
+            ] += 1
         elif record is None or record["status"] == "skipped":
             reasons["no run has fitted this setting"] += 1
         elif record["fingerprint"] != fingerprint:
