@@ -153,7 +153,7 @@ def of_page(page, language):
 def folder(tmp_path_factory):
     """Change to a folder as after a clone, with little to run, and with the files that the pages name."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("Snakefile", "workflow", "profiles", "benchmarks"):
+    for name in ("workflow", "profiles", "benchmarks"):
         (folder / name).symlink_to(ROOT / name)
     for name in ("config", "my_methods", "my_papers"):
         (folder / name).mkdir()

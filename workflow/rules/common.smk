@@ -5,8 +5,8 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-# The package of this checkout, and the user's classes beside the Snakefile.
-sys.path[:0] = [str(Path(workflow.basedir) / "src"), str(Path.cwd())]
+# The package of this checkout, and the user's classes in the working folder.
+sys.path[:0] = [str(Path(str(workflow.current_basedir)).parents[1] / "src"), str(Path.cwd())]
 
 from fairclust.pipeline import run_events
 from fairclust.pipeline.config import ConfigError, as_list, load_config, read_yaml
