@@ -25,7 +25,9 @@ SHIPPED = Path("config/config.yaml")
 
 def _layers(configfiles: list[Path]) -> list[tuple[Path, dict[str, Any]]]:
     if not SHIPPED.is_file():
-        raise CommandError(f"there is no {SHIPPED}: run this in the folder that holds `config` and `workflow`")
+        raise CommandError(
+            f"there is no {SHIPPED}: run this in the folder that holds `config` and `workflow`"
+        )
     return [(path, read_yaml(path)) for path in (SHIPPED, *configfiles)]
 
 

@@ -127,13 +127,16 @@ class RunEvents:
         cells, minutes = 0, 0.0
         for job in jobs:
             forced = _is_forced(dag, job, self._is_incomplete)
-            found = self._inputs.work(job.wildcards.dataset, job.wildcards.method, job.wildcards.block, forced)
+            found = self._inputs.work(
+                job.wildcards.dataset, job.wildcards.method, job.wildcards.block, forced
+            )
             cells, minutes = cells + found[0], minutes + found[1]
         if jobs:
             cores = self._workflow.resource_settings.cores or 1
+            time_left = f"{duration(60 * minutes / cores)} on {cores} core{'s' * (cores > 1)}"
             print(
-                f"{cells} cells to fit in {len(jobs)} jobs: roughly {duration(60 * minutes / cores)} on {cores} core{'s' * (cores > 1)}, "
-                "estimated from the numbers of rows in the catalogue.",
+                f"{cells} cells to fit in {len(jobs)} jobs: roughly {time_left}, estimated from the numbers of rows in "
+                "the catalogue.",
                 file=sys.stderr,
             )
 
