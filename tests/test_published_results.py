@@ -46,7 +46,7 @@ def test_every_table_of_every_paper_is_published(folder, inputs):
 
 def test_the_crate_names_every_file_and_every_source(folder, inputs):
     crate = run_crate.checked(folder)
-    assert crate["./"]["license"] == "https://spdx.org/licenses/MIT"
+    assert crate["./"]["license"] == {"@id": "https://spdx.org/licenses/MIT"}
     read = run_crate.inputs_of(crate)
     for name in map(Path, inputs.sources()):
         stated = inputs.source_params(name.name)

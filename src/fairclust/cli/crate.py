@@ -83,14 +83,13 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
         },
     ]
     software = [
-        {
-            "@id": f"#{name}",
-            "@type": "SoftwareApplication",
-            "name": name,
-            "softwareVersion": version,
-            "url": f"https://pypi.org/project/{name}/",
-        }
-        for name, version in {**origin["versions"], "python": origin["python"]}.items()
+        {"@id": page, "url": page, "@type": "SoftwareApplication", "name": name, "softwareVersion": version}
+        for name, version in origin["versions"].items()
+        for page in [f"https://pypi.org/project/{name}/{version}/"]
+    ]
+    licences = [
+        {"@id": f"https://spdx.org/licenses/{name}", "@type": "CreativeWork", "name": name}
+        for name in filter(None, [about.get("license")])
     ]
     workflow = next(file for file in files if file["@id"] == WORKFLOW)
     workflow |= {
@@ -107,7 +106,7 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
         "name": "Results of a run of fairclust",
         "description": f"Scores, tables and figures ({stated or 'no paper'}). {origin['summary'][0]}.",
         "datePublished": _time(ended)[:10],
-        "license": f"https://spdx.org/licenses/{about['license']}" if "license" in about else None,
+        "license": _ids(licences),
         "author": _ids(authors),
         "conformsTo": [{"@id": profile} for profile in _PROFILES],
         "hasPart": _ids([*files, *(source for source in sources if source["@type"] == "File")]),
@@ -118,7 +117,7 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
         "@id": "#run",
         "@type": "CreateAction",
         "name": "A run of the workflow",
-        "description": f"On {origin['platform']}, {origin['cpu_count']} processors.",
+        "description": f"On {origin['platform']}, {origin['cpu_count']} processors, Python {origin['python']}.",
         "startTime": _time(began),
         "endTime": _time(ended),
         "actionStatus": "http://schema.org/CompletedActionStatus",
@@ -146,15 +145,17 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
             "version": origin["versions"]["snakemake"],
         },
     ]
-    graph = [root, *entities, run, *authors, *files, *sources, *software]
+    graph = [root, *entities, run, *authors, *licences, *files, *sources, *software]
     return {
         "@context": _CONTEXT,
         "@graph": [{key: value for key, value in entity.items() if value} for entity in graph],
     }
 
 
-def _ids(entities: list[dict[str, Any]]) -> list[dict[str, str]]:
-    return [{"@id": entity["@id"]} for entity in entities]
+def _ids(entities: list[dict[str, Any]]) -> Any:
+    """References to entities; a single one stands alone, as the specification asks."""
+    found = [{"@id": entity["@id"]} for entity in entities]
+    return found[0] if len(found) == 1 else found
 
 
 def _name(author: Mapping[str, str]) -> str:
