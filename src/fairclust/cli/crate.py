@@ -12,8 +12,11 @@ from typing import Any
 
 import yaml
 
+from fairclust.cli import CommandError
 from fairclust.datasets.digest import content_digest
-from fairclust.pipeline.prepare_jobs import read_record
+from fairclust.datasets.store import read_card
+from fairclust.pipeline.blocks import plan_blocks
+from fairclust.pipeline.config import as_list
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.scores import read_table
 
@@ -37,6 +40,7 @@ _FORMATS = {
     ".parquet": "application/vnd.apache.parquet",
     ".png": "image/png",
 }
+_OF_CARD = {"name": "name", "sha256": "sha256", "license": "licence"}
 
 
 def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> dict[str, Any]:
@@ -55,18 +59,24 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
     -------
     dict
         JSON-LD. Authors and licence are those of `CITATION.cff` in the working folder, if there is one.
+
+    Raises
+    ------
+    CommandError
+        No cell of the run was fitted, or `CITATION.cff` cannot be read.
     """
-    cited = Path("CITATION.cff")
-    about = yaml.safe_load(cited.read_text(encoding="utf-8")) if cited.is_file() else {}
+    about = _citation(Path("CITATION.cff"))
     authors = [
         {
             "@id": f"#author-{i}",
             "@type": "Organization" if "name" in author else "Person",
             "name": _name(author),
         }
-        for i, author in enumerate(about.get("authors", ()))
+        for i, author in enumerate(about.get("authors") or ())
     ]
     costs = read_table(folder / "scores" / "runs.parquet")
+    if costs.finished.isna().all():
+        raise CommandError("no cell of the run was fitted, so there is nothing to publish")
     began, ended = (costs.finished - costs.wall_seconds).min(), costs.finished.max()
     files = [
         _published(path, folder)
@@ -89,7 +99,7 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
     ]
     licences = [
         {"@id": f"https://spdx.org/licenses/{name}", "@type": "CreativeWork", "name": name}
-        for name in filter(None, [about.get("license")])
+        for name in as_list(about.get("license"))
     ]
     workflow = next(file for file in files if file["@id"] == WORKFLOW)
     workflow |= {
@@ -126,7 +136,7 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
         "object": _ids(sources),
         "result": _ids([file for file in files if file is not workflow]),
     }
-    entities = [
+    entities: list[dict[str, Any]] = [
         {
             "@id": CRATE,
             "@type": "CreativeWork",
@@ -145,7 +155,7 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
             "version": origin["versions"]["snakemake"],
         },
     ]
-    graph = [root, *entities, run, *authors, *licences, *files, *sources, *software]
+    graph: list[dict[str, Any]] = [root, *entities, run, *authors, *licences, *files, *sources, *software]
     return {
         "@context": _CONTEXT,
         "@graph": [{key: value for key, value in entity.items() if value} for entity in graph],
@@ -158,8 +168,17 @@ def _ids(entities: list[dict[str, Any]]) -> Any:
     return found[0] if len(found) == 1 else found
 
 
+def _citation(path: Path) -> dict[str, Any]:
+    """The content of a `CITATION.cff`; empty if there is none."""
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} cannot be read: {error}. Fix: correct it, or move it away") from None
+    return found if isinstance(found, dict) else {}
+
+
 def _name(author: Mapping[str, str]) -> str:
-    return author.get("name") or f"{author['given-names']} {author['family-names']}"
+    return author.get("name") or " ".join(str(author.get(key, "")) for key in ("given-names", "family-names"))
 
 
 def _time(seconds: float) -> str:
@@ -177,16 +196,23 @@ def _published(path: Path, folder: Path) -> dict[str, Any]:
 
 
 def _sources(inputs: RuleInputs) -> list[dict[str, Any]]:
-    """The files that the run has read: downloads by their address, and the user's own files by name and digest."""
-    found: dict[str, dict[str, Any]] = {}
-    for folder in map(Path, inputs.sources()):
-        spec, record = inputs.source_params(folder.name), read_record(folder)
-        if record["status"] == "ok" and spec["urls"]:
-            name = "#".join(filter(None, (spec["urls"][0], spec["member"])))
-            about = {"name": folder.name, "sha256": record["sha256"], "license": spec["licence"]}
-            found[name] = {"@id": name, "@type": "File", **about}
-    for path in dict.fromkeys(inputs.files_of_the_user()):
-        name = f"#input-{len(found)}"
-        value = f"sha256:{content_digest(path)}"
-        found[name] = {"@id": name, "@type": "PropertyValue", "name": Path(path).name, "value": value}
-    return list(found.values())
+    """What the run has read: downloads by their address, and the user's own files by name and digest."""
+    own: dict[str, str] = {}
+    found: list[dict[str, Any]] = []
+    for folder in sorted(
+        {f"{inputs.results}/data/prepared/{block.dataset}" for block in plan_blocks(inputs.config)}
+    ):
+        for source in read_card(folder).get("sources", ()):
+            if source.get("urls"):
+                address = "#".join(filter(None, (source["urls"][0], source["member"])))
+                about = {key: source[value] for key, value in _OF_CARD.items()}
+                found.append({"@id": address, "@type": "File", **about})
+            else:
+                own[Path(source.get("file", source["name"])).name] = source["sha256"]
+    for paper in inputs.config.run.papers:
+        own |= {Path(path).name: content_digest(path) for path in inputs.reported_files(paper)}
+    found += [
+        {"@id": f"#input-{i}", "@type": "PropertyValue", "name": name, "value": f"sha256:{digest}"}
+        for i, (name, digest) in enumerate(own.items())
+    ]
+    return list({entity["@id"]: entity for entity in found}.values())
