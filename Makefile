@@ -63,16 +63,17 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/snakefmt --check Snakefile workflow
+	$(BIN)/snakefmt --check workflow
 	$(BIN)/snakemake --lint
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/snakefmt Snakefile workflow
+	$(BIN)/snakefmt workflow
 
 schema: $(STAMP)
-	$(BIN)/python -c "from fairclust.pipeline.config import json_schema; print(json_schema(), end='')" > config/schema.json
+	$(BIN)/python -c "from fairclust.pipeline.config import json_schema; print(json_schema(), end='')" \
+	  > workflow/schemas/config.schema.json
 
 clean:
 	rm -rf $(VENV) results/quickstart .pytest_cache .mypy_cache .ruff_cache

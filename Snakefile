@@ -1,22 +1,9 @@
-from snakemake.utils import min_version
-
-min_version("9.20")
-
-
-configfile: "config/config.yaml"
+# The workflow is in workflow/Snakefile. An included file states no default target, so it is stated here.
+include: "workflow/Snakefile"
 
 
-report: "workflow/report/workflow.rst"
-
-
-include: "workflow/rules/common.smk"
-include: "workflow/rules/data.smk"
-include: "workflow/rules/fit.smk"
-include: "workflow/rules/report.smk"
-
-
-rule all:
+rule everything:
     default_target: True
     input:
-        INPUTS.targets(),
+        rules.all.input,
     localrule: True

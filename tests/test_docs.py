@@ -19,7 +19,7 @@ from fairclust.pipeline.rule_inputs import RuleInputs
 from toys import write_people
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("", "docs", "docs/gallery", "docs/needs", "config", "benchmarks", "results")
+FOLDERS = ("", "docs", "docs/gallery", "docs/needs", "config", "profiles", "benchmarks", "results")
 PAGES = sorted(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md"))
 PUBLISHED = ROOT / "docs/results"
 METHODS = ROOT / "docs/methods.md"

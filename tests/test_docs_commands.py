@@ -21,7 +21,7 @@ from toys import write_people
 ROOT = Path(__file__).parents[1]
 PAGES = [
     page
-    for folder in ("", "docs", "docs/gallery", "docs/needs", "config", "benchmarks", "results")
+    for folder in ("", "docs", "docs/gallery", "docs/needs", "config", "profiles", "benchmarks", "results")
     for page in sorted((ROOT / folder).glob("*.md"))
     if page.name != "CHANGELOG.md"  # it describes earlier versions, too
 ]
@@ -32,6 +32,7 @@ PROGRAMS = ("make", "snakemake", "fairclust", "python", "conda", "pip", "docker"
 NOT_RUN = {
     "fairclust publish": "needs a finished run",
     "fairclust verify": "needs a finished run",
+    "fairclust export": "needs a finished run",
     "fairclust submit": "needs labels of a data set; tests/cli/test_submissions.py runs these",
     "fairclust board": "needs a finished run",
     "snakemake --report": "needs a finished run",
@@ -153,7 +154,7 @@ def of_page(page, language):
 def folder(tmp_path_factory):
     """Change to a folder as after a clone, with little to run, and with the files that the pages name."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("Snakefile", "workflow", "profiles", "benchmarks"):
+    for name in ("workflow", "profiles", "benchmarks"):
         (folder / name).symlink_to(ROOT / name)
     for name in ("config", "my_methods", "my_papers"):
         (folder / name).mkdir()
@@ -207,7 +208,7 @@ for words, run in json.loads(sys.argv[1]):
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         try:
-            code = main([*words, "--dry-run"]) if run else bool(not parse_args(words))
+            code = main([*words, "--dry-run", "--quiet", "host"]) if run else bool(not parse_args(words))
         except SystemExit as end:
             code = end.code
     print(json.dumps([code, said.getvalue()]))

@@ -1,10 +1,12 @@
 """The results in docs/results belong to the present configuration."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+import run_crate
 from fairclust.pipeline.config import shipped_config
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.report.redaction import redact_text
@@ -40,6 +42,19 @@ def test_every_table_of_every_paper_is_published(folder, inputs):
         assert (folder / "tables" / paper / "claims.md").is_file(), paper
     assert (folder / "tables" / "scoreboard.md").is_file()
     assert (folder / "report" / "index.html").is_file()
+
+
+def test_the_crate_names_every_file_and_every_source(folder, inputs):
+    crate = run_crate.checked(folder)
+    assert crate["./"]["license"] == {"@id": "https://spdx.org/licenses/MIT"}
+    read = run_crate.inputs_of(crate)
+    for name in (Path(place).name for place in inputs.sources()):
+        stated = inputs.source_params(name)
+        digest = stated["member_sha256" if stated["member"] else "sha256"]
+        assert name not in read or digest in ("unknown", read[name])
+    assert {
+        Path(path).name for paper in inputs.config.run.papers for path in inputs.reported_files(paper)
+    } <= set(read)
 
 
 def test_every_cell_of_the_plan_has_a_row(folder, inputs):

@@ -1,12 +1,17 @@
 """The conda environment and the container have the versions of requirements.lock."""
 
 import re
+import tomllib
 
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from fairclust.pipeline.config import load_config, read_yaml
+from fairclust.pipeline.rule_inputs import RuleInputs
 from test_structure import dependencies
+
+PYTHON_OF_DEBIAN = {"bookworm": "3.11", "trixie": "3.13"}
 
 
 def locked(root, python):
@@ -41,6 +46,46 @@ def test_the_container_installs_the_lock_and_finds_what_it_copies(root):
         assert (root / name).exists(), name
         assert f"!{name}" in let_in, f"{name} is not in the context of the build"
     assert "requirements.lock" in copied
+    text = "\n".join(lines).replace("\\\n", " ")
+    for options in re.findall(r"pip install (.*)", text):
+        locked_only = "--requirement /opt/fairclust/requirements.lock" in options
+        assert locked_only or "--no-deps" in options, f"pip install {options} ignores requirements.lock"
+    base = re.search(r"^ARG BASE=.*debian:(\w+)", text, flags=re.MULTILINE)[1]
+    python = yaml.safe_load((root / "workflow/envs/fairclust.yml").read_text())["dependencies"][0]
+    assert f"python={PYTHON_OF_DEBIAN[base]}" == python, (
+        "the image and conda use different versions of Python"
+    )
+    for path in re.findall(r"/opt/fairclust/([\w/]+)\"", text):
+        assert (root / path).exists(), path
+
+
+def test_the_image_of_the_workflow_is_the_one_that_the_documentation_builds(root):
+    image = re.search(r'^container: "(.*)"$', (root / "workflow/Snakefile").read_text(), flags=re.MULTILINE)[
+        1
+    ]
+    assert f"apptainer build {image} " in (root / "docs/cluster.md").read_text()
+
+
+def test_the_workflows_of_the_host_use_existing_targets_and_every_version_of_python(root):
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    makefile, steps = (root / "Makefile").read_text(), []
+    for file in (root / ".github/workflows").glob("*.yml"):
+        jobs = yaml.safe_load(file.read_text())["jobs"]
+        steps += [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+        if file.stem == "tests":
+            versions = jobs["tests"]["strategy"]["matrix"]["python"]
+            assert project["requires-python"] == f">={versions[0]}" and len(versions) == 3
+    targets = {name for step in steps if step.startswith("make ") for name in step.split()[1:]}
+    assert {"test", "lint", "docs"} <= targets
+    for name in targets:
+        assert re.search(rf"^{name}:", makefile, flags=re.MULTILINE), name
+
+
+def test_the_run_of_continuous_integration_is_small_and_needs_no_download(root):
+    config = load_config(read_yaml(root / ".test/config/config.yaml"), base=root / ".test")
+    inputs = RuleInputs(config)
+    assert inputs.sources() == []
+    assert 0 < sum(len(block.cells()) for block in inputs._blocks.values()) < 100
 
 
 def test_no_rule_is_in_a_group(root):

@@ -110,7 +110,11 @@ class Project:
     def command(self, *arguments, profile="default"):
         """Return the command that runs Snakemake here."""
         return [
-            *(str(Path(sys.executable).with_name("snakemake")), "--snakefile", str(ROOT / "Snakefile")),
+            *(
+                str(Path(sys.executable).with_name("snakemake")),
+                "--snakefile",
+                str(ROOT / "workflow/Snakefile"),
+            ),
             *("--workflow-profile", str(ROOT / "profiles" / profile), *arguments),
         ]
 

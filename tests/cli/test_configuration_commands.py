@@ -210,7 +210,7 @@ def test_a_wrong_configuration_is_reported_without_a_traceback(tmp_path, capsys,
     monkeypatch.chdir(tmp_path)
     status, _, err = run(capsys, command)
     assert status == 2
-    assert "there is no config/config.yaml: run this in the folder of the Snakefile" in err
+    assert "there is no config/config.yaml: run this in the folder that holds `config` and `workflow`" in err
     write("config/config.yaml", config(methods=["three"]))
     status, _, err = run(capsys, command)
     assert status == 2

@@ -1,7 +1,9 @@
 """Several runs of one project, one after the other, and the files, cells and jobs of each."""
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +16,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from fairclust import cli
+import run_crate
+from fairclust import cli, metrics
 from working_folder import METHOD, Project, jobs_of
 
 PEOPLE = dedent(
@@ -97,6 +100,7 @@ def life(tmp_path_factory):
         "methods": ["random", "stripes", "mine"],
         "seeds": 3,
     }
+    seen.dry = project.start("-n", "--cores", "2").communicate()[0]
     seen.wide = look(project, project.run())
 
     # The method is edited, and the data file is replaced by one with an older time stamp.
@@ -109,6 +113,7 @@ def life(tmp_path_factory):
     for folder in ("tables", "figures", "report"):
         shutil.rmtree(project.results / folder)
     seen.again = look(project, project.run())
+    seen.forced = project.start("-n", "-R", "fit", "--cores", "2").communicate()[0]
     return seen
 
 
@@ -179,6 +184,14 @@ def test_more_settings_seeds_data_and_methods_fit_only_the_new_cells(life):
     assert life.wide.jobs["prepare_dataset"] == 1
 
 
+def test_a_dry_run_is_short_and_says_how_many_cells_it_would_fit(life):
+    fitted, every = new(life, "wide", "first"), life.again.cells
+    for said, cells in ((life.dry, fitted), (life.forced, every)):
+        lines = said.splitlines()
+        assert len(lines) <= 60
+        assert re.match(rf"{len(cells)} cells to fit in \d+ jobs: roughly \d+ seconds on 2 cores", lines[-1])
+
+
 def test_an_edited_method_and_another_file_fit_only_their_own_cells(life):
     fitted = new(life, "edited", "wide")
     mine, people = fitted.method == "mine", fitted.dataset == "people"
@@ -209,7 +222,13 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     assert snapshot(life.project) == before
     for _ in range(2):  # the second time into the same folder
         assert not cli.main(["publish", "--out", str(out), "--wall-seconds", "5"])
-    assert json.loads((out / "provenance.json").read_text())["wall_seconds"] == 5
+    origin = json.loads((out / "provenance.json").read_text())
+    assert origin["wall_seconds"] == 5
+    crate = run_crate.checked(out)
+    people = hashlib.sha256((life.project.folder / "people.csv").read_bytes()).hexdigest()
+    digest = {"digest of the configuration": origin["config"]["digest"]}
+    assert run_crate.inputs_of(crate) == {"people.csv": f"sha256:{people}", **digest}
+    assert "license" not in crate["./"]
     assert pd.read_parquet(out / "scores/scores.parquet").key.nunique() == life.again.cells.key.nunique()
     for name in ("tables/overview.md", "report/index.html", "figures/fronts/blobs.png"):
         assert 0 < (out / name).stat().st_size <= len(life.again.files[name])
@@ -234,3 +253,40 @@ def test_no_more_jobs_run_at_once_than_fit_into_the_memory(tmp_path, root):
     command = [sys.executable, "-m", "snakemake", "--cores", "3", "--workflow-profile", str(profile)]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     assert max(int((tmp_path / name).read_text()) for name in "abc") <= 2
+
+
+def test_cells_are_exported_as_plain_files(life, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(life.project.folder)
+
+    def export(*words):
+        code = cli.main(["export", "blobs", "stripes", "--out", str(tmp_path / "out"), *words])
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    code, said = export("--n-clusters", "3", "--set", "lam=5e-1", "--seed", "2")
+    assert code == 0, said
+    (folder,) = (tmp_path / "out/blobs/stripes").iterdir()
+    score, labels = json.loads((folder / "score.json").read_text()), np.load(folder / "labels.npy")
+    assert (score["params"], score["seed"], score["n_clusters"]) == ({"lam": 0.5}, 2, 3)
+    X = np.load(life.project.results / "data/prepared/blobs/X.npy")
+    assert metrics.sse(X, labels) == pytest.approx(score["metrics"]["sse"])
+    assert export()[0] == 0 and len(list((tmp_path / "out/blobs/stripes").iterdir())) == 9
+
+    pack = life.project.results / "fits/blobs/stripes/k3.cells"
+    before = pack.read_bytes()
+    (folder / "labels.npy").unlink()
+    (folder / "labels.npy").hardlink_to(pack)
+    for words, message in (
+        (["--seed", "2"], "is the same file as results/fits/blobs/stripes/k3.cells"),
+        (["--seed", "7"], "no cell that is left has seed=7. Fix: choose among seed=0, seed=1, seed=2"),
+        (["--seed", "1", "--set", "lam=7"], "Fix: choose among lam=0, lam=0.5, lam=1"),
+        (["--set", "gamma=7"], "Fix: choose among the parameters lam"),
+        (["--set", "lam"], "--set lam: expected NAME=VALUE"),
+        (["--results", "config"], "--results: config has no folder 'fits'"),
+        (["--out", "results/fits/blobs"], "results/fits/blobs is among the files of cells"),
+    ):
+        code, said = export(*words)
+        assert code == 2 and message in said, said
+    assert pack.read_bytes() == before
+    assert cli.main(["export", "blob", "stripes"]) == 2
+    assert "results/fits has no data set 'blob'; nearest: 'blobs'" in capsys.readouterr().err

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-# The package of this checkout, and the user's classes beside the Snakefile.
-sys.path[:0] = [str(Path(workflow.basedir) / "src"), str(Path.cwd())]
+# The package of this checkout, and the user's classes in the working folder.
+_rules = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
+sys.path[:0] = [str(_rules.parents[1] / "src"), str(Path.cwd())]
 
 from fairclust.pipeline import run_events
 from fairclust.pipeline.config import ConfigError, as_list, load_config, read_yaml

@@ -29,6 +29,7 @@ _COMMANDS = {
     "explain": "configuration:explain",
     "publish": "publish:run",
     "verify": "verify:run",
+    "export": "export:run",
     "submit": "submit:run",
     "check-submissions": "submit:check",
     "board": "submit:board",
@@ -104,6 +105,22 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("results", type=Path, nargs="?", default=Path("results"), help="default: %(default)s")
     verify.add_argument("--sample", type=int, default=20, metavar="CELLS", help="default: %(default)s")
     verify.add_argument("--seed", type=int, default=0, help="seed of the sample (default: %(default)s)")
+    export = commands.add_parser("export", help="write labels and scores of finished cells as plain files")
+    export.add_argument("dataset", metavar="DATASET")
+    export.add_argument("method", metavar="METHOD", help="as in the configuration, such as vfc_kmeans")
+    export.add_argument("--n-clusters", type=int, metavar="K", help="only cells with this K (default: all)")
+    export.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="only cells with this setting, such as lam=100; may be repeated",
+    )
+    export.add_argument("--seed", type=int, help="only cells with this seed (default: all)")
+    export.add_argument("--results", type=Path, default=Path("results"), help="default: %(default)s")
+    export.add_argument(
+        "--out", type=Path, default=Path("exported"), metavar="FOLDER", help="default: %(default)s"
+    )
 
     for command in (status, prune, explain, publish, *options.add_submissions(commands)):
         command.add_argument(

@@ -25,7 +25,9 @@ SHIPPED = Path("config/config.yaml")
 
 def _layers(configfiles: list[Path]) -> list[tuple[Path, dict[str, Any]]]:
     if not SHIPPED.is_file():
-        raise CommandError(f"there is no {SHIPPED}: run this in the folder of the Snakefile")
+        raise CommandError(
+            f"there is no {SHIPPED}: run this in the folder that holds `config` and `workflow`"
+        )
     return [(path, read_yaml(path)) for path in (SHIPPED, *configfiles)]
 
 
@@ -37,7 +39,7 @@ def load(configfiles: list[Path]) -> Config:
     CommandError
         There is no configuration, or it is not valid.
     """
-    sys.path.insert(0, str(Path.cwd()))  # for the user's classes beside the Snakefile
+    sys.path.insert(0, str(Path.cwd()))  # for the user's classes in this folder
     try:
         layers = _layers(configfiles)
         merged: dict[str, Any] = {}

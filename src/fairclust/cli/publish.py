@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fairclust.cli import CommandError
 from fairclust.cli.configuration import load
+from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
 from fairclust.outputs import atomic_write, check_outputs, replace_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.summary import describe, job_seconds
@@ -74,6 +75,12 @@ def run(args: argparse.Namespace) -> list[str]:
         )
     _check_folder(out, results, [*args.readme, *args.configfile])
     check_outputs({f"--readme {page}": page for page in args.readme}, args.configfile)
+    ours = Path(__file__).parents[3]
+    snakefile = next((at / WORKFLOW for at in (Path(), ours) if (at / WORKFLOW).is_file()), None)
+    if snakefile is None:
+        raise CommandError(
+            f"there is no {WORKFLOW}: run this in the folder that holds `config` and `workflow`"
+        )
     seconds = job_seconds(results.glob("benchmarks/**/*.tsv"))
     origin["config"] = {"digest": origin["config"]["digest"], "run": redact_config(origin["config"]["run"])}
     origin["summary"] = describe(results / "summary.json")
@@ -85,6 +92,9 @@ def run(args: argparse.Namespace) -> list[str]:
         for path in files:
             _copy(path, folder / path.relative_to(results))
         (folder / "provenance.json").write_text(json.dumps(origin, indent=2) + "\n")
+        _copy(snakefile, folder / WORKFLOW)
+        crate = redact_config(run_crate(folder, origin, inputs))
+        (folder / CRATE).write_text(json.dumps(crate, indent=1) + "\n")
 
     replace_folder(Path(os.path.realpath(out)), write)
     titles = {name: spec.short_name for name, spec in inputs.config.papers.items()}
@@ -93,7 +103,7 @@ def run(args: argparse.Namespace) -> list[str]:
         with atomic_write(page) as file:
             file.write(text.encode())
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    lines = [f"{len(files) + 1} files, {size / 1e6:.1f} MB in {out}"]
+    lines = [f"{len(files) + 3} files, {size / 1e6:.1f} MB in {out}"]
     if size > _MOST_BYTES:
         lines.append(f"that is more than {_MOST_BYTES / 1e6:.0f} MB: too much for a repository")
     return lines
@@ -115,7 +125,7 @@ def _check_folder(out: Path, results: Path, pages: Sequence[Path]) -> None:
 def _copy(path: Path, to: Path) -> None:
     """Copy a file, a text without private names, and a PNG with few colours, which is a third of the size."""
     to.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix in (".md", ".csv"):
+    if path.suffix in (".md", ".csv", ""):
         text = path.read_text(encoding="utf-8")
         to.write_text(redact_csv(text) if path.suffix == ".csv" else redact_text(text), encoding="utf-8")
     elif path.suffix == ".png":

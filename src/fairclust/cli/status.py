@@ -9,6 +9,7 @@ from fairclust.cli.configuration import load
 from fairclust.pipeline.blocks import plan_blocks
 from fairclust.pipeline.cell_store import Entry, read_pack, salvage, write_pack
 from fairclust.pipeline.progress import Progress, block_progress
+from fairclust.pipeline.summary import duration
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> list[str]:
         known = (
             "unknown, because no fit has ended yet"
             if not total.timed
-            else f"about {_duration(left / args.cores)}"
+            else f"about {duration(left / args.cores)}"
         )
         lines.append(f"time left on {args.cores} cores: {known}")
     return lines
@@ -108,10 +109,3 @@ def _prune_pack(path: Path, lines: list[str], dry_run: bool) -> int:
 
 def _labels(entry: Entry) -> Entry | None:
     return entry if entry.length else None
-
-
-def _duration(seconds: float) -> str:
-    for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} seconds"

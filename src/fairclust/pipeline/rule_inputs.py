@@ -311,6 +311,21 @@ class RuleInputs(ReportInputs):
         block = self.block(dataset, method, name)
         return estimated_minutes(self.config, dataset, method, block.n_clusters, count_cells(block))
 
+    def work(self, dataset: str, method: str, name: str, forced: bool) -> tuple[int, float]:
+        """How many cells of a block a run would fit, and the estimated minutes.
+
+        Parameters
+        ----------
+        dataset, method, name : str
+        forced : bool
+            Whether the cells that are finished are fitted again.
+        """
+        from fairclust.pipeline.progress import block_progress
+
+        block = self.block(dataset, method, name)
+        n_cells = len(block.cells()) if forced else block_progress(self.config, block).to_go
+        return n_cells, estimated_minutes(self.config, dataset, method, block.n_clusters, n_cells)
+
     def code_of(self, *modules: str) -> str:
         """Fingerprint of modules of this package that a job calls, without what they import."""
         return file_fingerprint(*(f"fairclust.{module}" for module in modules))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import subprocess
@@ -23,11 +24,11 @@ from fairclust.pipeline.results_folder import (
 )
 from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs
 from fairclust.pipeline.sharing import forget_failures
-from fairclust.pipeline.summary import nothing_fitted
+from fairclust.pipeline.summary import duration, nothing_fitted
 
 # The rules of the second pass: everything that is made from finished fits.
 _REPORT_RULES = (
-    *("all", "tables", "figures", "scores", "table", "claims", "figure", "overview", "leaderboard"),
+    *("everything", "all", "tables", "figures", "scores", "table", "claims", "figure", "overview", "leaderboard"),
     *("scoreboard", "page"),
 )
 # Options of Snakemake that run finished jobs again.
@@ -58,8 +59,12 @@ class RunEvents:
         self._lock: Any = None
         if workflow.is_main_process and (reason := no_report_yet(sys.argv, Path(inputs.results))):
             raise WorkflowError(reason)
-        if workflow.is_main_process and FINISHING not in os.environ and not workflow.output_settings.dryrun:
-            self._take_results()
+        if workflow.is_main_process and FINISHING not in os.environ:
+            if workflow.output_settings.dryrun:
+                # Snakemake calls no handler at the end of a dry run.
+                atexit.register(self._say_work)
+            else:
+                self._take_results()
 
     def _take_results(self) -> None:
         """Lock the results, and mend time stamps and records at which Snakemake would stop."""
@@ -123,6 +128,28 @@ class RunEvents:
 
     def _is_incomplete(self, job: Any) -> bool:
         return bool(self._workflow.async_run(self._workflow.persistence.incomplete(job)))
+
+    def _say_work(self) -> None:
+        """Say how many cells a run would fit, and about how long that takes. Snakemake's graph may have failed."""
+        dag = self._workflow.dag
+        if dag is None:
+            return
+        jobs = [job for job in dag.needrun_jobs(exclude_finished=False) if job.rule.name == "fit"]
+        cells, minutes = 0, 0.0
+        for job in jobs:
+            forced = _is_forced(dag, job, self._is_incomplete)
+            found = self._inputs.work(
+                job.wildcards.dataset, job.wildcards.method, job.wildcards.block, forced
+            )
+            cells, minutes = cells + found[0], minutes + found[1]
+        if jobs:
+            cores = self._workflow.resource_settings.cores or 1
+            time_left = f"{duration(60 * minutes / cores)} on {cores} core{'s' * (cores > 1)}"
+            print(
+                f"{cells} cells to fit in {len(jobs)} jobs: roughly {time_left}, estimated from the numbers of rows in "
+                "the catalogue.",
+                file=sys.stderr,
+            )
 
     def on_success(self) -> None:
         """Say what was done and where the results are. It is an error if every cell of this run was skipped."""
@@ -209,12 +236,17 @@ def set_outputs_aside(dag: Any, is_incomplete: Callable[[Any], bool]) -> None:
         if job.rule.name != "fit":
             continue
         path = Path(job.output[0])
-        by_user = job.rule in dag.forcerules or (dag.reason(job).forced and not is_incomplete(job))
+        by_user = _is_forced(dag, job, is_incomplete)
         if path.is_file():
             set_aside(path, "earlier")
         if by_user:
             for old in files_beside(path):
                 old.unlink(missing_ok=True)
+
+
+def _is_forced(dag: Any, job: Any, is_incomplete: Callable[[Any], bool]) -> bool:
+    """Whether the user forces a job to run."""
+    return job.rule in dag.forcerules or (dag.reason(job).forced and not is_incomplete(job))
 
 
 def finishing_command(arguments: Sequence[str], papers: Iterable[str] = ()) -> list[str]:

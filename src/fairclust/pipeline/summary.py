@@ -59,6 +59,14 @@ def brief(reason: str) -> str:
     return reason.partition("\n")[0].removesuffix(" Tried:") or "no reason given"
 
 
+def duration(seconds: float) -> str:
+    """A duration in words, such as '2.5 hours'."""
+    for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
 def job_seconds(benchmarks: Iterable[Path], began: float = 0.0) -> dict[str, float]:
     """Wall seconds of the jobs of each rule, from the files that `script` wrote since `began`."""
     found: dict[str, float] = {}
