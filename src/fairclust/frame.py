@@ -116,14 +116,14 @@ class Frame(NamedTuple):
         return cls(np.zeros(X.shape[1]), unit, mean * largest, spread, length)
 
     def stored(self) -> dict[str, Any]:
-        """The origin and the unit, for a saved model."""
-        return {"origin": self.origin.tolist(), "unit": float(self.unit)}
+        """What `into` needs, for a saved model."""
+        return {"origin": self.origin.tolist(), "unit": float(self.unit), "far": self.is_far}
 
     @classmethod
     def from_stored(cls, stored: Stored, n_features: int) -> Frame:
         """The frame of a saved model."""
-        origin = stored.array("origin", n_features)
-        return cls.plain(n_features)._replace(origin=origin, unit=stored.number("unit"))
+        origin, unit = stored.array("origin", n_features), stored.number("unit")
+        return cls.plain(n_features)._replace(origin=origin, unit=unit, is_far=stored.flag("far"))
 
     @property
     def is_standard(self) -> bool:
@@ -168,20 +168,22 @@ class Frame(NamedTuple):
         Returns
         -------
         ndarray or sparse matrix of shape (n_rows, n_features)
-            A copy with the type of `X`, or `X` itself if the frame leaves it unchanged.
+            A copy with the type of `X`, or `X` itself if the frame leaves it unchanged. In double precision if
+            `is_far`.
 
         Raises
         ------
         ValueError
             `X` is sparse and the origin of the frame is not zero.
         """
+        dtype = np.float64 if self.is_far else X.dtype
         if self.is_standard:
-            return X
+            return X.astype(dtype, copy=False)
         if sp.issparse(X):
             if self.origin.any():
                 raise ValueError("X is sparse and the rows of fit were not: pass X.toarray()")
             return X / self.unit
-        out = np.empty(X.shape, X.dtype)
+        out = np.empty(X.shape, dtype)
         for begin in range(0, len(X), _BLOCK_ROWS):
             block = slice(begin, begin + _BLOCK_ROWS)
             out[block] = (X[block] - self.origin) / self.unit

@@ -96,3 +96,13 @@ def test_more_than_forty_clusters():
     away = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1)
     assert away.max() == pytest.approx(model.radius_)
     assert model.violation_ < 2
+
+
+@pytest.mark.parametrize("far", [1e12, 1e30])
+def test_a_number_far_away(far):
+    rng = np.random.default_rng(4711)
+    X = rng.normal(size=(120, 3)) + 4.0 * (np.arange(120) % 3)[:, None]
+    X[7, 0] = far
+    model = FairKCenter(3, random_state=1).fit(X, sensitive_features=rng.integers(2, size=120))
+    apart = np.sqrt(((X - model.cluster_centers_[model.labels_]) ** 2).sum(axis=1))
+    assert model.radius_ == pytest.approx(apart.max())

@@ -6,6 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fairclust import fair_assignment
 from fairclust.methods import BeraFairKMeans, KMeans, PriceFairKMeans, PriceFairKMedians
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
+from fairclust.stored import Stored
 
 BOTH = pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians])
 
@@ -193,3 +194,29 @@ def test_a_number_whose_square_overflows_is_named(far):
     X[17, 1] = far
     with pytest.raises(ValueError, match=r"X holds .* in row 17, column 1, which is too far"):
         PriceFairKMeans(2).fit(X, sensitive_features=np.arange(300) % 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_labels_of_kmeans_are_nearest_if_one_number_is_far_away(dtype):
+    rng = np.random.default_rng(4711)
+    X, codes = rng.normal(size=(120, 3)) + 4.0 * (np.arange(120) % 3)[:, None], np.arange(120) % 2
+    X[7, 0] = 1e12
+    X = X.astype(dtype)
+    model = KMeans(4, n_init=5, random_state=1).fit(X, sensitive_features=codes)
+    nearest = ((X[:, None].astype(float) - model.cluster_centers_) ** 2).sum(axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(model.labels_, nearest)
+    np.testing.assert_array_equal(model.predict(X), nearest)
+    loaded = KMeans()
+    loaded._take_stored(Stored(model._stored()), 3)
+    np.testing.assert_array_equal(loaded.predict(X), nearest)
+    plain = KMeans(3, n_init=5, random_state=1).fit(np.delete(X, 7, 0), sensitive_features=codes[1:])
+    assert model.inertia_ == pytest.approx(plain.inertia_, rel=1e-3)
+
+
+@pytest.mark.parametrize("shift", [1e8, 1e12])
+def test_distances_do_not_depend_on_a_common_offset(shift):
+    rng = np.random.default_rng(5)
+    X, codes = np.round(1000 * rng.normal(size=(60, 2))) + shift, np.arange(60) % 2
+    model = KMeans(3, random_state=0).fit(X, sensitive_features=codes)
+    apart = np.sqrt(((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2))
+    np.testing.assert_allclose(model.transform(X), apart)

@@ -15,7 +15,8 @@ from fairclust import fair_assignment
 from fairclust.kernels.points import TiledPoints
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
 from fairclust.solvers import fair_assignment as module
-from fairclust.solvers.criteria import make_criterion, share_bounds
+from fairclust.solvers import rounding
+from fairclust.solvers.criteria import gap_bound, make_criterion, share_bounds
 from toys import make_grouped_blobs
 
 
@@ -292,3 +293,11 @@ def test_the_bound_is_about_the_numbers_and_not_their_ranges(seed, weighted):
     )
     assert best.success
     assert best.fun * (1 - 1e-3) <= found.lower_bound <= best.fun * (1 + 1e-9)
+
+
+def test_soft_tables_whose_rounded_sizes_no_table_has():
+    # The first three clusters have the largest fractions, but only one point is between them.
+    soft = np.zeros((5, 23))
+    soft[0, :3], soft[1:, 3:] = 1 / 3, 0.05
+    found = rounding.integer_table(soft, np.zeros(soft.shape), gap_bound(0.2, np.ones(5)))
+    np.testing.assert_array_equal(found.sum(axis=1), 1)

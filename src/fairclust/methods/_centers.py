@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import euclidean_distances
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -44,7 +45,11 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
         ndarray of shape (n_samples, n_clusters)
             Euclidean distances. After ``set_output(transform="pandas")`` it is a data frame.
         """
-        return euclidean_distances(self._checked(X), self.cluster_centers_)
+        rows = self._checked(X)
+        if issparse(rows):
+            return euclidean_distances(rows, self.cluster_centers_)
+        # `euclidean_distances` expands the squares, whose rounding errors are as large as the rows are far from zero.
+        return cdist(rows, self.cluster_centers_)
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None

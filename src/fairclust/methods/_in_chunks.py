@@ -17,7 +17,6 @@ from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
 from fairclust.frame import Frame
 from fairclust.kernels.points import DTYPES, TiledPoints
-from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate
 
 # All starts run on the first _FIRST_ROWS rows of the sample. The best one continues on _MORE_ROWS times as many rows,
@@ -67,13 +66,6 @@ class InChunks(FairClusterer):
         else:
             super().fit(X, sensitive_features=sensitive_features)
         return self
-
-    def _fit_in_frame(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        super()._fit_in_frame(X, codes, weights)
-
-    def _new_rows(self, X: Any) -> np.ndarray:
-        rows = super()._new_rows(X)
-        return rows.astype(np.float64) if self._frame.is_far else rows
 
     def _fit_rows(self, X: Any, sensitive_features: Any) -> None:
         self._validate_params()
@@ -132,10 +124,6 @@ class InChunks(FairClusterer):
 
         steps, verbose = self.max_iter, self.verbose
         return alternate(kind, points, prototypes, max_iter=steps, verbose=verbose, begun=begun, keep=keep)
-
-
-class PrototypesInChunks(InChunks, PrototypeClusterer):
-    """Base of the methods with prototypes whose `fit` also takes rows in chunks."""
 
 
 def stages(known: Survey) -> list[int]:

@@ -13,7 +13,7 @@ from fairclust.chunks.checkpoint import Checkpoint
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey
 from fairclust.chunks.table import comes_in_chunks
-from fairclust.methods._in_chunks import PrototypesInChunks, first_rows, stages
+from fairclust.methods._in_chunks import InChunks, first_rows, stages
 from fairclust.methods._price import PriceClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, mean_centers
 from fairclust.solvers.criteria import exact_shares
@@ -25,7 +25,7 @@ from fairclust.solvers.steps import price_step
 _MORE_EXACT = 0.1
 
 
-class PricesInChunks(PrototypesInChunks, PriceClusterer):
+class PricesInChunks(InChunks, PriceClusterer):
     """`PriceClusterer` for k-means, also for rows in chunks."""
 
     def fit(

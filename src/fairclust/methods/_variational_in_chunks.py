@@ -9,14 +9,14 @@ from fairclust.chunks.checkpoint import Checkpoint
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey
 from fairclust.group_encoding import resolve_target
-from fairclust.methods._in_chunks import PrototypesInChunks, stages
+from fairclust.methods._in_chunks import InChunks, stages
 from fairclust.methods._levels import LEVELS
 from fairclust.methods._variational import VariationalClusterer
 from fairclust.solvers.alternation import Prototypes, mean_centers, overshot
 from fairclust.solvers.points import MeasuredPoints
 
 
-class VariationalInChunks(PrototypesInChunks, VariationalClusterer):
+class VariationalInChunks(InChunks, VariationalClusterer):
     """`VariationalClusterer` for k-means, also for rows in chunks."""
 
     def _update(self, points: MeasuredPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from fairclust.base import COUNT, INIT, NON_NEGATIVE
 from fairclust.frame import Frame
@@ -69,22 +70,24 @@ class KMeans(PlainInChunks):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
+        # scikit-learn subtracts the mean from dense rows, and its `tol` is a fraction of the variance. With far numbers
+        # the other rows would become equal, and every step would seem to be small.
+        is_far = self._frame.is_far
         self._model = Lloyd(
             self.n_clusters,
             init=self._framed_init(),
             n_init=self.n_init if isinstance(self.init, str) else 1,
             max_iter=self.max_iter,
-            tol=self.tol,
+            tol=0.0 if is_far else self.tol,
             verbose=self.verbose,
             random_state=self.random_state,
-        ).fit(X)
+        ).fit(csr_array(X) if is_far else X)
         if self._model.n_iter_ == self.max_iter:
             self._complain(
                 f"stopped after {self.max_iter} steps and may not have converged: raise max_iter or tol"
             )
         self.labels_ = self._model.labels_
         self.cluster_centers_ = self._model.cluster_centers_
-        # scikit-learn's own sum is of rows that it has centred by their mean, which a far row can shift far away.
         self.inertia_ = self._paid(X, self.labels_, self.cluster_centers_)
         self.n_iter_ = int(self._model.n_iter_)
         # scikit-learn does not record its steps, so the history has one record, of the last step.

@@ -101,7 +101,7 @@ def squared_distances_to_own(
     """Squared Euclidean distance of every point to the centre of its cluster, shape (n_samples,)."""
     found = np.empty(len(labels))
     for part in blocks(len(labels)):
-        deviation = X[part] - centers[labels[part]]
+        deviation = np.subtract(X[part], centers[labels[part]], dtype=np.float64)
         found[part] = np.einsum("pd,pd->p", deviation, deviation)
     return found
 

@@ -209,9 +209,13 @@ def _dealt(distances: np.ndarray, kinds: _Kinds, numbers: np.ndarray) -> np.ndar
 
 
 def _mean_distances(distances: np.ndarray, kinds: _Kinds) -> np.ndarray:
-    """Mean distance of the points of a kind to a centre, for every variable."""
+    """Mean distance of the points of a kind to a centre, for every variable, divided by the largest one.
+
+    HiGHS fails if the costs are very large.
+    """
     sums = np.stack([np.bincount(kinds.of_point, weights=column) for column in distances.T], axis=1)
-    return (sums / kinds.sizes[:, None])[kinds.kind, kinds.cluster]
+    means = (sums / kinds.sizes[:, None])[kinds.kind, kinds.cluster]
+    return means / (means.max(initial=0.0) or 1.0)
 
 
 def _sums(rows: np.ndarray, n_rows: int) -> sparse.csr_array:

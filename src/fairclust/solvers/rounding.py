@@ -305,18 +305,28 @@ def _round_by_flow(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -
     up = (part > 1e-9).astype(float)
     # With the fourth power, large deviations count most. The prices decide between deviations of about the same size.
     cost = np.abs(1 - part) ** 4 - np.abs(part) ** 4 - _PRICED * prices
+    rows = sparse.kron(sparse.eye_array(n_groups), np.ones((1, n_clusters)))
+    columns = sparse.kron(np.ones((1, n_groups)), sparse.eye_array(n_clusters))
+    in_rows, bounds = totals - down.sum(axis=1), np.column_stack([np.zeros(soft.size), up.ravel()])
     done = linprog(
         cost.ravel(),
-        A_eq=sparse.vstack(
-            [
-                sparse.kron(sparse.eye_array(n_groups), np.ones((1, n_clusters))),
-                sparse.kron(np.ones((1, n_groups)), sparse.eye_array(n_clusters)),
-            ]
-        ),
-        b_eq=np.r_[totals - down.sum(axis=1), sizes - down.sum(axis=0)],
-        bounds=np.column_stack([np.zeros(soft.size), up.ravel()]),
+        A_eq=sparse.vstack([rows, columns]),
+        b_eq=np.r_[in_rows, sizes - down.sum(axis=0)],
+        bounds=bounds,
         method="highs-ds",
     )
+    if not done.success:
+        # No rounding of the cells has these sizes. Some rounding has sizes that are rounded up or down otherwise.
+        sums = part.sum(axis=0)
+        done = linprog(
+            cost.ravel(),
+            A_ub=sparse.vstack([columns, -columns]),
+            b_ub=np.r_[np.ceil(sums - 1e-9), -np.floor(sums + 1e-9)],
+            A_eq=rows,
+            b_eq=in_rows,
+            bounds=bounds,
+            method="highs-ds",
+        )
     return (down + np.rint(done.x).reshape(soft.shape)).astype(np.int64) if done.success else None
 
 
