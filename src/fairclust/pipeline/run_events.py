@@ -28,8 +28,8 @@ from fairclust.pipeline.summary import duration, nothing_fitted
 
 # The rules of the second pass: everything that is made from finished fits.
 _REPORT_RULES = (
-    *("everything", "all", "tables", "figures", "scores", "table", "claims", "figure", "overview", "leaderboard"),
-    *("scoreboard", "page"),
+    *("everything", "all", "tables", "figures", "scores", "table", "claims", "figure", "overview"),
+    *("leaderboard", "scoreboard", "page"),
 )
 # Options of Snakemake that run finished jobs again.
 _FORCING = {"-f", "--force", "-F", "--forceall"}
