@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 
+from fairclust.pipeline import fingerprint
+
 
 def write_people(path, n_rows=200):
     """Write the table that the examples of the pages read as `people.csv`, and return it."""
@@ -22,3 +24,10 @@ def make_grouped_blobs(n_samples=600, n_features=3, n_clusters=4, n_groups=2, se
     codes = np.array([rng.choice(n_groups, p=shares[k]) for k in blob])
     codes[:n_groups] = np.arange(n_groups)
     return (X - X.mean(axis=0)) / X.std(axis=0), codes
+
+
+def forget_code():
+    """Forget where modules are, because tests have packages of one name in several folders."""
+    for cached in vars(fingerprint).values():
+        if hasattr(cached, "cache_clear"):
+            cached.cache_clear()

@@ -7,12 +7,7 @@ from fairclust import methods
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import fingerprint
 from fairclust.pipeline.fingerprint import ClassNotFound, class_fingerprint, class_parameters
-
-
-def forget():
-    for cached in vars(fingerprint).values():
-        if hasattr(cached, "cache_clear"):
-            cached.cache_clear()
+from toys import forget_code
 
 
 @pytest.fixture
@@ -34,11 +29,11 @@ def package(tmp_path, monkeypatch):
     def look(name=None, text=None):
         if name:
             (folder / f"{name}.py").write_text(dedent(text))
-        forget()
+        forget_code()
         return class_fingerprint("mypackage.one.One"), class_fingerprint("mypackage.two.Two")
 
     yield look
-    forget()
+    forget_code()
 
 
 def test_an_edited_kernel_changes_only_the_methods_that_use_it(package):

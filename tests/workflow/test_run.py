@@ -18,6 +18,7 @@ import yaml
 
 import run_crate
 from fairclust import cli, metrics
+from toys import forget_code
 from working_folder import METHOD, Project, jobs_of
 
 PEOPLE = dedent(
@@ -208,6 +209,7 @@ def test_tables_figures_and_page_are_made_again_without_a_fit(life):
 
 def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(life.project.folder)
+    forget_code()
     out, foreign = tmp_path / "published", tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "mine.txt").write_text("mine")
