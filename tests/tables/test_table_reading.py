@@ -233,11 +233,14 @@ def read_text(tmp_path, text, **options):
 @pytest.mark.parametrize("sign", [",", " "])
 def test_a_header_one_name_short_is_that_of_r_or_of_empty_cells(tmp_path, sign):
     # R writes spaces between cells unless it is told otherwise.
-    text = sign.join(['"sex"', '"age"']) + "\n" + "".join(f'"{i}"{sign}"f"{sign}{i + 30}\n' for i in range(3))
+    text = sign.join(['"sex"', '"age"']) + "\n" + "".join(f'"{i + 1}"{sign}"f"{sign}{i + 30}\n' for i in range(3))
     frame = read_text(tmp_path, text, values=["sex"])
     assert frame["sex"].tolist() == ["f"] * 3
     assert frame["age"].tolist() == [30, 31, 32]
     assert "read as names of the rows, as R writes them" in frame.attrs["notes"][0]
+    # Numbers in another order may be a column whose name lacks.
+    with pytest.raises(TableError, match="Fix: give every column a name"):
+        read_text(tmp_path, "b,sex\n27894,6061,1\n31000,6062,0\n")
     frame = read_text(tmp_path, "sex,age\nf,30,\nm,31,\n", values=["sex"])
     assert frame.to_numpy().tolist() == [["f", 30], ["m", 31]]
     assert "the empty cell at the end of every row" in frame.attrs["notes"][0]

@@ -21,19 +21,20 @@ from fairclust.base import NotSupported
 from fairclust.solvers.group_system import row_products
 from fairclust.solvers.row_system import Factors
 
-# About the seconds that one Newton step, each pair of its unknowns, and each distance in a pass over the points take.
-_STEP, _UNKNOWNS, _DISTANCE = 5e-4, 6e-7, 3e-9
+# About the seconds that a linear system, each pair of its unknowns, each operation on the blocks of groups, and each
+# distance in a pass over the points take.
+_SYSTEM, _UNKNOWNS, _OPERATION, _DISTANCE = 2e-4, 6e-8, 1e-8, 3e-9
 
 
 @dataclass
 class Work:
-    """A limit on the Newton steps for rows of several columns or with helpers, in about the seconds that they take.
+    """A limit on the Newton steps, in about the seconds that they take.
 
     It is counted instead of measured, so that every machine stops at the same step. The steps may take as long as the
     passes over the points, and `extra` seconds more.
     """
 
-    extra: float = 4.0
+    extra: float = 3.0
     spent: float = 0.0
     is_cut: bool = False
     advice: ClassVar[str] = (
@@ -45,14 +46,18 @@ class Work:
         """Count a pass over the points."""
         self.spent -= _DISTANCE * n_distances
 
-    def step(self, n_unknowns: int) -> None:
-        """Count a Newton step that solves systems of this size."""
-        self.spent += _STEP + _UNKNOWNS * n_unknowns**2
+    def systems(self, number: int, n_unknowns: int) -> None:
+        """Count solutions of linear systems."""
+        self.spent += number * (_SYSTEM + _UNKNOWNS * n_unknowns**2)
+
+    def blocks(self, number: int, size: int) -> None:
+        """Count solutions for blocks of this size, one for each group."""
+        self.spent += _OPERATION * number * size**3
 
     def is_done(self, part: float = 1.0) -> bool:
-        """Whether this part of the work is spent. `is_cut` is set if so."""
+        """Whether this part of the work is spent. `is_cut` is set if all of it is."""
         done = self.spent >= part * self.extra
-        self.is_cut |= done
+        self.is_cut |= self.spent >= self.extra
         return done
 
 

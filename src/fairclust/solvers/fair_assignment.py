@@ -49,7 +49,8 @@ _BLOCK_ROWS = 1 << 14
 _DOUBLE_ROUNDING = 1e-12
 # With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
 # multipliers it is not tried, because it would take long.
-_FEW, _FEW_ROWS = 20, 200
+# With more than _FEW_CLUSTERS clusters it is not tried either, because there are points at every boundary.
+_FEW, _FEW_ROWS, _FEW_CLUSTERS = 20, 200, 12
 # A smaller excess over the bounds is a rounding error of HiGHS.
 _MET = 1e-5
 
@@ -377,7 +378,11 @@ def round_prices(
     unit = temperature_unit(points)
     weights = points.weights if isinstance(points, WeightedPotentials) else None
     nearby = None
-    small = criterion.combined and solved.multipliers.size <= _FEW_ROWS
+    small = (
+        criterion.combined
+        and solved.multipliers.size <= _FEW_ROWS
+        and solved.prices.shape[1] <= _FEW_CLUSTERS
+    )
     if small and points.n_samples < _FEW * counts.size:
         nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit, weights)
         # Whole points can rarely meet equalities, so an excess of up to one point is accepted there.

@@ -52,6 +52,7 @@ class GroupSystem:
         first = blocks.shape[1] - width
         self._roots = vectors[:, :, first:] * np.sqrt(values[:, None, first:])
         self._live = (values[:, first:] > 0).ravel()
+        self.n_solved = 0
         self._factors: tuple[np.ndarray, tuple] | None = None
 
     def apply(self, y: np.ndarray) -> np.ndarray:
@@ -65,6 +66,7 @@ class GroupSystem:
         self, inverse: np.ndarray, right: np.ndarray, below: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `RowSystem.solve`. Several calls with the same `inverse` factorise once."""
+        self.n_solved += 1
         if self._factors is None or self._factors[0] is not inverse:
             self._factors = inverse, self._factorise(inverse)
         of_helpers, solve_helpers, cholesky = self._factors[1]

@@ -239,6 +239,7 @@ def _newton_step(
             found = step_of_equal_rows(rows, blocks, rows @ mass - criterion.limits)
             if found is not None:
                 return y + found
+        criterion.work.blocks(len(blocks), n_clusters)
         step = step_of_equal_shares(blocks, mass, criterion.high)
         return y + step[:-1] - step[-1]
     slack = rows @ mass - criterion.limits
@@ -247,6 +248,7 @@ def _newton_step(
         curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
         damped = damping * (2 * curved + shorten)
         if n_clusters < _MANY_CLUSTERS:
+            criterion.work.blocks(len(blocks), 2 * n_clusters)
             found = step_of_bands(blocks, slack, criterion.low, criterion.high, y, damped)
         else:
             found = step_of_rows_that_bind(rows, blocks, slack, y, damped)
@@ -270,10 +272,11 @@ def _newton_step(
     factors, helpers = criterion.factors, criterion.helpers
     width = len(factors.values) - factors.n_leading + helpers.shape[1] + 2
     by_groups = len(blocks) < width
-    criterion.work.step(min(len(blocks), width) * n_clusters)
     system = (
         GroupSystem(rows, helpers, blocks * scale, criterion.products)
         if by_groups
         else RowSystem(factors, helpers, blocks * scale)
     )
-    return unit * step_of_rows(system, slack / n_points, y / unit, damped, criterion.exact)
+    found = step_of_rows(system, slack / n_points, y / unit, damped, criterion.exact)
+    criterion.work.systems(system.n_solved, min(len(blocks), width) * n_clusters)
+    return unit * found

@@ -25,6 +25,8 @@ from fairclust.solvers.points import Points, WeightedPoints
 _WINDOW, _PER_EXCESS = 3, 2
 # The search is limited by nodes instead of seconds, so that every machine finds the same table.
 _MAX_NODES = 50
+# Single nodes of large programs can take minutes. Only then do seconds decide.
+_SECONDS = 3.0
 _TOLERANCE = 0.05
 # If the rows cannot all be met, the objective adds these costs for each point of the largest excess and of the sum of
 # all excesses.
@@ -221,7 +223,7 @@ def _search_at_sizes(
         constraints=LinearConstraint(system.tocsc(), np.concatenate(low), np.concatenate(high)),
         integrality=np.arange(system.shape[1]) < soft.size,
         bounds=(np.concatenate([*first, np.zeros(n_over)]), np.concatenate(last)),
-        options={"node_limit": _MAX_NODES, "mip_rel_gap": _TOLERANCE},
+        options={"node_limit": _MAX_NODES, "mip_rel_gap": _TOLERANCE, "time_limit": _SECONDS},
     )
     return None if done.x is None else np.rint(done.x[: soft.size]).astype(np.int64).reshape(soft.shape)
 
@@ -438,7 +440,7 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
         constraints=LinearConstraint(system.tocsc(), below, above),
         integrality=np.arange(ends[-1]) < soft.size,
         bounds=(low, high),
-        options={"node_limit": _MAX_NODES, "mip_rel_gap": _TOLERANCE},
+        options={"node_limit": _MAX_NODES, "mip_rel_gap": _TOLERANCE, "time_limit": _SECONDS},
     )
     return None if done.x is None else np.rint(done.x[table]).astype(np.int64).reshape(soft.shape)
 

@@ -74,6 +74,7 @@ class RowSystem:
 
     def __init__(self, factors: Factors, helpers: np.ndarray, blocks: np.ndarray) -> None:
         self.factors, self.helpers, self.blocks = factors, helpers, blocks
+        self.n_solved = 0
         self._signed = factors.signed
         # Coefficients that multiply 1 / D in the sums over a value's rows.
         others = np.vstack([factors.size, helpers.T])
@@ -113,6 +114,7 @@ class RowSystem:
         right : ndarray of shape (n_rows, n_clusters)
         below : ndarray of shape (n_helpers, n_clusters)
         """
+        self.n_solved += 1
         n_clusters, n_leading = inverse.shape[1], self.factors.n_leading
         n_rest, n_more = len(self._signed) - n_leading, len(self._others)
         width, at = n_rest + 1 + n_more, np.arange(n_clusters)

@@ -222,7 +222,10 @@ def _read_text(
         )
     if len(rows.first) > len(names):
         extra = frame.pop(0 if row_names else len(names))
-        if not (extra.is_unique and extra.notna().all()) if row_names else extra.notna().any():
+        # R numbers its rows or gives them names. Other numbers may be a column whose name lacks in the header.
+        numbered = extra.tolist() == list(range(1, len(extra) + 1))
+        named = not pd.api.types.is_numeric_dtype(extra) and extra.is_unique and extra.notna().all()
+        if not (numbered or named) if row_names else extra.notna().any():
             raise rows.differ()
         notes.append(
             "the header has one name fewer than the rows have cells, so the first cells are read as names of the rows, "
