@@ -23,7 +23,7 @@ from fairclust.solvers.row_system import Factors
 
 # About the seconds that a linear system, each pair of its unknowns, each operation on the blocks of groups, and each
 # distance in a pass over the points take.
-_SYSTEM, _UNKNOWNS, _OPERATION, _DISTANCE = 2e-4, 6e-8, 1e-8, 3e-9
+_SYSTEM, _UNKNOWNS, _OPERATION, _DISTANCE = 8e-4, 6e-8, 1e-8, 3e-9
 
 
 @dataclass
