@@ -233,7 +233,11 @@ def read_text(tmp_path, text, **options):
 @pytest.mark.parametrize("sign", [",", " "])
 def test_a_header_one_name_short_is_that_of_r_or_of_empty_cells(tmp_path, sign):
     # R writes spaces between cells unless it is told otherwise.
-    text = sign.join(['"sex"', '"age"']) + "\n" + "".join(f'"{i + 1}"{sign}"f"{sign}{i + 30}\n' for i in range(3))
+    text = (
+        sign.join(['"sex"', '"age"'])
+        + "\n"
+        + "".join(f'"{i + 1}"{sign}"f"{sign}{i + 30}\n' for i in range(3))
+    )
     frame = read_text(tmp_path, text, values=["sex"])
     assert frame["sex"].tolist() == ["f"] * 3
     assert frame["age"].tolist() == [30, 31, 32]
