@@ -12,6 +12,10 @@ from typing import Any
 
 from scipy import optimize
 
+# Searches for labels are limited by nodes, so that every machine finds the same ones. Single nodes of large programs
+# can take minutes, and only then do seconds decide.
+SECONDS = 3.0
+
 _lock = Lock()
 
 

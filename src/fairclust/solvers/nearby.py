@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.optimize import LinearConstraint
 
 from fairclust.solvers.criteria import Criterion
-from fairclust.solvers.highs import milp
+from fairclust.solvers.highs import SECONDS, milp
 from fairclust.solvers.points import Points
 
 # _POINTS points can move, and in addition the nearest _OF_BOUNDARY of each pair of clusters.
@@ -95,7 +95,7 @@ def move_nearby(
         ),
         integrality=np.arange(len(least)) < cells,
         bounds=(least, last),
-        options={"node_limit": _NODES, "mip_rel_gap": _TOLERANCE},
+        options={"node_limit": _NODES, "mip_rel_gap": _TOLERANCE, "time_limit": SECONDS},
     )
     if done.x is None:
         return labels, counts, 0.0

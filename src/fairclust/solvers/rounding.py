@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.optimize import LinearConstraint
 
 from fairclust.solvers.criteria import Criterion
-from fairclust.solvers.highs import linprog, milp
+from fairclust.solvers.highs import SECONDS, linprog, milp
 from fairclust.solvers.points import Points, WeightedPoints
 
 # The search covers cells within _WINDOW of the soft table, and within _PER_EXCESS more for each point by which the
@@ -25,8 +25,6 @@ from fairclust.solvers.points import Points, WeightedPoints
 _WINDOW, _PER_EXCESS = 3, 2
 # The search is limited by nodes instead of seconds, so that every machine finds the same table.
 _MAX_NODES = 50
-# Single nodes of large programs can take minutes. Only then do seconds decide.
-_SECONDS = 3.0
 _TOLERANCE = 0.05
 # If the rows cannot all be met, the objective adds these costs for each point of the largest excess and of the sum of
 # all excesses.
@@ -223,7 +221,7 @@ def _search_at_sizes(
         constraints=LinearConstraint(system.tocsc(), np.concatenate(low), np.concatenate(high)),
         integrality=np.arange(system.shape[1]) < soft.size,
         bounds=(np.concatenate([*first, np.zeros(n_over)]), np.concatenate(last)),
-        options={"node_limit": _MAX_NODES, "mip_rel_gap": _TOLERANCE, "time_limit": _SECONDS},
+        options={"node_limit": _MAX_NODES, "mip_rel_gap": _TOLERANCE, "time_limit": SECONDS},
     )
     return None if done.x is None else np.rint(done.x[: soft.size]).astype(np.int64).reshape(soft.shape)
 
@@ -440,7 +438,7 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
         constraints=LinearConstraint(system.tocsc(), below, above),
         integrality=np.arange(ends[-1]) < soft.size,
         bounds=(low, high),
-        options={"node_limit": _MAX_NODES, "mip_rel_gap": _TOLERANCE, "time_limit": _SECONDS},
+        options={"node_limit": _MAX_NODES, "mip_rel_gap": _TOLERANCE, "time_limit": SECONDS},
     )
     return None if done.x is None else np.rint(done.x[table]).astype(np.int64).reshape(soft.shape)
 
