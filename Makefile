@@ -10,7 +10,7 @@ SHELL := bash
 # Of what Snakemake says, a line for each job that is done, and all that is unusual.
 STEPS := grep --line-buffered -vE '^(Execute [0-9]+ jobs|Select jobs|Finished jobid|\[.*\]$$)'
 
-.PHONY: setup reproduce test test-slow test-slurm test-wheel check-submissions docs lint format schema clean
+.PHONY: setup reproduce test test-slow test-slurm test-wheel docs lint format schema clean
 
 setup: $(STAMP)
 
@@ -49,10 +49,6 @@ test-wheel: $(STAMP)
 	$(PYTHON) -m venv build/empty
 	build/empty/bin/python -m pip install --quiet build/wheel/*.whl
 	cd build && empty/bin/python ../tests/package/use_wheel.py
-
-# Score the labels of every submission again, on data that are prepared anew.
-check-submissions: $(STAMP)
-	$(BIN)/fairclust check-submissions
 
 # Build the site into build/site. Its examples are executed, and warnings are errors.
 docs: $(STAMP)

@@ -33,8 +33,7 @@ NOT_RUN = {
     "fairclust publish": "needs a finished run",
     "fairclust verify": "needs a finished run",
     "fairclust export": "needs a finished run",
-    "fairclust submit": "needs labels of a data set; tests/cli/test_submissions.py runs these",
-    "fairclust board": "needs a finished run",
+    "fairclust score": "needs labels of a data set and a finished run; tests/cli/test_score.py runs it",
     "snakemake --report": "needs a finished run",
     "fairclust fit --scheduler": "needs a Dask scheduler",
 }

@@ -63,3 +63,15 @@ def test_impossible_requests_of_a_report(people, capsys, option, value, message)
     arguments = ("--sensitive", "sex", "--n-clusters", "2", option, value)
     status, _, err = run(capsys, "report", people, *arguments)
     assert status == 2 and message in err
+
+
+def test_labels_of_another_program_are_a_method_of_the_page(people, tmp_path, capsys):
+    out, labels = tmp_path / "page.html", tmp_path / "elsewhere.csv"
+    pd.DataFrame({"cluster": np.arange(150) % 3}).to_csv(labels, index=False)
+    options = ("--sensitive", "sex", "--n-clusters", "3", "--starts", 1, "--out", out, "--labels", labels)
+    status, said, _ = run(capsys, "report", people, *options, "--methods", "kmeans")
+    assert status == 0 and "1 fits\n" in said
+    assert "elsewhere" in out.read_text()
+    labels.write_text("cluster\n0\n1\n")
+    status, _, err = run(capsys, "report", people, *options)
+    assert status == 2 and "has 2 labels; the data have 150 rows" in err

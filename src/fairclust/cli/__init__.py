@@ -30,9 +30,7 @@ _COMMANDS = {
     "publish": "publish:run",
     "verify": "verify:run",
     "export": "export:run",
-    "submit": "submit:run",
-    "check-submissions": "submit:check",
-    "board": "submit:board",
+    "score": "score:run",
 }
 # Packages that only an extra installs, and the name of the extra. All others come with `pipeline`.
 _EXTRAS = {
@@ -122,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=Path("exported"), metavar="FOLDER", help="default: %(default)s"
     )
 
-    for command in (status, prune, explain, publish, *options.add_submissions(commands)):
+    for command in (status, prune, explain, publish, options.add_score(commands)):
         command.add_argument(
             "--configfile",
             type=Path,

@@ -1,4 +1,4 @@
-"""The options of the commands that take a table or a submission.
+"""The options of the commands that take a table or labels.
 
 They have a module of their own, so that parsing them imports nothing slow.
 """
@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+
+_LABELS = (
+    "CSV with a column cluster, counted from 0, and perhaps a column row, counted from 1; or only the number of a "
+    "cluster in each line"
+)
 
 
 def _one_number(text: str) -> int:
@@ -136,6 +141,15 @@ def add_report(commands: argparse._SubParsersAction) -> None:
         "--starts", type=int, default=3, help="starts of every setting (default: %(default)s)"
     )
     parser.add_argument(
+        "--labels",
+        type=Path,
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help=f"also show labels that other programs made, each as a method with the name of its file: {_LABELS}",
+    )
+    parser.add_argument(
         "--out", type=Path, default=Path("report.html"), metavar="FILE", help="default: %(default)s"
     )
 
@@ -210,62 +224,28 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_submissions(commands: argparse._SubParsersAction) -> list[argparse.ArgumentParser]:
-    """Add `fairclust submit`, `fairclust check-submissions` and `fairclust board` with their options.
-
-    Returns
-    -------
-    list of ArgumentParser
-        The three parsers, in this order.
-    """
-    submit = commands.add_parser(
-        "submit", help="score labels of a data set and write them as a file for the board"
+def add_score(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
+    """Add `fairclust score` and its options; returns its parser."""
+    parser = commands.add_parser(
+        "score", help="score labels that any program made, and compare them with the clusterings of a run"
     )
-    submit.add_argument(
-        "labels",
-        type=Path,
-        help="CSV with a column cluster, counted from 0, and perhaps a column row, counted from 1; or only the "
-        "number of a cluster in each line",
+    parser.add_argument("dataset", metavar="DATASET", help="a name in config/datasets, such as adult")
+    parser.add_argument("labels", type=Path, metavar="LABELS", help=_LABELS)
+    parser.add_argument(
+        "--n-clusters", type=int, metavar="K", help="number of clusters (default: that of the data set)"
     )
-    submit.add_argument("--dataset", required=True, help="a name in config/datasets, such as adult")
-    submit.add_argument("--method", required=True, help="name of the method, for readers")
-    submit.add_argument("--paper", required=True, metavar="URL", help="the paper, or the program")
-    submit.add_argument(
-        "--setting", default="", help="distinguishes several submissions of a method, such as 'lam=10'"
-    )
-    submit.add_argument(
-        "--n-clusters",
-        type=int,
-        metavar="K",
-        help="number of clusters (default: that of the data set)",
-    )
-    submit.add_argument("--hardware", default="", help="the machine on which the method ran")
-    submit.add_argument("--seconds", type=float, help="run time of the method")
-    submit.add_argument("--replace", action="store_true", help="replace an earlier submission")
-    check = commands.add_parser("check-submissions", help="score the labels of all submissions again")
-    check.add_argument("--rescore", action="store_true", help="write metrics that are new or have changed")
-    board = commands.add_parser("board", help="rank the submissions beside the clusterings of a run")
-    board.add_argument(
+    parser.add_argument(
         "--run",
         type=Path,
         default=Path("docs/results"),
         metavar="FOLDER",
         help="results of a run, or published results (default: %(default)s)",
     )
-    board.add_argument("--out", type=Path, default=Path("docs/board"), help="default: %(default)s")
-    for command in (submit, check, board):
-        command.add_argument(
-            "--folder",
-            type=Path,
-            default=Path("submissions"),
-            help="folder of submissions (default: %(default)s)",
-        )
-    for command in (submit, check):
-        command.add_argument(
-            "--mirror",
-            action="append",
-            default=[],
-            metavar="PLACE",
-            help="a folder or base URL that is tried before the original addresses; may be repeated",
-        )
-    return [submit, check, board]
+    parser.add_argument(
+        "--mirror",
+        action="append",
+        default=[],
+        metavar="PLACE",
+        help="a folder or base URL that is tried before the original addresses; may be repeated",
+    )
+    return parser

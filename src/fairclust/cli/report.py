@@ -17,6 +17,7 @@ from fairclust.cli.front import cluster_numbers, grid_settings
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable, sensitive_for
+from fairclust.cli.score import read_labels
 from fairclust.metrics import contingency, score_labels
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.pipeline.columns import of_columns
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> list[str]:
     OutputError
         A file cannot be written, or is the table.
     """
-    check_outputs({"--out": args.out}, [args.table])
+    check_outputs({"--out": args.out}, [args.table, *args.labels])
     if args.starts < 1:
         raise CommandError(
             f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
@@ -57,19 +58,20 @@ def run(args: argparse.Namespace) -> list[str]:
     numbers = cluster_numbers(args.n_clusters)
     classes = [find_method(name) for name in args.methods or ("price", "vfc", "bfkm")]
     raw = raw_table.read(args)
+    given = {path.stem: read_labels(path, raw.frame.index.to_numpy() + 1, None) for path in args.labels}
     asked = [
         (seed, cls, params)
         for seed in range(args.starts)
         for cls, _, params in grid_settings(classes, numbers, raw, seed, one=False)
     ]
     title = "standard input" if args.table == "-" else Path(args.table).name
-    records = []
+    records = [_given_record(title, name, labels, raw, args.crossed) for name, labels in given.items()]
     with progress("fitting settings", total=len(asked)) as done:
         for seed, cls, params in asked:
             records.append(_record(title, seed, cls, params, raw, args.crossed))
             done()
     failed = [record for record in records if record["status"] != "ok"]
-    if len(failed) == len(records):
+    if len(failed) == len(asked):
         raise CommandError(f"no setting could be fitted: {failed[0]['reason']}")
     origin = provenance()
     origin["config"] = {
@@ -81,20 +83,20 @@ def run(args: argparse.Namespace) -> list[str]:
         "n_clusters": numbers,
         "starts": args.starts,
     }
-    names = _names([methods.KMeans, *classes])
+    names = _names([*(cls.__name__ for cls in (methods.KMeans, *classes)), *given])
     page = make_page(fits_frame(records), origin, {}, None, {}, [], names)
     with atomic_write(args.out) as file:
         file.write(page.encode())
     words = f", {len(failed)} of them failed (see the section 'Missing cells')" if failed else ""
     return [
         *(f"note: {note}" for note in raw.notes),
-        f"{len(records)} fits{words}",
+        f"{len(asked)} fits{words}",
         f"page: {args.out} (open it in a browser; it needs no network)",
     ]
 
 
-def _names(classes: list[type]) -> Names:
-    order = list(dict.fromkeys(cls.__name__ for cls in classes))
+def _names(order: list[str]) -> Names:
+    order = list(dict.fromkeys(order))
     ours = [name for name in order if name.startswith("Price")]
     return Names(ours=ours, looks={name: place for place, name in enumerate(order)})
 
@@ -105,42 +107,54 @@ def _record(
     """Fit one setting and record it as the pipeline's scores do. Every method makes one start for each seed."""
     if "n_init" in inspect.signature(cls).parameters:
         params = params | {"n_init": 1}
-    names, codes = np.unique(raw.crossed, return_inverse=True)
-    n_clusters = params["n_clusters"]
-    record: dict[str, Any] = {
-        "dataset": title,
-        "method": cls.__name__,
-        "n_clusters": n_clusters,
-        "seed": seed,
-        "params": {key: value for key, value in params.items() if key not in ("n_clusters", "random_state")},
-        "n_rows": len(raw.X),
-        "n_features": raw.X.shape[1],
-        "n_groups": len(names),
-    }
+    setting = {key: value for key, value in params.items() if key not in ("n_clusters", "random_state")}
+    record = _identity(title, cls.__name__, params["n_clusters"], seed, setting, raw)
     begin = process_time()
     try:
         groups = sensitive_for(cls, raw, crossed=crossed)
         model, seconds, warned = fit(cls, params, raw.X, groups)
     except CommandError as error:
         return record | {"status": "error", "reason": str(error)}
-    table = contingency(model.labels_, codes, n_clusters, len(names))
-    columns = {} if crossed else raw.by_column
     return record | {
+        **_scores(model.labels_, params["n_clusters"], raw, crossed),
+        "history": model.history_[-1:],
+        "estimator": {"n_iter_": int(model.n_iter_)},
+        "warnings": warned,
+        "wall_seconds": seconds,
+        "cpu_seconds": process_time() - begin,
+    }
+
+
+def _given_record(title: str, name: str, labels: np.ndarray, raw: RawTable, crossed: bool) -> dict[str, Any]:
+    """Record labels that another program made."""
+    n_clusters = int(labels.max()) + 1
+    return _identity(title, name, n_clusters, 0, {}, raw) | _scores(labels, n_clusters, raw, crossed)
+
+
+def _identity(
+    title: str, method: str, n_clusters: int, seed: int, params: dict[str, Any], raw: RawTable
+) -> dict[str, Any]:
+    return {
+        **{"dataset": title, "method": method, "n_clusters": n_clusters, "seed": seed, "params": params},
+        **{"n_rows": len(raw.X), "n_features": raw.X.shape[1], "n_groups": len(set(raw.crossed))},
+    }
+
+
+def _scores(labels: np.ndarray, n_clusters: int, raw: RawTable, crossed: bool) -> dict[str, Any]:
+    names, codes = np.unique(raw.crossed, return_inverse=True)
+    table = contingency(labels, codes, n_clusters, len(names))
+    columns = {} if crossed else raw.by_column
+    return {
         "status": "ok",
         "metrics": score_labels(
             raw.X,
-            model.labels_,
+            labels,
             codes,
             n_clusters=n_clusters,
             n_groups=len(names),
             metrics=_MEASURED,
             columns=columns,
         ),
-        **({"by_column": of_columns(model.labels_, columns, n_clusters)} if columns else {}),
+        **({"by_column": of_columns(labels, columns, n_clusters)} if columns else {}),
         "counts": dict(zip(names.tolist(), table.astype(int).tolist(), strict=True)),
-        "history": model.history_[-1:],
-        "estimator": {"n_iter_": int(model.n_iter_)},
-        "warnings": warned,
-        "wall_seconds": seconds,
-        "cpu_seconds": process_time() - begin,
     }

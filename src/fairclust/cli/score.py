@@ -1,0 +1,265 @@
+"""`fairclust score`: labels that any program made, beside the clusterings of a run."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import math
+import re
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairclust.cli import CommandError
+from fairclust.cli.configuration import load
+from fairclust.cli.results import aligned
+from fairclust.datasets.download import fetch_source
+from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.spec import nearest
+from fairclust.datasets.store import PreparedDataset
+from fairclust.metrics.table import METRICS, score_labels
+from fairclust.pipeline.config import Config
+from fairclust.pipeline.scores import load_scores
+from fairclust.report.leaderboard import best_of_starts, pareto
+from fairclust.report.names import Names
+from fairclust.report.selection import varied
+
+_COSTS = ("sse", "ncut")
+# One metric for each notion of fairness: shares, balance, social, individual and proportional fairness.
+_FAIRNESS = ("fairness_error", "balance", "worst_group_cost", "individual_fairness", "proportionality")
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+# Values are rounded to this many digits before they are compared, because machines round differently.
+_DIGITS = 9
+
+
+def run(args: argparse.Namespace) -> list[str]:
+    """Score labels of a data set of the catalogue, and compare them with the clusterings of a run.
+
+    Parameters
+    ----------
+    args : Namespace
+        dataset, labels, n_clusters, run, mirror, configfile.
+
+    Returns
+    -------
+    list of str
+        The scores, and for each notion of fairness what the run has at the same cost and at the same fairness.
+
+    Raises
+    ------
+    CommandError
+        The labels, the data or the scores of the run cannot be used.
+    """
+    config = load(args.configfile)
+    try:
+        data = _load_data(config, args.dataset, args.mirror)
+    except DatasetError as error:
+        raise CommandError(str(error)) from None
+    n_clusters = config.datasets[args.dataset].n_clusters if args.n_clusters is None else args.n_clusters
+    labels = read_labels(args.labels, np.arange(1, len(data.groups) + 1), n_clusters)
+    scores = _score(data, labels, n_clusters)
+    names = Names(methods={name: spec.label or name for name, spec in config.methods.items()})
+    return [
+        f"{args.labels}: {len(labels):,} labels of {args.dataset}, K = {n_clusters}",
+        *(f"  {METRICS[name].label}: {_shown(name, value)}" for name, value in scores.items()),
+        *_beside(args.run, data.card, args.dataset, n_clusters, scores, names),
+    ]
+
+
+def _score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[str, float]:
+    """The cost and the fairness of labels; metrics that are undefined for them are left out."""
+    found = score_labels(
+        data.X if data.X.shape[1] else None,
+        labels,
+        data.groups,
+        n_clusters=n_clusters,
+        n_groups=len(data.group_names),
+        W=data.W,
+        columns=data.columns,
+        numbers=data.numbers,
+        metrics=[
+            name
+            for name in (*_COSTS, *_FAIRNESS)
+            if METRICS[name].needs != ("X" if data.W is not None else "W")
+        ],
+    )
+    return {name: value for name, value in found.items() if not math.isnan(value)}
+
+
+def _beside(
+    run: Path, card: dict[str, Any], dataset: str, n_clusters: int, scores: dict[str, float], names: Names
+) -> list[str]:
+    """What the run has at the same cost and at the same fairness: a table with a row for each notion of fairness."""
+    file = run / "scores" / "scores.parquet"
+    if not file.is_file():
+        raise CommandError(
+            f"--run: there is no {file}. Fix: name the folder of a finished run's results by --run"
+        )
+    try:
+        cells = load_scores(file)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    cells = cells[(cells.dataset == dataset) & (cells.n_clusters == n_clusters)]
+    # A method on a graph adds the graph's hash to that of the data.
+    hashes = {str(one).partition("+")[0] for one in cells.data_hash.dropna()}
+    if hashes - {card["data_hash"]}:
+        raise CommandError(
+            f"--run: the clusterings of {run} are of other data than {dataset!r} of the catalogue. Fix: repeat the "
+            "run, or name the results of another one by --run"
+        )
+    cost = next((name for name in _COSTS if name in scores), None)
+    if cost is None or not (cells.status == "ok").any():
+        return [f"{run} has no clustering of {dataset} with K = {n_clusters}"]
+    points = best_of_starts(cells)
+    settings = points.groupby("method").params.transform(
+        lambda texts: texts.map(lambda text: varied(text, texts))
+    )
+    title = [names.method(str(method)) for method in points.method]
+    points = points.assign(
+        _name=[", ".join(filter(None, pair)) for pair in zip(title, settings, strict=True)]
+    )
+    rows = [
+        [
+            "",
+            "these labels",
+            "best at this cost or less",
+            f"lowest {METRICS[cost].label} at least as fair",
+            "",
+        ]
+    ]
+    for metric in _FAIRNESS:
+        if metric in scores and metric in points:
+            rows.append(_row(points, scores, cost, metric))
+    head = f"Beside the {len(points)} settings of {run} with K = {n_clusters} (of each, the best start):"
+    return ["", head, *aligned(rows, left=(0, 2, 3, 4))]
+
+
+def _row(points: pd.DataFrame, scores: dict[str, float], cost: str, metric: str) -> list[str]:
+    sign = 1.0 if METRICS[metric].direction == "higher" else -1.0
+    costs, gains = points[cost].to_numpy(float), sign * points[metric].to_numpy(float)
+    mine = float(np.round(scores[cost], _DIGITS)), float(np.round(sign * scores[metric], _DIGITS))
+    costs, gains = np.round(costs, _DIGITS), np.round(gains, _DIGITS)
+    with np.errstate(invalid="ignore"):
+        cheap, fair = np.flatnonzero(costs <= mine[0]), np.flatnonzero(gains >= mine[1])
+    cheap, fair = cheap[~np.isnan(gains[cheap])], fair[~np.isnan(costs[fair])]
+    best = "none" if not len(cheap) else _named(points, cheap[np.argmax(gains[cheap])], metric)
+    cheapest = "none" if not len(fair) else _named(points, fair[np.argmin(costs[fair])], cost)
+    on_front = pareto(np.append(costs, mine[0]), np.append(gains, mine[1]), higher=True)[-1]
+    words = "on the front" if on_front else "not on the front"
+    return [METRICS[metric].label, _shown(metric, scores[metric]), best, cheapest, words]
+
+
+def _named(points: pd.DataFrame, at: int, metric: str) -> str:
+    return f"{_shown(metric, points[metric].iloc[at])} ({points['_name'].iloc[at]})"
+
+
+def _shown(metric: str, value: float) -> str:
+    return f"{value:,.{METRICS[metric].decimals}f}"
+
+
+def read_labels(path: Path, rows: np.ndarray, n_clusters: int | None) -> np.ndarray:
+    """The clusters of the rows with these numbers, which are sorted and count from 1: integers, shape (n_rows,).
+
+    The file is a CSV with the column ``cluster``, and perhaps ``row``, as `fairclust fit --out` writes; or it has a
+    number in each line and no header. Without `n_clusters`, the largest label states the number of clusters.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        headless = _INTEGER.fullmatch(text.partition("\n")[0]) is not None
+        with warnings.catch_warnings():
+            # pandas would only warn about lines with more values than the header, and drop the rest of the line.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                io.StringIO(text),
+                header=None if headless else 0,
+                names=["cluster"] if headless else None,
+                index_col=False,
+                dtype=str,
+                keep_default_na=False,
+            )
+    except (OSError, ValueError, pd.errors.ParserWarning) as error:
+        raise CommandError(
+            f"{path} cannot be read: {error}. Fix: write a CSV in UTF-8 with the column 'cluster'"
+        ) from None
+    if "cluster" not in frame:
+        raise CommandError(
+            f"{path} has no column 'cluster', only {', '.join(map(repr, frame.columns[:5]))}. Fix: write a CSV with "
+            "the column 'cluster', and with 'row', counted from 1, where the rows are in another order"
+        )
+    labels = _whole_numbers(path, frame["cluster"])
+    if "row" in frame:
+        labels = labels[_in_order(path, _whole_numbers(path, frame["row"]), rows)]
+    elif len(labels) != len(rows):
+        raise CommandError(
+            f"{path} has {len(labels):,} labels; the data have {len(rows):,} rows. Fix: write one label for each row"
+        )
+    _check_range(path, labels, int(labels.max()) + 1 if n_clusters is None else n_clusters)
+    return labels
+
+
+def _check_range(path: Path, labels: np.ndarray, n_clusters: int) -> None:
+    if not 2 <= n_clusters <= len(labels):
+        raise CommandError(
+            f"{path}: K must be from 2 to the number of rows, {len(labels):,}; found {n_clusters}. Fix: state another "
+            "K with --n-clusters"
+        )
+    bad = np.flatnonzero((labels < 0) | (labels >= n_clusters))
+    if len(bad):
+        raise CommandError(
+            f"{path}: with K = {n_clusters}, clusters are 0 to {n_clusters - 1}, but {len(bad):,} labels are not: the "
+            f"first is {labels[bad[0]]} in row {bad[0] + 1}. Fix: number the clusters from 0, or state another K with "
+            "--n-clusters"
+        )
+    if labels.min() == labels.max():
+        raise CommandError(f"{path}: all rows are in one cluster. Fix: write labels of at least two clusters")
+
+
+def _whole_numbers(path: Path, cells: pd.Series) -> np.ndarray:
+    values = pd.to_numeric(cells.str.strip(), errors="coerce").to_numpy(float)
+    with np.errstate(invalid="ignore"):
+        bad = np.flatnonzero(~(np.abs(values) < 2**53) | (values % 1 != 0))
+    if len(bad):
+        raise CommandError(
+            f"{path}: {len(bad):,} cells of the column '{cells.name}' are no whole numbers, the first is "
+            f"{cells.iloc[bad[0]]!r} in data row {bad[0] + 1}. Fix: write whole numbers"
+        )
+    return values.astype(np.int64)
+
+
+def _in_order(path: Path, found: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The position in the file of each row of the data."""
+    outside = found[~np.isin(found, rows)]
+    if len(outside):
+        raise CommandError(
+            f"{path} has a row {outside[0]}, which the data do not have; their rows are {rows[0]} to {rows[-1]:,}. "
+            "Fix: count rows from 1"
+        )
+    counts = np.bincount(np.searchsorted(rows, found), minlength=len(rows))
+    for wrong, words in ((counts > 1, "are there more than once"), (counts == 0, "are missing")):
+        if wrong.any():
+            first = rows[np.flatnonzero(wrong)[0]]
+            raise CommandError(
+                f"{path}: {wrong.sum():,} of {len(rows):,} rows {words}, the first is row {first}. Fix: write each once"
+            )
+    return np.argsort(found)
+
+
+def _load_data(config: Config, dataset: str, mirrors: Sequence[str] = ()) -> PreparedDataset:
+    """Prepare a data set of the catalogue, without using prepared data of earlier runs.
+
+    `mirrors` are folders or base URLs, which are tried before those of the configuration.
+    """
+    if dataset not in config.datasets:
+        raise CommandError(f"there is no data set {dataset!r}; {nearest(dataset, sorted(config.datasets))}")
+    sources, results = config.sources_of(dataset), Path(config.results)
+    paths = {}
+    for name, spec in sources.items():
+        # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
+        places: list[str | Path] = [*mirrors, *config.mirrors, results / "data" / "raw" / name]
+        paths[name] = fetch_source(name, spec, results / "scored", places)
+    return prepare_dataset(dataset, config.datasets[dataset], paths, sources)

@@ -1,0 +1,231 @@
+"""`fairclust score` on a toy data set, as authors of other methods use it."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from fairclust.cli import main
+from fairclust.datasets.blobs import make_group_blobs
+from fairclust.metrics.table import METRICS, score_labels
+from fairclust.pipeline.scores import cells_frame
+
+ROOT = Path(__file__).parents[2]
+ROWS, K = 600, 3
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """Change to a folder as after a clone, with a generated data set and one in a file."""
+    monkeypatch.chdir(tmp_path)
+    toy = {"title": "Toy", "generator": "fairclust.datasets.blobs.make_group_blobs", "n_clusters": K}
+    people = {
+        "title": "People",
+        "source": {"path": "people.csv", "sha256": "0" * 64},
+        "sensitive": {"column": "sex"},
+        "n_clusters": 2,
+    }
+    config = {
+        "run": {"datasets": ["toy_blobs"], "methods": ["kmeans"]},
+        "datasets": {"toy_blobs": toy, "people": people},
+        "methods": {"kmeans": {"class": "fairclust.methods.kmeans.KMeans", "label": "K-means"}},
+    }
+    Path("config").mkdir()
+    Path("config/config.yaml").write_text(yaml.safe_dump(config))
+    Path("people.csv").write_text("age,sex\n30,f\n40,m\n50,f\n60,m\n")
+
+
+@pytest.fixture
+def published(clone):
+    """Write a run's scores: three settings of k-means, the last with two starts."""
+    points = [(700.0, 0.9, 0), (200.0, 0.5, 0), (100.0, 0.1, 0), (900.0, 1.0, 1)]
+    write_run([(cost, balance, seed, {"tol": min(i, 2)}) for i, (cost, balance, seed) in enumerate(points)])
+
+
+def write_run(points, folder=Path("docs/results/scores"), data_hash=None):
+    from fairclust.datasets.prepare import prepare_dataset
+    from fairclust.pipeline.config import load_config
+
+    config = load_config(yaml.safe_load(Path("config/config.yaml").read_text()))
+    data = prepare_dataset("toy_blobs", config.datasets["toy_blobs"], {}, {})
+    records = [
+        {
+            **{"dataset": "toy_blobs", "method": "kmeans", "n_clusters": K, "seed": seed, "status": "ok"},
+            **{"params": params, "metrics": {"sse": cost, "balance": balance}, "key": f"{number}"},
+            **{"data_hash": data_hash or data.card["data_hash"], "reason": ""},
+        }
+        for number, (cost, balance, seed, params) in enumerate(points)
+    ]
+    scores = cells_frame(records)
+    folder.mkdir(parents=True)
+    scores.to_parquet(folder / "scores.parquet")
+    identity = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
+    scores[identity].assign(wall_seconds=0.5, finished=1.7e9).to_parquet(folder / "runs.parquet")
+
+
+@pytest.fixture
+def labels():
+    return np.random.default_rng(0).integers(K, size=ROWS)
+
+
+def write(labels, name="labels.csv", **columns):
+    pd.DataFrame({**columns, "cluster": labels}).to_csv(name, index=False)
+
+
+def score(capsys, *options, dataset="toy_blobs"):
+    status = main(["score", dataset, "labels.csv", *map(str, options)])
+    out, err = capsys.readouterr()
+    return status, out.splitlines(), err
+
+
+def expected(labels):
+    """Score labels on data that the test scales itself."""
+    data = make_group_blobs()
+    X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    names = ["sse", "balance", "fairness_error", "worst_group_cost"]
+    return score_labels(X, labels, data.groups, n_clusters=K, n_groups=3, metrics=names)
+
+
+def test_labels_are_scored_as_the_pipeline_scores_them(published, labels, capsys):
+    write(labels)
+    status, lines, err = score(capsys)
+    assert (status, err) == (0, "")
+    assert lines[0] == "labels.csv: 600 labels of toy_blobs, K = 3"
+    for name, value in expected(labels).items():
+        assert f"  {METRICS[name].label}: {value:,.{METRICS[name].decimals}f}" in lines, name
+
+
+def row_of(lines, label):
+    return next(re.split(r"\s{2,}", line.strip()) for line in lines if line.startswith(label))
+
+
+def test_what_a_run_has_at_the_same_cost_and_at_the_same_fairness(published, labels, capsys):
+    # The cost of random labels is between that of the second and the first setting, and so is their balance.
+    found = expected(labels)
+    assert 200 < found["sse"] < 700 and 0.5 < found["balance"] < 0.9
+    write(labels)
+    lines = score(capsys)[1]
+    assert any("Beside the 3 settings of docs/results with K = 3" in line for line in lines)
+    mine = f"{found['balance']:.{METRICS['balance'].decimals}f}"
+    _, own, best, cheapest, front = row_of(lines, METRICS["balance"].label + "  ")
+    assert own == mine and front == "on the front"
+    assert best.startswith("0.5") and best.endswith("(K-means, tol=1)")
+    assert cheapest.startswith("700") and cheapest.endswith("(K-means, tol=0)")
+
+
+def test_labels_that_a_clustering_of_the_run_beats_are_not_on_the_front(clone, labels, capsys):
+    write_run([(1.0, 1.0, 0, {})])
+    write(labels)
+    row = row_of(score(capsys)[1], METRICS["balance"].label + "  ")
+    assert row[-1] == "not on the front"
+
+
+def test_another_k_has_no_clustering_in_the_run(published, labels, capsys):
+    write(labels)
+    status, lines, _ = score(capsys, "--n-clusters", 5)
+    assert status == 0 and lines[-1] == "docs/results has no clustering of toy_blobs with K = 5"
+
+
+@pytest.mark.parametrize("form", ["rows in another order", "numbers alone", "as floats", "with blanks"])
+def test_the_forms_that_labels_come_in(published, labels, capsys, form):
+    write(labels)
+    plain = score(capsys)
+    if form == "rows in another order":
+        order = np.random.default_rng(1).permutation(ROWS)
+        write(labels[order], row=order + 1, name_of_row="x")
+    elif form == "numbers alone":
+        np.savetxt("labels.csv", labels, fmt="%d")
+    elif form == "as floats":
+        write(labels.astype(float))
+    else:
+        Path("labels.csv").write_text(
+            "\ufeffcluster\r\n" + "\r\n".join(f" {label} " for label in labels) + "\r\n"
+        )
+    assert score(capsys) == plain
+
+
+def test_the_example_of_the_page(published, capsys):
+    page = (ROOT / "docs/report.md").read_text()
+    example = next(
+        text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "labels.csv" in text
+    )
+    exec(example, {"__name__": "example"})
+    status, lines, err = score(capsys)
+    assert (status, err) == (0, "") and lines[0] == "labels.csv: 600 labels of toy_blobs, K = 3"
+
+
+def bad_labels(labels):
+    short, bad, wide = labels[:-1], labels.astype(object), labels.copy()
+    bad[4], wide[7] = "x", 9
+    rows = np.arange(1, ROWS + 1)
+    return {
+        "too few": (short, {}, "has 599 labels; the data have 600 rows"),
+        "too many": (np.append(labels, 0), {}, "has 601 labels"),
+        "a missing row": (short, {"row": rows[:-1]}, "1 of 600 rows are missing, the first is row 600"),
+        "a row twice": (
+            labels,
+            {"row": np.r_[1, rows[:-1]]},
+            "1 of 600 rows are there more than once, the first is row 1",
+        ),
+        "a foreign row": (labels, {"row": rows - 1}, "has a row 0, which the data do not have"),
+        "no number": (bad, {}, "the first is 'x' in data row 5"),
+        "a fraction": (labels + 0.5, {}, "600 cells of the column 'cluster' are no whole numbers"),
+        "an empty cell": (np.where(np.arange(ROWS) == 3, "", labels.astype(str)), {}, "'' in data row 4"),
+        "infinity": (np.where(np.arange(ROWS) == 3, "inf", labels.astype(str)), {}, "'inf' in data row 4"),
+        "too many clusters": (wide, {}, "1 labels are not: the first is 9 in row 8"),
+        "from one": (labels + 1, {}, "with K = 3, clusters are 0 to 2"),
+        "negative": (labels - 1, {}, "clusters are 0 to 2"),
+        "one cluster": (labels * 0, {}, "all rows are in one cluster"),
+    }
+
+
+@pytest.mark.parametrize("kind", bad_labels(np.zeros(ROWS, int)))
+def test_bad_labels_are_refused_with_the_reason(clone, labels, capsys, kind):
+    given, columns, reason = bad_labels(labels)[kind]
+    write(given, **columns)
+    status, _, err = score(capsys)
+    assert status == 2 and reason in err, err
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "cannot be read"),
+        (b"", "cannot be read"),
+        (b"\xff\xfe\x00", "cannot be read"),
+        (b"a,b\n1,2\n", "has no column 'cluster', only 'a', 'b'"),
+        (b"cluster\n1,2\n0,1\n", "cannot be read"),
+    ],
+)
+def test_files_that_hold_no_labels_are_refused(clone, capsys, content, reason):
+    if content is not None:
+        Path("labels.csv").write_bytes(content)
+    status, _, err = score(capsys)
+    assert status == 2 and reason in err, err
+
+
+@pytest.mark.parametrize(
+    ("dataset", "options", "reason"),
+    [
+        ("tpy_blobs", (), "there is no data set 'tpy_blobs'; nearest: 'toy_blobs'"),
+        ("people", (), "expected " + "0" * 64),
+        ("toy_blobs", ("--n-clusters", "1"), "K must be from 2 to the number of rows, 600; found 1"),
+        ("toy_blobs", ("--n-clusters", "601"), "K must be from 2 to the number of rows, 600; found 601"),
+        ("toy_blobs", ("--run", "nowhere"), "--run: there is no nowhere/scores/scores.parquet"),
+    ],
+)
+def test_other_bad_input_is_refused(clone, labels, capsys, dataset, options, reason):
+    write(labels)
+    status, _, err = score(capsys, *options, dataset=dataset)
+    assert status == 2 and reason in err, err
+
+
+def test_scores_of_other_data_are_not_compared(clone, labels, capsys):
+    write_run([(500.0, 0.9, 0, {})], data_hash="1" * 64)
+    write(labels)
+    status, _, err = score(capsys)
+    assert status == 2 and "are of other data than 'toy_blobs' of the catalogue" in err
