@@ -19,6 +19,7 @@ from fairclust.cli.configuration import load
 from fairclust.cli.results import aligned
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.spec import nearest
 from fairclust.datasets.store import PreparedDataset
@@ -94,7 +95,7 @@ def _score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[s
 def _beside(
     run: Path, card: dict[str, Any], dataset: str, n_clusters: int, scores: dict[str, float], names: Names
 ) -> list[str]:
-    """What the run has at the same cost and at the same fairness: a table with a row for each notion of fairness."""
+    """What the run has at the same cost and at the same fairness: a row for each notion that it measures."""
     file = run / "scores" / "scores.parquet"
     if not file.is_file():
         raise CommandError(
@@ -133,7 +134,7 @@ def _beside(
         ]
     ]
     for metric in _FAIRNESS:
-        if metric in scores and metric in points:
+        if metric in scores and metric in points and points[metric].notna().any():
             rows.append(_row(points, scores, cost, metric))
     head = f"Beside the {len(points)} settings of {run} with K = {n_clusters} (of each, the best start):"
     return ["", head, *aligned(rows, left=(0, 2, 3, 4))]
@@ -261,5 +262,5 @@ def _load_data(config: Config, dataset: str, mirrors: Sequence[str] = ()) -> Pre
     for name, spec in sources.items():
         # The folder with the downloads of a run serves as another mirror; hashes are checked as for every mirror.
         places: list[str | Path] = [*mirrors, *config.mirrors, results / "data" / "raw" / name]
-        paths[name] = fetch_source(name, spec, results / "scored", places)
+        paths[name] = fetch_source(name, spec, get_data_home(), places)
     return prepare_dataset(dataset, config.datasets[dataset], paths, sources)
