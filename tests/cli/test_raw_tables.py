@@ -1,4 +1,4 @@
-"""`fairclust fit`, `predict`, `front`, `methods` and `advise` on tables with text, missing cells and identifiers."""
+"""`fairclust fit`, `predict`, `front` and `methods` on tables with text, missing cells and identifiers."""
 
 import bz2
 import gzip
@@ -6,8 +6,10 @@ import io
 import json
 import lzma
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -286,7 +288,7 @@ def test_standard_input(people, capsys, monkeypatch, packed):
 
 def test_a_reader_that_stops_early_is_no_error(people):
     code = "import sys; from fairclust.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "advise"]
+    command = [sys.executable, "-c", code, "methods"]
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=write, stderr=subprocess.PIPE, text=True)
@@ -419,34 +421,19 @@ def test_methods_shows_parameters(capsys):
     assert status == 2 and "did you mean 'price'" in err
 
 
-def test_advice_names_methods_and_options_that_exist(capsys, monkeypatch):
+def test_needs_name_methods_and_options_that_exist(capsys):
     from fairclust.cli import _parser
-    from fairclust.cli.advise import NEEDS
-    from fairclust.cli.methods import find_method
+    from fairclust.cli.methods import NEEDS, find_method
 
-    for name, need in NEEDS.items():
-        _, text, _ = run(capsys, "advise", name)
-        command = text.splitlines()[-1].split()
-        assert command[0] == "fairclust" and need.method in command
-        args = _parser().parse_args([word.replace("K", "3") if word == "K" else word for word in command[1:]])
+    _, text, _ = run(capsys, "methods")
+    page = (Path(__file__).parents[2] / "docs/needs/index.md").read_text()
+    assert [row.split(" |")[0] for row in re.findall(r"^\| ([A-Z].*)", page, re.MULTILINE)] == list(NEEDS)
+    for need in NEEDS:
+        line = next(line for line in text.splitlines() if need in line)
+        words = f"fit TABLE --n-clusters 3 --sensitive x {line.partition(need)[2]}".split()
+        args = _parser().parse_args(words)
         known = find_method(args.method)().get_params()
         assert {given.partition("=")[0] for given in args.set} <= set(known)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
-    _, text, _ = run(capsys, "advise")
-    assert all(name in text for name in NEEDS)
-    status, _, err = run(capsys, "advise", "luck")
-    assert status == 2 and "there is no need 'luck'" in err
-
-
-def test_three_questions(capsys, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr(sys, "stdin", Terminal("2\n\n2\n"))
-    status, text, _ = run(capsys, "advise")
-    assert status == 0
-    assert "min_balance" in text and "--save" in text
 
 
 def test_progress_is_printed_on_standard_error(capsys, monkeypatch):

@@ -22,7 +22,6 @@ _COMMANDS = {
     "front": "front:run",
     "report": "report:run",
     "methods": "methods:run",
-    "advise": "advise:run",
     "new-method": "scaffold:run",
     "status": "status:run",
     "prune": "status:prune",
@@ -58,7 +57,6 @@ def _parser() -> argparse.ArgumentParser:
     options.add_front(commands)
     options.add_report(commands)
     options.add_methods(commands)
-    options.add_advise(commands)
 
     new = commands.add_parser("new-method", help="write the skeleton of a method, and its test")
     new.add_argument("name", help="in snake_case, such as my_method")

@@ -1,4 +1,4 @@
-"""`fairclust methods`: lists the methods, or the parameters of one method."""
+"""`fairclust methods`: lists the methods and the needs that they meet, or the parameters of one method."""
 
 from __future__ import annotations
 
@@ -25,6 +25,21 @@ SHORT_NAMES = {
     "backurs": "FairletTreeClustering",
     "fairlets": "FairletClustering",
     "sfairsc": "FairSpectralClustering",
+}
+
+# What users need, and what meets it. docs/needs/index.md has the same rows, each with a page.
+NEEDS = {
+    "Every cluster has nearly the group shares of all rows.": "price --set tolerance=0.1",
+    "In every cluster the smallest group is at least some fraction of the largest.": "price --set min_balance=0.4",
+    "The cost may rise by some per cent and no more.": "price --set max_cost_increase=0.05",
+    "No group pays more than the others, in distance to its centres.": "socially_fair",
+    "Several sensitive columns count at once.": "price --sensitive gender ethnicity",
+    "Clusters have bounded sizes, or rows have weights.": "price --set size_min=0.9 --set size_max=1.1",
+    "New rows get a cluster later, with or without their group.": "price --save model.fairclust",
+    "The data are a graph.": "sfairsc",
+    "Most columns are categories.": "fmc",
+    "There are millions of rows.": "price --set n_init=1",
+    "No bound is needed, but a paper's method is wanted for a comparison.": "vfc --set max_gap=0.05",
 }
 
 
@@ -59,7 +74,10 @@ def list_methods() -> list[str]:
     return [
         *(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows),
         "",
-        "`fairclust methods NAME` shows the parameters of one method, and `fairclust advise` helps to choose one.",
+        "which method for which need, with options of `fairclust fit`:",
+        *(f"  {need:{max(map(len, NEEDS))}}  --method {choice}" for need, choice in NEEDS.items()),
+        "",
+        "`fairclust methods NAME` shows the parameters of one method.",
     ]
 
 

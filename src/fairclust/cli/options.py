@@ -156,14 +156,10 @@ def add_report(commands: argparse._SubParsersAction) -> None:
 
 def add_methods(commands: argparse._SubParsersAction) -> None:
     """Add `fairclust methods` and its options."""
-    parser = commands.add_parser("methods", help="list the methods, or the parameters of one")
+    parser = commands.add_parser(
+        "methods", help="list the methods with the needs that they meet, or the parameters of one"
+    )
     parser.add_argument("method", nargs="?", help="show the parameters of this method")
-
-
-def add_advise(commands: argparse._SubParsersAction) -> None:
-    """Add `fairclust advise` and its options."""
-    parser = commands.add_parser("advise", help="suggest a method for a need")
-    parser.add_argument("need", nargs="*", help="one or several of the needs that the command lists")
 
 
 def _add_file(parser: argparse.ArgumentParser) -> None:
