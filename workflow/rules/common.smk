@@ -11,6 +11,7 @@ sys.path[:0] = [str(_rules.parents[1] / "src"), str(Path.cwd())]
 
 from fairclust.pipeline import run_events
 from fairclust.pipeline.config import ConfigError, as_list, load_config, read_yaml
+from fairclust.pipeline.forced import remember_forced
 from fairclust.pipeline.results_folder import foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs, megabytes, share_sources
 
@@ -41,7 +42,7 @@ wildcard_constraints:
     dataset=r"[\w.-]+",
     method=r"[\w.-]+",
     source=r"[\w.-]+",
-    block=r"k\d+(-s\d+)?",
+    job=r"[\w.-]+",
     paper=r"\w+",
     name=r"[\w-]+",
 
@@ -61,18 +62,20 @@ def scaled(amount, per_input_mb=0):
 
 
 def of_method(resource, default=None):
-    """The resource that the configuration states for the jobs of a method."""
+    """The resource that the configuration states for the methods of a fit job."""
 
     def asked(wildcards):
-        own = getattr(CONFIG.methods[wildcards.method].jobs, resource)
+        own = getattr(INPUTS.requests_of(wildcards.dataset, wildcards.job), resource)
         return default if own is None else own
 
     return asked
 
 
-def fit_param(name):
-    """One of the parameters of a fit job. They are plain and short."""
-    return lambda w: INPUTS.fit_params(w.dataset, w.method, w.block)[name]
+def graphs_of_fit(wildcards):
+    """The graph that a fit job needs, if any."""
+    # Snakemake calls this when it builds the graph of jobs, where it knows what the user forces.
+    remember_forced(workflow)
+    return INPUTS.graph_of(wildcards.dataset, wildcards.job)
 
 
 def of_cluster(**keys):
@@ -81,19 +84,19 @@ def of_cluster(**keys):
     A rule that names a resource hides the default of the profile and the command line. So a resource that no method
     asks for is left out.
     """
-    jobs = {name: method.jobs for name, method in CONFIG.methods.items()}
+    jobs = [method.jobs for method in CONFIG.methods.values()]
     defaults = workflow.resource_settings.default_resources or {}
 
     def asked(resource, key):
         default = (
             str(defaults[resource].raw).strip("'\"") if resource in defaults else None
         )
-        return lambda w: getattr(jobs[w.method], key) or default
+        return lambda w: getattr(INPUTS.requests_of(w.dataset, w.job), key) or default
 
     return {
         resource: asked(resource, key)
         for resource, key in keys.items()
-        if any(getattr(own, key) for own in jobs.values())
+        if any(getattr(own, key) for own in jobs)
     }
 
 

@@ -1,15 +1,17 @@
 rule fit:
     input:
         data=f"{RESULTS}/data/prepared/{{dataset}}",
-        graph=lambda w: INPUTS.graph_of(w.dataset, w.method),
+        graph=graphs_of_fit,
     output:
-        # `update` keeps the file before the job, because its cells that the configuration still asks for are kept.
-        update(f"{RESULTS}/fits/{{dataset}}/{{method}}/{{block}}.cells"),
+        f"{RESULTS}/fits/{{dataset}}/{{job}}.cells",
     log:
-        f"{RESULTS}/logs/fit/{{dataset}}/{{method}}/{{block}}.log",
+        f"{RESULTS}/logs/fit/{{dataset}}/{{job}}.log",
     conda:
         "../envs/fairclust.yml"
     threads: of_method("threads", CONFIG.jobs.threads)
+    # The attempt after the last one fits nothing. It writes what is finished, and an error for every other cell, so that
+    # tables and page are made without them. The rule `check` then sets the exit status.
+    retries: CONFIG.jobs.attempts
     resources:
         **of_cluster(slurm_partition="partition", gres="gres"),
         mem_mb=lambda w, input, attempt: scaled(
@@ -17,23 +19,20 @@ rule fit:
         )(w, input, attempt),
         # Three times the estimated time, because machines differ.
         runtime=lambda w, input, attempt: scaled(
-            of_method("runtime", CONFIG.jobs.runtime)(w)
-            + 3 * INPUTS.minutes(w.dataset, w.method, w.block)
+            of_method("runtime", CONFIG.jobs.runtime)(w) + 3 * INPUTS.minutes(w.dataset, w.job)
         )(w, input, attempt),
         attempt=lambda w, attempt: attempt,
     params:
-        cells=fit_param("cells"),
-        class_path=fit_param("class_path"),
-        code=fit_param("code"),
-        metrics=fit_param("metrics"),
-        score_options=fit_param("score_options"),
-        scorer=fit_param("scorer"),
+        blocks=lambda w: INPUTS.fit_params(w.dataset, w.job),
+        score_options={"dunn_max_rows": CONFIG.score.dunn_max_rows},
         limits=CONFIG.limits.model_dump(),
-        versions=fit_param("versions"),
-        again=lambda w: INPUTS.retry_errors(w.dataset, w.method, w.block),
-        job=INPUTS.code_of("pipeline.fit_block", "pipeline.fit_process"),
+        versions=INPUTS.strict_versions(),
+        again=lambda w: INPUTS.retry_errors(w.dataset, w.job),
+        remade=lambda w: INPUTS.remade(f"fit/{w.dataset}/{w.job}"),
+        code=INPUTS.code_of("pipeline.fit_block", "pipeline.fit_process"),
+        attempts=CONFIG.jobs.attempts,
         reuse=as_list(CONFIG.reuse),
     message:
-        "Fitting and scoring {wildcards.method} on {wildcards.dataset}, {wildcards.block}"
+        "Fitting and scoring {wildcards.job} on {wildcards.dataset}"
     script:
         "../scripts/fit.py"

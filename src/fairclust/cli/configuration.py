@@ -62,14 +62,17 @@ def _leaves(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 def _why_fitted(config: Config, of: str) -> list[str]:
     from fairclust.pipeline.blocks import plan_blocks
-    from fairclust.pipeline.progress import why_fitted
+    from fairclust.pipeline.progress import earlier_records, why_fitted
 
     blocks = [block for block in plan_blocks(config) if f"{block.stem}/".startswith(f"{of}/" if of else "")]
     if not blocks:
         raise CommandError(f"no cell of this configuration belongs to {of!r}: name DATASET or DATASET/METHOD")
     found: dict[tuple[str, str], int] = {}
+    datasets = dict.fromkeys(block.dataset for block in blocks)
+    earlier = {name: earlier_records(Path(config.results), name) for name in datasets}
     for block in blocks:
-        for reason, number in why_fitted(config, block).items():
+        own = [record for record in earlier[block.dataset] if record["method"] == block.method]
+        for reason, number in why_fitted(config, block, own).items():
             at = f"{block.dataset}/{block.method}", reason
             found[at] = found.get(at, 0) + number
     return [f"{place}, {number} cells: {reason}" for (place, reason), number in found.items()] or [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from fairclust.cli import CommandError
 from fairclust.datasets.spec import nearest
 from fairclust.outputs import atomic_write, check_outputs
-from fairclust.pipeline.cell_store import Entry, verified_pack
+from fairclust.pipeline.cell_store import cell_path, read_labels, read_output
 from fairclust.pipeline.summary import brief
 
 # With this many hexadecimal digits of its key, a cell of a data set, method, K and seed has a name of its own.
@@ -45,27 +44,40 @@ def run(args: argparse.Namespace) -> list[str]:
     fits = args.results / "fits"
     if not fits.is_dir():
         raise CommandError(f"--results: {args.results} has no folder 'fits'. Fix: name the results of a run")
-    place = _known("data set", args.dataset, fits)
-    place = _known("method", args.method, place)
-    if args.out.resolve().is_relative_to(fits.resolve()):
-        raise CommandError(f"--out: {args.out} is among the files of cells. Fix: name another folder")
-    packs = sorted(place.glob("*.cells"))
-    cells = [entry for pack in packs for entry in verified_pack(pack)]
+    known = sorted(path.name for path in fits.iterdir() if path.is_dir())
+    if args.dataset not in known:
+        raise CommandError(f"{fits} has no data set {args.dataset!r}; {nearest(args.dataset, known)}")
+    for own in (fits, args.results / "cells"):
+        if args.out.resolve().is_relative_to(own.resolve()):
+            raise CommandError(f"--out: {args.out} is among the files of cells. Fix: name another folder")
+    packs = sorted((fits / args.dataset).glob("*.cells"))
+    records = [record for pack in packs for record in read_output(pack)]
+    cells = [record for record in records if record["method"] == args.method]
     if not cells:
-        raise CommandError(f"{place} holds no finished cell. Fix: run Snakemake to the end")
+        methods = sorted({record["method"] for record in records})
+        raise CommandError(
+            f"{fits / args.dataset} has no method {args.method!r}; {nearest(args.method, methods)}"
+        )
     chosen = _chosen(cells, args)
     # All labels are read before a file is written, because a damaged file is found only then.
-    labelled = [(entry.record, labels) for entry in chosen if (labels := entry.labels()) is not None]
+    labelled = [
+        (record, labels)
+        for record in chosen
+        if record["key"] is not None
+        and (labels := read_labels(cell_path(args.results, record["key"]))) is not None
+    ]
     found = list({record["key"]: (record, labels) for record, labels in labelled}.values())
     if not found:
-        record = chosen[0].record
+        record = chosen[0]
         raise CommandError(
             f"the cell has no labels, because it is {record['status']}: {brief(record['reason'])}"
         )
     folders = [args.out / _folder_name(record) for record, _ in found]
     names = ("labels.npy", "score.json")
     outputs = {f"--out ({folder.name}/{name})": folder / name for folder in folders for name in names}
-    check_outputs(outputs, packs, create=True)
+    check_outputs(
+        outputs, [*packs, *(cell_path(args.results, record["key"]) for record, _ in found)], create=True
+    )
     lines = []
     for folder, (record, labels) in zip(folders, found, strict=True):
         with atomic_write(folder / names[0]) as file:
@@ -81,15 +93,7 @@ def run(args: argparse.Namespace) -> list[str]:
     ]
 
 
-def _known(what: str, name: str, folder: Path) -> Path:
-    """The folder of a data set or method; an error names similar ones."""
-    names = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    if name not in names:
-        raise CommandError(f"{folder} has no {what} {name!r}; {nearest(name, names)}")
-    return folder / name
-
-
-def _chosen(cells: list[Entry], args: argparse.Namespace) -> list[Entry]:
+def _chosen(cells: list[dict[str, Any]], args: argparse.Namespace) -> list[dict[str, Any]]:
     """The cells that every option selects; an error lists the values among which an option can choose."""
     wanted = [("--n-clusters", "n_clusters", args.n_clusters), ("--seed", "seed", args.seed)]
     for given in args.set:
@@ -100,11 +104,11 @@ def _chosen(cells: list[Entry], args: argparse.Namespace) -> list[Entry]:
     for option, name, text in wanted:
         if text is None:
             continue
-        values = [(cell.record["params"] if option == "--set" else cell.record).get(name) for cell in cells]
+        values = [(cell["params"] if option == "--set" else cell).get(name) for cell in cells]
         left = [cell for cell, value in zip(cells, values, strict=True) if _is(value, str(text))]
         if not left:
             known = ", ".join(dict.fromkeys(f"{name}={value}" for value in values if value is not None))
-            known = known or f"the parameters {', '.join(cells[0].record['params']) or '(none)'}"
+            known = known or f"the parameters {', '.join(cells[0]['params']) or '(none)'}"
             raise CommandError(f"{option}: no cell that is left has {name}={text}. Fix: choose among {known}")
         cells = left
     return cells

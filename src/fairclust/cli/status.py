@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 
 from fairclust.cli.configuration import load
-from fairclust.pipeline.blocks import plan_blocks
-from fairclust.pipeline.cell_store import Entry, read_pack, salvage, write_pack
-from fairclust.pipeline.progress import Progress, block_progress
+from fairclust.pipeline.blocks import plan_blocks, plan_jobs
+from fairclust.pipeline.progress import Progress, block_progress, keys_of
 from fairclust.pipeline.summary import duration
 
 
@@ -59,7 +58,7 @@ def run(args: argparse.Namespace) -> list[str]:
 
 
 def prune(args: argparse.Namespace) -> list[str]:
-    """Remove the cells that the configuration does not ask for.
+    """Remove the cells that the configuration does not ask for, and the outputs of jobs that it does not have.
 
     Parameters
     ----------
@@ -68,44 +67,19 @@ def prune(args: argparse.Namespace) -> list[str]:
     """
     config = load(args.configfile)
     results = Path(config.results)
-    blocks = {results / "fits" / f"{block.stem}.cells" for block in plan_blocks(config)}
-    lines, size = [], 0
-    for path in sorted((results / "fits").glob("*/*/*")):
-        name = path.name.removeprefix(".").partition(".cells")[0] + ".cells"
-        if path.with_name(name) not in blocks:
-            lines.append(f"{path}: belongs to no block of the configuration")
-            size += path.stat().st_size
-            if not args.dry_run:
-                path.unlink()
-        elif path in blocks:
-            size += _prune_pack(path, lines, args.dry_run)
+    blocks = plan_blocks(config)
+    jobs = {results / "fits" / f"{name}.cells" for name in plan_jobs(config, blocks)}
+    old = [path for path in sorted(results.glob("fits/*/*.cells")) if path not in jobs]
+    lines = [f"{path}: belongs to no job of the configuration" for path in old]
+    keys = {key for block in blocks for key in keys_of(config, block)}
+    extra = [path for path in sorted(results.glob("cells/*/*.cell")) if path.stem not in keys]
+    lines += [f"{results / 'cells'}: {len(extra)} cells that are not asked for"] if extra else []
+    size = sum(path.stat().st_size for path in (*old, *extra))
     if not args.dry_run:
-        for folder in sorted((results / "fits").glob("**/"), reverse=True):
-            if folder.is_dir() and not any(folder.iterdir()):
+        for path in (*old, *extra):
+            path.unlink()
+        for folder in {path.parent for path in (*old, *extra)}:
+            if not any(folder.iterdir()):
                 folder.rmdir()
     would = "would be " if args.dry_run else ""
     return [*lines, f"{size / 2**20:.1f} MB {would}removed"]
-
-
-def _prune_pack(path: Path, lines: list[str], dry_run: bool) -> int:
-    asked = read_pack(path)
-    # Cells that are not asked for follow those that are.
-    extra = len([key for key in salvage(path) if key is not None]) - len(
-        {e.record["key"] for e in asked} - {None}
-    )
-    if extra <= 0:
-        return 0
-    before = path.stat()
-    lines.append(f"{path}: {extra} cells that are not asked for")
-    if dry_run:
-        return 0
-    write_pack(path, [(entry.record, _labels(entry)) for entry in asked], len(asked))
-    # Nothing that depends on the file has changed, so it keeps its time.
-    import os
-
-    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    return before.st_size - path.stat().st_size
-
-
-def _labels(entry: Entry) -> Entry | None:
-    return entry if entry.length else None

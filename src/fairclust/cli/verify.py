@@ -16,7 +16,8 @@ from fairclust.datasets.graph import load_graph
 from fairclust.datasets.store import PreparedDataset, data_hash, load_prepared
 from fairclust.metrics.counts import contingency
 from fairclust.metrics.table import score_labels
-from fairclust.pipeline.cell_store import DamagedFile, Entry, salvage, verified_pack
+from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output
+from fairclust.pipeline.cell_store import read_record as read_cell_record
 from fairclust.pipeline.prepare_jobs import read_record
 from fairclust.pipeline.results_folder import is_damaged, stated_digests
 from fairclust.pipeline.scores import SCORE_COLUMNS, cells_frame, read_table
@@ -51,22 +52,19 @@ def run(args: argparse.Namespace) -> list[str]:
     problems += [f"{path} is damaged or missing" for path, digest in outputs if is_damaged(path, digest)]
     folders = sorted(path for path in results.glob("data/*/*") if not path.name.startswith("."))
     problems += _failures(_check_data, folders)
-    packs = sorted(results.glob("fits/*/*/*.cells"))
-    problems += _failures(_check_pack, packs)
-    cells = {
-        key: entry
-        for path in sorted(results.glob("fits/*/*/*.cells")) + sorted(results.glob("fits/*/*/.*.working"))
-        for key, entry in salvage(path).items()
-        if key is not None
-    }
-    problems += _check_scores(results / "scores" / "scores.parquet", cells)
-    fitted = sorted(key for key, entry in cells.items() if entry.record["status"] == "ok" and entry.length)
+    packs = sorted(results.glob("fits/*/*.cells"))
+    records: dict[str, dict[str, Any]] = {}
+    problems += _failures(lambda path: records.update(_check_output(path)), packs)
+    stored = sorted(results.glob("cells/*/*.cell"))
+    problems += _failures(_check_cell, stored)
+    problems += _check_scores(results / "scores" / "scores.parquet", records)
+    fitted = sorted(key for key, record in records.items() if record["status"] == "ok")
     sample = random.Random(args.seed).sample(fitted, min(args.sample, len(fitted)))
-    problems += _failures(lambda key: _score_again(results, cells[key]), sample)
+    problems += _failures(lambda key: _score_again(results, records[key]), sample)
     if problems:
         raise CommandError("\n".join([f"{results} has failed the verification:", *problems]))
     return [
-        f"{len(outputs)} tables, figures and other files, {len(packs)} files with {len(cells)} cells, and "
+        f"{len(outputs)} tables, figures and other files, {len(stored)} cells, and "
         f"{len(folders)} folders of data: all digests match",
         f"{len(sample)} of {len(fitted)} cells scored again from their labels: the scores are the same",
     ]
@@ -97,15 +95,23 @@ def _check_data(folder: Path) -> None:
         load_prepared(folder)
 
 
-def _check_pack(path: Path) -> None:
-    for entry in verified_pack(path):
-        entry.labels()
-        place = (entry.record["dataset"], entry.record["method"])
-        if place != path.parts[-3:-1]:
-            raise DamagedFile(f"{path} holds a cell of {' and '.join(map(str, place))}")
+def _check_output(path: Path) -> dict[str, dict[str, Any]]:
+    """The records in the output of a fit job, by key."""
+    records = read_output(path)
+    for record in records:
+        if record["dataset"] != path.parent.name:
+            raise DamagedFile(f"{path} holds a cell of {record['dataset']}")
+    return {record["key"]: record for record in records if record["key"] is not None}
 
 
-def _check_scores(scores: Path, cells: dict[str, Entry]) -> list[str]:
+def _check_cell(path: Path) -> None:
+    read_labels(path)
+    record = read_cell_record(path) or {}
+    if record.get("key") != path.stem:
+        raise DamagedFile(f"{path} holds the cell {record.get('key')}")
+
+
+def _check_scores(scores: Path, records: dict[str, dict[str, Any]]) -> list[str]:
     """A message for each row of the scores that differs from the record of its cell."""
     if not scores.is_file():
         return []
@@ -113,21 +119,18 @@ def _check_scores(scores: Path, cells: dict[str, Entry]) -> list[str]:
         stated = read_table(scores).dropna(subset=["key"])[SCORE_COLUMNS].set_index("key")
     except ValueError as error:
         return [str(error)]
-    found = cells_frame(cells[key].record for key in stated.index if key in cells).set_index("key")
+    found = cells_frame(records[key] for key in stated.index if key in records).set_index("key")
     lost = stated.index.difference(found.index)
-    problems = [f"{scores}: no file of cells has the cell {key}" for key in lost]
+    problems = [f"{scores}: no output of a fit job has the cell {key}" for key in lost]
     stated = stated.drop(index=lost).astype(found.dtypes[stated.columns])
     same = stated.eq(found[stated.columns]) | (stated.isna() & found[stated.columns].isna())
     wrong = stated.index[~same.all(axis=1)]
-    return problems + [
-        f"{scores}: the row of the cell {key} differs from the record in its file" for key in wrong
-    ]
+    return problems + [f"{scores}: the row of the cell {key} differs from its record" for key in wrong]
 
 
-def _score_again(results: Path, entry: Entry) -> None:
-    record, dataset = entry.record, entry.path.parts[-3]
-    data, labels = load_prepared(results / "data" / "prepared" / dataset), entry.labels()
-    cell = f"{entry.path}, cell {record['key']}"
+def _score_again(results: Path, record: dict[str, Any]) -> None:
+    dataset, cell = record["dataset"], cell_path(results, record["key"])
+    data, labels = load_prepared(results / "data" / "prepared" / dataset), read_labels(cell)
     names = data.feature_names, data.group_names
     found = data_hash(data.X, data.groups, *names, data.W, data.truth)
     if not record["data_hash"].startswith(found):

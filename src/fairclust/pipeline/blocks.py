@@ -1,10 +1,10 @@
-"""From the configuration to blocks (one Snakemake job each) and cells (one fit each)."""
+"""From the configuration to fit jobs, each of which has several blocks, and to cells (one fit each)."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,6 +12,8 @@ from fairclust.pipeline.config import Config
 from fairclust.pipeline.models import GridSpec, canonical_json, seed_list
 
 DEFAULT_SEEDS = 5
+At = tuple[str, str, int]
+"""A data set, a method and a K."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,12 @@ class Block:
 
     @property
     def stem(self) -> str:
-        """``dataset/method/k10``: the block's place below a results folder."""
+        """``dataset/method/k10``."""
         return f"{self.dataset}/{self.method}/{self.name}"
+
+    @property
+    def at(self) -> At:
+        return self.dataset, self.method, self.n_clusters
 
     def cells(self) -> list[Cell]:
         """The cells without duplicates: settings in the order of the experiments, and the seeds of each setting."""
@@ -155,6 +161,27 @@ def plan_blocks(config: Config) -> list[Block]:
             own = tuple(grid for grid in asked if seed in grid.seeds)
             blocks.append(Block(dataset, method, k, own, seed))
     return blocks
+
+
+def plan_jobs(config: Config, blocks: Iterable[Block]) -> dict[str, list[Block]]:
+    """The blocks of every fit job, by the job's place below the folder of fits, which is named after its first block.
+
+    A job has blocks of one data set with at most `jobs.minutes` of estimated work. A method on a graph, or one that
+    asks for resources of its own, shares a job only with methods that ask for the same.
+    """
+    found: dict[str, list[Block]] = {}
+    open_jobs: dict[tuple[str, str], tuple[str, float]] = {}
+    for block in blocks:
+        method = config.methods[block.method]
+        asked = method.jobs.model_dump(exclude={"seconds_per_million"})
+        kind = (block.dataset, canonical_json([method.input, asked]))
+        minutes = estimated_minutes(config, *block.at, count_cells(block))
+        name, filled = open_jobs.get(kind, ("", 0.0))
+        if not name or filled + minutes > config.jobs.minutes:
+            name, filled = f"{block.dataset}/{block.method}-{block.name}", 0.0
+        found.setdefault(name, []).append(block)
+        open_jobs[kind] = (name, filled + minutes)
+    return found
 
 
 def count_cells(block: Block) -> int:

@@ -71,7 +71,13 @@ class JobSpec(Strict):
     minutes: float = Field(
         default=10,
         gt=0,
-        description="A block with more estimated minutes of work is split into one job for each seed.",
+        description="Estimated minutes of a fit job: it has as many blocks of a data set as fit in. A larger block is "
+        "split by its seeds.",
+    )
+    attempts: int = Field(
+        default=2,
+        ge=1,
+        description="How often a fit job that fails is tried before its missing cells get the status 'error'.",
     )
 
 

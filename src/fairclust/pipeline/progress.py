@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -13,11 +13,11 @@ from typing import Any
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import read_card
-from fairclust.pipeline.blocks import Block, Cell, plan_blocks
-from fairclust.pipeline.cell_store import Entry, salvage
+from fairclust.pipeline.blocks import Block, Cell
+from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, read_record
 from fairclust.pipeline.config import Config, as_list
 from fairclust.pipeline.fingerprint import changed_code, class_fingerprint
-from fairclust.pipeline.fit_block import find_cells, input_hash, is_final
+from fairclust.pipeline.fit_block import input_hash, is_final, places_of
 from fairclust.pipeline.models import version_text
 from fairclust.pipeline.provenance import package_versions
 
@@ -62,29 +62,35 @@ class Progress:
         return text + (f", {self.to_go} to go" if self.to_go else "")
 
 
-def known_cells(config: Config, block: Block) -> list[tuple[Cell, Entry | None]]:
-    """A block's cells, each with its stored entry if there is one for the present source; labels are not read.
-
-    No entry is found as long as the data set, or its graph, is not prepared.
-    """
-    cells, method = block.cells(), config.methods[block.method]
+def keys_of(config: Config, block: Block) -> list[str]:
+    """The keys of a block's cells in their order; empty as long as the data set, or its graph, is not prepared."""
+    method = config.methods[block.method]
     data = Path(config.results) / "data"
     graph = data / "graphs" / block.dataset if method.input == "graph" else None
     try:
         data_hash = input_hash(read_card(data / "prepared" / block.dataset), graph)
     except (OSError, DatasetError, KeyError):  # a data set that was skipped has no hash
+        return []
+    what: dict[str, Any] = {
+        "data_hash": data_hash,
+        "class_path": method.class_,
+        "n_clusters": block.n_clusters,
+    }
+    fingerprint = class_fingerprint(method.class_)
+    return [cell.key(fingerprint=fingerprint, **what) for cell in block.cells()]
+
+
+def known_records(config: Config, block: Block) -> list[tuple[Cell, dict[str, Any] | None]]:
+    """A block's cells, each with its stored record if there is one for the present source."""
+    cells, keys = block.cells(), keys_of(config, block)
+    if not keys:
         return [(cell, None) for cell in cells]
-    own = f"fits/{block.dataset}/{block.method}"
-    elsewhere = [Path(folder) / own for folder in as_list(config.reuse)]
-    known = find_cells(Path(config.results, own, f"{block.name}.cells"), elsewhere)
-    key = partial(
-        Cell.key,
-        data_hash=data_hash,
-        class_path=method.class_,
-        fingerprint=class_fingerprint(method.class_),
-        n_clusters=block.n_clusters,
-    )
-    return [(cell, known.get(key(cell))) for cell in cells]
+    results, reuse = Path(config.results), list(map(Path, as_list(config.reuse)))
+    places = [places_of(cell_path(results, key), reuse) for key in keys]
+    return [
+        (cell, next(filter(None, map(read_record, files)), None))
+        for cell, files in zip(cells, places, strict=True)
+    ]
 
 
 def _is_done(config: Config) -> Callable[[Mapping[str, Any]], bool]:
@@ -110,11 +116,10 @@ def block_progress(config: Config, block: Block) -> Progress:
         if read_card(Path(config.results, "data", "prepared", block.dataset))["status"] != "ok":
             n_cells = len(block.cells())
             return Progress(done=n_cells, skipped=n_cells)
-    for _, found in known_cells(config, block):
-        if found is None:
+    for _, record in known_records(config, block):
+        if record is None:
             total += Progress(to_go=1)
             continue
-        record = found.record
         final = is_done(record)
         total += Progress(
             done=int(final),
@@ -127,27 +132,23 @@ def block_progress(config: Config, block: Block) -> Progress:
     return total
 
 
-def why_fitted(config: Config, block: Block) -> Counter[str]:
-    """Why cells of a block would be fitted by the next run, with the number of cells for each reason."""
+def why_fitted(config: Config, block: Block, earlier: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Why cells of a block would be fitted by the next run, with the number of cells for each reason.
+
+    `earlier` are the records of its data set and method in the outputs of earlier jobs.
+    """
     method, is_done = config.methods[block.method], _is_done(config)
-    folder = Path(config.results, "fits", block.dataset, block.method)
-    # What earlier runs have fitted, by what the configuration asks for.
-    earlier = {
-        _asked(entry.record): entry.record
-        for path in sorted(folder.glob("*.cells"))
-        for entry in salvage(path).values()
-    }
+    fitted = {_asked(record): record for record in earlier}
     fingerprint, reasons = class_fingerprint(method.class_), Counter[str]()
-    for cell, found in known_cells(config, block):
-        if found is not None and is_done(found.record):
+    for cell, found in known_records(config, block):
+        if found is not None and is_done(found):
             continue
-        record = earlier.get(_asked({**vars(cell), "n_clusters": block.n_clusters}))
+        record = fitted.get(_asked({**vars(cell), "n_clusters": block.n_clusters}))
         if found is not None:
-            status = found.record["status"]
             reasons[
                 "other versions of packages have fitted it (strict_versions)"
-                if status == "ok"
-                else f"the status is {status}, which is tried again"
+                if found["status"] == "ok"
+                else f"the status is {found['status']}, which is tried again"
             ] += 1
         elif record is None or record["status"] == "skipped":
             reasons["no run has fitted this setting"] += 1
@@ -159,28 +160,14 @@ def why_fitted(config: Config, block: Block) -> Counter[str]:
     return reasons
 
 
+def earlier_records(results: Path, dataset: str) -> list[dict[str, Any]]:
+    """All records of a data set in the outputs of earlier jobs; damaged files are left out."""
+    found = []
+    for path in sorted((results / "fits" / dataset).glob("*.cells")):
+        with suppress(DamagedFile):
+            found += read_output(path)
+    return found
+
+
 def _asked(record: Mapping[str, Any]) -> str:
     return json.dumps([record[name] for name in ("n_clusters", "params", "seed")], sort_keys=True)
-
-
-def lost_records(config: Config, stems: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-    """Records of the cells of blocks whose job has died. A cell that was not finished gets the status 'error'."""
-    stems = set(stems)
-    for block in plan_blocks(config):
-        if block.stem not in stems:
-            continue
-        log = f"{config.results}/logs/fit/{block.stem}.log"
-        for cell, found in known_cells(config, block):
-            if found is not None:
-                yield found.record
-                continue
-            yield {
-                "dataset": block.dataset,
-                "method": block.method,
-                "n_clusters": block.n_clusters,
-                "class": config.methods[block.method].class_,
-                "key": None,
-                "status": "error",
-                "reason": f"its job ended without a result in every attempt; see {log}",
-                **vars(cell),
-            }

@@ -11,13 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from fairclust.datasets.digest import content_digest
-from fairclust.pipeline.blocks import Block, plan_blocks
+from fairclust.pipeline.blocks import At, plan_blocks, plan_jobs
 from fairclust.pipeline.config import Config, ConfigError
 from fairclust.pipeline.fingerprint import code_fingerprint
 from fairclust.pipeline.papers import ClaimSpec, FigureSpec, TableSpec, as_plain
-
-At = tuple[str, str, int]
-"""A data set, a method and a K."""
 
 
 def _ks(text: str) -> list[int] | None:
@@ -80,9 +77,8 @@ class ReportInputs:
         self.config = config
         self.results = config.results
         self._blocks = {block.stem: block for block in plan_blocks(config)}
-        self._at: dict[At, list[Block]] = {}
-        for block in self._blocks.values():
-            self._at.setdefault((block.dataset, block.method, block.n_clusters), []).append(block)
+        self._jobs = plan_jobs(config, self._blocks.values())
+        self._at = list(dict.fromkeys(block.at for block in self._blocks.values()))
 
     # Products
 
@@ -261,6 +257,7 @@ class ReportInputs:
         rows = [row for row in self._reported(paper) if row.get("table") == spec.number]
         return {
             "spec": as_plain(spec),
+            "needs": product.needs,
             "short_name": self.config.papers[paper].short_name,
             "programs": self._kinds(paper),
             "names": self.names(product.needs, rows),
@@ -305,6 +302,7 @@ class ReportInputs:
         table = self.table_of(paper, spec.table) if paper != "fronts" else None
         return {
             "spec": as_plain(spec),
+            "needs": self.figures[paper, name].needs,
             "match": None if table is None or table.match is None else as_plain(table.match),
             "names": self.names(self.figures[paper, name].needs),
             "reported": self.reported_digest(paper),
@@ -320,6 +318,7 @@ class ReportInputs:
         spec = self.config.papers[paper]
         return {
             "claims": {name: as_plain(claim) for name, claim in spec.claims.items()},
+            "needs": self.claims[paper].needs,
             "tables": {name: as_plain(table) for name, table in spec.tables.items()},
             "short_name": spec.short_name,
             "programs": self._kinds(paper),

@@ -155,7 +155,7 @@ def mend_time_stamps(results: Path) -> Iterator[str]:
 
 def write_digests(outputs: Iterable[str], log: Path, remade: int = 0) -> None:
     """Write the digests of a job's outputs beside its log, and how often they were made again (see `remade`)."""
-    files = [path for path in map(Path, outputs) if path.is_file() and path.suffix != ".cells"]
+    files = [path for path in map(Path, outputs) if path.is_file()]
     if files:
         lines = [f"{content_digest(path)}  {os.path.relpath(path, log.parent)}\n" for path in files]
         with atomic_write(log.with_suffix(_DIGESTS)) as file:

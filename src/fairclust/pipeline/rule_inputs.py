@@ -17,9 +17,9 @@ from typing import Any
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.spec import nearest
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.blocks import Block, block_params, count_cells, estimated_minutes
+from fairclust.pipeline.blocks import At, Block, block_params, count_cells, estimated_minutes
 from fairclust.pipeline.cell_store import count_errors
-from fairclust.pipeline.config import Config, ConfigError
+from fairclust.pipeline.config import Config, ConfigError, MethodJobSpec
 from fairclust.pipeline.fingerprint import (
     ClassNotFound,
     class_fingerprint,
@@ -29,13 +29,11 @@ from fairclust.pipeline.fingerprint import (
 )
 from fairclust.pipeline.models import RECORD, version_text
 from fairclust.pipeline.provenance import installed_version, package_versions
-from fairclust.pipeline.report_inputs import At, ReportInputs
+from fairclust.pipeline.report_inputs import ReportInputs
 from fairclust.pipeline.results_folder import remade
 
 # Time after which a run tries again to download a source that could not be downloaded.
 RETRY_SECONDS = 3600
-# Environment variable of the second pass, which makes tables and page without the blocks whose job has failed.
-FINISHING = "FAIRCLUST_FINISHING"
 # Environment variable: the jobs whose outputs were damaged, and how often they have run again for that.
 REMADE = "FAIRCLUST_REMADE"
 _USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
@@ -120,14 +118,16 @@ class RuleInputs(ReportInputs):
 
     def targets(self) -> list[str]:
         """Everything that `rule all` wants."""
-        strict = [f"{self.results}/.strict-ok"] if self.config.strict else []
+        return [*self.products(), f"{self.results}/.complete"]
+
+    def products(self) -> list[str]:
+        """Everything that is made from the cells."""
         return [
             f"{self.results}/scores/scores.parquet",
             f"{self.results}/scores/leaderboard.csv",
             *self.table_files(),
             *self.figure_files(),
             *self.page_files(),
-            *strict,
         ]
 
     # Sources and data sets
@@ -232,32 +232,41 @@ class RuleInputs(ReportInputs):
 
     # Fits and scores
 
-    def block(self, dataset: str, method: str, name: str) -> Block:
-        return self._blocks[f"{dataset}/{method}/{name}"]
+    def job(self, dataset: str, name: str) -> list[Block]:
+        """The blocks of a fit job."""
+        return self._jobs[f"{dataset}/{name}"]
 
-    def graph_of(self, dataset: str, method: str) -> list[str]:
+    def requests_of(self, dataset: str, name: str) -> MethodJobSpec:
+        """The resources that the methods of a fit job ask for; they are the same for all of them."""
+        return self.config.methods[self.job(dataset, name)[0].method].jobs
+
+    def graph_of(self, dataset: str, name: str) -> list[str]:
         """The graph that a fit job needs besides the prepared data set, if any."""
-        if self.config.methods[method].input == "points":
+        if self.config.methods[self.job(dataset, name)[0].method].input == "points":
             return []
         return [f"{self.results}/data/graphs/{dataset}"]
 
-    def fit_params(self, dataset: str, method: str, name: str) -> dict[str, Any]:
-        """Parameters of a fit job. They are short, because Snakemake prints them when they change."""
-        block = self.block(dataset, method, name)
-        path = self.config.methods[method].class_
-        code = class_fingerprint(path)
+    def fit_params(self, dataset: str, name: str) -> list[dict[str, Any]]:
+        """What a fit job does, for each of its blocks, in short, because Snakemake prints it when it changes."""
+        return [self._block_params(block) for block in self.job(dataset, name)]
+
+    def _block_params(self, block: Block) -> dict[str, Any]:
+        path = self.config.methods[block.method].class_
         metrics = self.metrics_of(block)
         homes = sorted({METRICS[name].module for name in metrics})
         return {
+            "method": block.method,
+            "n_clusters": block.n_clusters,
             "cells": block_params(block),
             "class_path": path,
-            "code": code,
+            "code": class_fingerprint(path),
             "metrics": metrics,
-            "score_options": {"dunn_max_rows": self.config.score.dunn_max_rows},
             "scorer": code_fingerprint("fairclust.metrics.table", *homes),
-            "limits": self.config.limits.model_dump(),
-            "versions": version_text(package_versions()) if self.config.strict_versions else "",
         }
+
+    def strict_versions(self) -> str:
+        """With `strict_versions`, the versions of packages on which cells depend; otherwise empty."""
+        return version_text(package_versions()) if self.config.strict_versions else ""
 
     @cached_property
     def _asked_metrics(self) -> dict[At, set[str]]:
@@ -289,9 +298,9 @@ class RuleInputs(ReportInputs):
             asked.update(_DEAR)
         return [name for name in METRICS if name in _CHEAP or name in asked]
 
-    def retry_errors(self, dataset: str, method: str, name: str) -> str:
-        """A parameter that changes with every run while the block has errors, so that its job tries them again."""
-        path = Path(f"{self.results}/fits/{dataset}/{method}/{name}.cells")
+    def retry_errors(self, dataset: str, name: str) -> str:
+        """A parameter that changes with every run while a fit job has errors, so that it tries them again."""
+        path = Path(f"{self.results}/fits/{dataset}/{name}.cells")
         errors = count_errors(path)
         return f"{errors} cells with errors, {path.stat().st_mtime_ns}" if errors else ""
 
@@ -306,25 +315,22 @@ class RuleInputs(ReportInputs):
             os.environ[REMADE] = json.dumps(remade(Path(self.results)))
         return json.loads(os.environ[REMADE])
 
-    def minutes(self, dataset: str, method: str, name: str) -> float:
-        """Estimated minutes of work in a block."""
-        block = self.block(dataset, method, name)
-        return estimated_minutes(self.config, dataset, method, block.n_clusters, count_cells(block))
+    def minutes(self, dataset: str, name: str) -> float:
+        """Estimated minutes of work in a fit job."""
+        return sum(
+            estimated_minutes(self.config, *block.at, count_cells(block)) for block in self.job(dataset, name)
+        )
 
-    def work(self, dataset: str, method: str, name: str, forced: bool) -> tuple[int, float]:
-        """How many cells of a block a run would fit, and the estimated minutes.
-
-        Parameters
-        ----------
-        dataset, method, name : str
-        forced : bool
-            Whether the cells that are finished are fitted again.
-        """
+    def work(self, dataset: str, name: str, forced: bool) -> tuple[int, float]:
+        """How many cells of a fit job a run would fit, and the estimated minutes; if `forced`, all of them."""
         from fairclust.pipeline.progress import block_progress
 
-        block = self.block(dataset, method, name)
-        n_cells = len(block.cells()) if forced else block_progress(self.config, block).to_go
-        return n_cells, estimated_minutes(self.config, dataset, method, block.n_clusters, n_cells)
+        cells, minutes = 0, 0.0
+        for block in self.job(dataset, name):
+            n_cells = len(block.cells()) if forced else block_progress(self.config, block).to_go
+            cells += n_cells
+            minutes += estimated_minutes(self.config, *block.at, n_cells)
+        return cells, minutes
 
     def code_of(self, *modules: str) -> str:
         """Fingerprint of modules of this package that a job calls, without what they import."""
@@ -334,24 +340,14 @@ class RuleInputs(ReportInputs):
         """Fingerprint of a module with all that it imports from this package."""
         return code_fingerprint(module)
 
-    def pack(self, block: Block) -> str:
-        """The output of a block's fit job."""
-        return f"{self.results}/fits/{block.stem}.cells"
-
     def packs(self, needs: Iterable[At] | None = None) -> list[str]:
-        """Outputs of the fit jobs of some or all blocks; in the second pass, only those that exist."""
-        blocks = self._blocks.values() if needs is None else (b for at in needs for b in self._at[at])
-        return [path for path in map(self.pack, blocks) if not self._finishing or Path(path).is_file()]
-
-    @property
-    def _finishing(self) -> bool:
-        return FINISHING in os.environ
-
-    def lost(self) -> list[str]:
-        """Blocks whose job has failed for good; only in the second pass."""
-        if not self._finishing:
-            return []
-        return [block.stem for block in self._blocks.values() if not Path(self.pack(block)).is_file()]
+        """Outputs of the fit jobs that have some or all blocks."""
+        wanted = None if needs is None else set(needs)
+        return [
+            f"{self.results}/fits/{name}.cells"
+            for name, blocks in self._jobs.items()
+            if wanted is None or any(block.at in wanted for block in blocks)
+        ]
 
     def settings(self) -> dict[str, Any]:
         """The part of the configuration that the run uses, in plain types."""

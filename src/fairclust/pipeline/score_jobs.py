@@ -6,7 +6,6 @@ from pathlib import Path
 
 from fairclust.pipeline.blocks import plan_blocks
 from fairclust.pipeline.config import load_config
-from fairclust.pipeline.progress import lost_records
 from fairclust.pipeline.rule_inputs import used_settings
 from fairclust.pipeline.scores import gather_scores
 from fairclust.pipeline.script import Job
@@ -17,12 +16,14 @@ def scores(job: Job) -> None:
     """What the rule `scores` does."""
     scores, _, runs, _, summary, origin = map(Path, job.output)
     config = load_config(job.config)
-    lost = lost_records(config, job.params["lost"])
-    found = gather_scores(list(map(Path, job.input[""])), scores.with_suffix(""), runs.with_suffix(""), lost)
-    settings = {**used_settings(config, plan_blocks(config)), "digest": job.params["configuration"]}
+    blocks = plan_blocks(config)
+    order = dict.fromkeys(block.at for block in blocks)
+    packs = list(map(Path, job.input[""]))
+    found = gather_scores(packs, order, scores.with_suffix(""), runs.with_suffix(""))
+    settings = {**used_settings(config, blocks), "digest": job.params["configuration"]}
     write_summary(found, settings, summary, origin)
 
 
-def check_strict(job: Job) -> None:
-    """What the rule `check_strict` does."""
-    require_complete(Path(job.input[""][0]))
+def check(job: Job) -> None:
+    """What the rule `check` does: it sets the exit status of the run."""
+    require_complete(Path(job.input["summary"][0]), strict=job.params["strict"])

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write
-from fairclust.pipeline.cell_store import DamagedFile, read_pack, salvage, set_aside
+from fairclust.pipeline.blocks import At
+from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output, store_of
 from fairclust.pipeline.columns import STATED
 from fairclust.pipeline.models import canonical_json, version_text
 
@@ -57,23 +58,35 @@ _COUNTS = ["n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_sta
 _ROWS_AT_ONCE = 20_000
 
 
-def load_cells(packs: Iterable[str | Path]) -> pd.DataFrame:
-    """The cells in the outputs of fit jobs.
+def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> pd.DataFrame:
+    """The cells of some data sets, methods and K in the outputs of fit jobs.
 
     Parameters
     ----------
     packs : iterable of path
+    needs : iterable of (data set, method, K)
+        The cells come in this order.
 
     Returns
     -------
     DataFrame
         `SCORE_COLUMNS` and, of `RUN_COLUMNS`, all but wall_seconds, which is called `seconds`; nll, soft_delta,
-        min_distance and accuracy (NaN where a cell has none); `pack`, the file of the cell.
+        min_distance and accuracy (NaN where a cell has none); `pack`, the output of its job.
     """
-    rows = [
-        {**_row(entry.record), "pack": str(pack)} for pack in map(Path, packs) for entry in read_pack(pack)
-    ]
+    rows = [{**_row(record), "pack": pack} for record, pack in _records(packs, needs)]
     return _with_more(_frame(rows, [*SCORE_COLUMNS, *RUN_COLUMNS, "pack"]))
+
+
+def _records(packs: Iterable[str | Path], needs: Iterable[At]) -> list[tuple[dict[str, Any], str]]:
+    """Records with their files, in the order of `needs` and, within one of these, of the files."""
+    place = {tuple(at): i for i, at in enumerate(needs)}
+    found = [(record, str(pack)) for pack in packs for record in read_output(Path(pack))]
+    found = [pair for pair in found if _at(pair[0]) in place]
+    return sorted(found, key=lambda pair: place[_at(pair[0])])
+
+
+def _at(record: Mapping[str, Any]) -> At:
+    return record["dataset"], record["method"], record["n_clusters"]
 
 
 def fits_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -101,33 +114,33 @@ def load_scores(scores: Path) -> pd.DataFrame:
     return _with_more(frame.merge(costs[costs.key.notna()].drop_duplicates("key"), on="key", how="left"))
 
 
-def load_steps(packs: Iterable[str | Path]) -> pd.DataFrame:
-    """The outer steps of all cells: key, step, objective, clustering, fairness, and further keys of the histories."""
+def load_steps(packs: Iterable[str | Path], needs: Iterable[At]) -> pd.DataFrame:
+    """The outer steps of the cells: key, step, objective, clustering, fairness, and further keys of the histories."""
     rows = [
-        {"key": entry.record["key"], **step}
-        for pack in map(Path, packs)
-        for entry in read_pack(pack)
-        for step in entry.record.get("history", [])
+        {"key": record["key"], **step}
+        for record, _ in _records(packs, needs)
+        for step in record.get("history", [])
     ]
     frame = pd.DataFrame(rows)
     return frame.reindex(columns=[*STEP_COLUMNS, *(c for c in frame.columns if c not in STEP_COLUMNS)])
 
 
 def labels_of(pack: str | Path, key: str) -> np.ndarray | None:
-    """Labels of one cell, shape (n_samples,); None if the file does not have them.
+    """Labels of one cell, shape (n_samples,); None if it has none. `pack` is the output of its job.
 
     Raises
     ------
     DamagedFile
-        The labels do not match their digest. The file is set aside first, so that the next run fits the cell again.
+        The cell is damaged. It is removed first, with the output of its job, so that the next run fits it again.
     """
-    entry = salvage(Path(pack)).get(key)
+    path = cell_path(store_of(Path(pack)), key)
     try:
-        return None if entry is None else entry.labels()
+        return read_labels(path)
     except DamagedFile as error:
-        aside = set_aside(Path(pack))
+        path.unlink(missing_ok=True)
+        Path(pack).unlink(missing_ok=True)
         raise DamagedFile(
-            f"{error}; it now lies in {aside}. Fix: run the same command again; cells that are intact are kept"
+            f"{error}. Fix: run the same command again, which fits this cell anew; all others are kept"
         ) from None
 
 
@@ -148,67 +161,61 @@ def read_table(path: Path) -> pd.DataFrame:
         ) from None
 
 
-def gather_scores(
-    packs: Sequence[Path], scores: Path, runs: Path, lost: Iterable[Mapping[str, Any]] = ()
-) -> dict[str, Any]:
-    """Join all cells into the tidy tables, as Parquet and CSV, a part at a time.
+def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs: Path) -> dict[str, Any]:
+    """Join all cells into the tidy tables, as Parquet and CSV.
 
     Parameters
     ----------
     packs : sequence of Path
-        Outputs of fit jobs, in the order of the configuration.
+        Outputs of fit jobs.
+    order : iterable of (data set, method, K)
+        The order of the cells, that of the configuration.
     scores, runs : Path
         Paths without ending: scores hold what is reproducible, runs what a cell cost.
-    lost : iterable of mapping
-        Records of cells whose job has died.
 
     Returns
     -------
     dict
-        The summary: cells, by_status, and missing: dataset, method, status, reason, cells.
+        The summary: cells, by_status, and missing: dataset, method, status, reason, lost, cells. A cell is lost if its
+        job ended without a result in every attempt.
     """
     by_status: dict[str, int] = {}
-    missing: dict[tuple[str, str, str, str], int] = {}
-
-    def rows() -> Iterable[dict[str, Any]]:
-        damaged = []
-        for pack in packs:
-            try:
-                yield from (entry.record for entry in read_pack(pack))
-            except DamagedFile as error:  # all damaged files are reported at once
-                damaged.append(str(error))
-        if damaged:
-            raise DamagedFile("\n".join(damaged))
-        yield from lost  # type: ignore[misc]
-
+    missing: dict[tuple[str, str, str, str, bool], int] = {}
+    rows: list[tuple[At, dict[str, Any]]] = []
+    damaged = []
+    for pack in packs:
+        try:
+            records = read_output(pack)
+        except DamagedFile as error:  # all damaged files are reported at once
+            damaged.append(str(error))
+            continue
+        for record in records:
+            status = record["status"]
+            by_status[status] = by_status.get(status, 0) + 1
+            if status != "ok":
+                what = (record["dataset"], record["method"], status, record["reason"], "lost" in record)
+                missing[what] = missing.get(what, 0) + 1
+            # The whole records, with their histories, would take too much memory.
+            rows.append((_at(record), _row(record)))
+    if damaged:
+        raise DamagedFile("\n".join(damaged))
+    place = {at: i for i, at in enumerate(order)}
+    rows.sort(key=lambda row: place[row[0]])
     with (
         _TableWriter(scores, SCORE_COLUMNS) as of_scores,
         _TableWriter(runs, [*_IDENTITY, *RUN_COLUMNS]) as of_runs,
     ):
-        part: list[dict[str, Any]] = []
-
-        def write() -> None:
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            part = [row for _, row in rows[begin : begin + _ROWS_AT_ONCE]]
             frame = _frame(part, [*SCORE_COLUMNS, *RUN_COLUMNS])
             of_scores.write(frame)
             of_runs.write(frame)
-            part.clear()
-
-        for record in rows():
-            status = record["status"]
-            by_status[status] = by_status.get(status, 0) + 1
-            if status != "ok":
-                at = (record["dataset"], record["method"], status, record["reason"])
-                missing[at] = missing.get(at, 0) + 1
-            part.append(_row(record))
-            if len(part) >= _ROWS_AT_ONCE:
-                write()
-        write()
+    names = ("dataset", "method", "status", "reason", "lost")
     return {
-        "cells": sum(by_status.values()),
-        "by_status": by_status,
+        "cells": len(rows),
+        "by_status": dict(sorted(by_status.items())),
         "missing": [
-            {"dataset": d, "method": m, "status": s, "reason": r, "cells": n}
-            for (d, m, s, r), n in missing.items()
+            {**dict(zip(names, what, strict=True)), "cells": n} for what, n in sorted(missing.items())
         ],
     }
 

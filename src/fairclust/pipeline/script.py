@@ -166,7 +166,8 @@ def run(job: Job, function: str) -> str:
 
         log.parent.mkdir(parents=True, exist_ok=True)
         forget_digests(log)
-        with log.open("w", buffering=1) as file:
+        # The log of a job that is tried again says why the attempts before have failed.
+        with log.open("w" if job.resources.get("attempt", 1) == 1 else "a", buffering=1) as file:
             try:
                 with redirect_stdout(file), redirect_stderr(file):
                     module, _, name = function.partition(":")

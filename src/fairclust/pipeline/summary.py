@@ -46,14 +46,6 @@ def describe(summary: Path) -> list[str]:
     return lines
 
 
-def nothing_fitted(summary: Path, began: float) -> bool:
-    """Whether a summary that was written since `began`, in seconds since the epoch, has cells but none that is ok."""
-    if not summary.is_file() or summary.stat().st_mtime < began:
-        return False
-    found = json.loads(summary.read_text())
-    return bool(found["cells"]) and not found["by_status"].get("ok")
-
-
 def brief(reason: str) -> str:
     """The first line of a reason, without the list of the places that were tried."""
     return reason.partition("\n")[0].removesuffix(" Tried:") or "no reason given"
@@ -107,13 +99,23 @@ def describe_times(runs: Path, benchmarks: Iterable[Path], began: float) -> list
     ]
 
 
-def require_complete(summary: Path) -> None:
-    """Raise if any cell of the run is not ok.
+def require_complete(summary: Path, *, strict: bool) -> None:
+    """Raise if no cell of the run is ok, if cells were lost with their jobs or, if `strict`, if any cell is not ok.
 
     Raises
     ------
     RuntimeError
         Lists what is missing and why.
     """
-    if json.loads(Path(summary).read_text())["missing"]:
-        raise RuntimeError("strict: true, and not every cell is ok\n" + "\n".join(describe(summary)))
+    found = json.loads(summary.read_text())
+    if found["cells"] and not found["by_status"].get("ok"):
+        why = "no cell is ok, so the results are empty"
+    elif any(item["lost"] for item in found["missing"]):
+        why = (
+            "some fit jobs have failed. To try them again, run the same command again; finished fits are kept"
+        )
+    elif strict and found["missing"]:
+        why = "strict: true, and not every cell is ok"
+    else:
+        return
+    raise RuntimeError("\n".join([why, *describe(summary)]))

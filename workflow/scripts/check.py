@@ -1,0 +1,5 @@
+"""Set the exit status of the run."""
+
+from fairclust.pipeline.script import main
+
+main(snakemake, "fairclust.pipeline.score_jobs:check")
