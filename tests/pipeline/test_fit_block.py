@@ -4,17 +4,20 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
-from blocks_of_odd import LIMITS, block, path_of, run
+from blocks_of_odd import LIMITS, block, run, stored
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import write_skipped
-from fairclust.pipeline.cell_store import WorkingFile, read_pack, salvage, write_pack
-from fairclust.pipeline.fit_block import TryAgain, find_cells
+from fairclust.pipeline.cell_store import cell_path, read_output, write_cell
+from fairclust.pipeline.fit_block import TryAgain, fit
 from fairclust.pipeline.models import version_text
+from fairclust.pipeline.script import Job
 
 
 def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data):
@@ -47,7 +50,7 @@ def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data
     assert 0 < ok["peak_memory_mb"] < 4000
     assert ok["history"][0]["objective"] == 2.5
     assert {"numpy", "numba"} <= ok["versions"].keys()
-    assert not [path.name for path in (tmp_path / "fits/toy/odd").iterdir() if path.name != "k3.cells"]
+    assert len(list(tmp_path.glob("cells/*/*"))) == len(hows)
 
 
 def finished(rows):
@@ -68,11 +71,11 @@ def test_narrowing_keeps_unused_cells_and_widening_uses_them_again(tmp_path, dat
     assert run(tmp_path, data, block("ok", "global")) == first
 
 
-def test_cells_of_other_code_are_not_kept(tmp_path, data):
+def test_cells_of_other_code_are_not_used(tmp_path, data):
     first = run(tmp_path, data, block("ok", "global"))
     second = run(tmp_path, data, block("ok"), fingerprint="f2")
     assert finished(second)[0] > finished(first)[0]
-    assert len(salvage(path_of(tmp_path, block()))) == 1
+    assert run(tmp_path, data, block("ok", "global")) == first
 
 
 def test_cells_of_other_versions_are_kept_unless_asked_otherwise(tmp_path, data):
@@ -88,27 +91,30 @@ def test_cells_are_kept_when_a_block_is_cut_into_seeds_or_joined_again(tmp_path,
     first = run(tmp_path, data, block("ok", seeds=[0, 1]))
     parts = [run(tmp_path, data, block("ok", seeds=[0, 1], seed=seed))[0] for seed in (0, 1)]
     assert parts == first
-    path_of(tmp_path, block("ok")).unlink()
     assert run(tmp_path, data, block("ok", seeds=[0, 1])) == first
 
 
 def test_finished_fits_of_other_results_folders_are_used(tmp_path, data):
     mine = run(tmp_path / "a", data, block("ok"))
     theirs = run(tmp_path / "b", data, block("global"))
-    others = [tmp_path / name / "fits/toy/odd" for name in ("a", "b", "nowhere")]
-    assert run(tmp_path / "c", data, block("ok", "global"), elsewhere=others) == mine + theirs
+    others = [tmp_path / name for name in ("a", "b", "nowhere")]
+    assert run(tmp_path / "c", data, block("ok", "global"), reuse=others) == mine + theirs
     # The cells have been copied, so the other results are not needed any more.
     assert run(tmp_path / "c", data, block("ok", "global")) == mine + theirs
 
 
 def test_the_names_in_a_record_of_other_results_are_not_believed(tmp_path, data):
-    asked = block("ok")
-    honest = run(tmp_path / "a", data, asked)
-    (entry,) = read_pack(path_of(tmp_path / "a", asked))
-    lie = {**entry.record, "dataset": "../../x", "method": "best", "n_clusters": 9, "seed": 5}
-    write_pack(path_of(tmp_path / "b", asked), [(lie, entry)], 1)
-    assert run(tmp_path / "c", data, asked, elsewhere=[tmp_path / "b/fits/toy/odd"]) == honest
+    (honest,) = run(tmp_path / "a", data, block("ok"))
+    lie = {**honest, "dataset": "../../x", "method": "best", "n_clusters": 9, "seed": 5}
+    write_cell(cell_path(tmp_path / "b", honest["key"]), lie, np.arange(2000) % 3)
+    assert run(tmp_path / "c", data, block("ok"), reuse=[tmp_path / "b"]) == [honest]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c", "data"]
+
+
+def test_another_name_of_data_set_or_method_finds_the_cells(tmp_path, data):
+    first = run(tmp_path, data, block("ok"))
+    again = run(tmp_path, data, replace(block("ok"), method="renamed"))
+    assert [{**row, "method": "odd"} for row in again] == first
 
 
 def test_two_jobs_of_one_block_at_once_do_not_disturb_each_other(tmp_path, data):
@@ -118,15 +124,14 @@ def test_two_jobs_of_one_block_at_once_do_not_disturb_each_other(tmp_path, data)
     if first == 0:
         run(tmp_path, data, asked)
         os._exit(0)
-    while len(find_cells(path_of(tmp_path, asked))) < 2:
+    while len(stored(tmp_path)) < 2:
         time.sleep(0.05)
     rows = run(tmp_path, data, asked)
     assert os.waitpid(first, 0)[1] == 0
-    kept = [entry.record for entry in read_pack(path_of(tmp_path, asked))]
+    kept = run(tmp_path, data, asked)
     for one in (rows, kept):
         assert [(row["status"], row["metrics"]) for row in one] == [("ok", row["metrics"]) for row in rows]
     assert finished(rows)[:2] == finished(kept)[:2]
-    assert [path.name for path in path_of(tmp_path, asked).parent.iterdir()] == ["k3.cells"]
 
 
 def test_edited_or_additional_metrics_are_scored_without_fitting(tmp_path, data, monkeypatch):
@@ -161,60 +166,107 @@ def test_a_fit_over_its_memory_is_tried_again_and_becomes_a_row_at_the_last_atte
     tight = {"cell_seconds": 60.0, "cell_memory_mb": 600.0}
     with pytest.raises(TryAgain, match=r"over the limit of 600 MB .* the next attempt asks for more memory"):
         run(tmp_path, data, block("ok", "memory"), limits=tight, last_attempt=False)
-    kept = find_cells(path_of(tmp_path, block()))
-    assert [entry.record["params"]["how"] for entry in kept.values()] == ["ok"]
+    (kept,) = stored(tmp_path)
+    assert kept["params"]["how"] == "ok"
     rows = run(tmp_path, data, block("ok", "memory"), limits=tight)
-    assert finished(rows)[:1] == [entry.record["finished"] for entry in kept.values()]
+    assert finished(rows)[:1] == [kept["finished"]]
     assert rows[1]["status"] == "error"
     assert "limit of 600 MB" in rows[1]["reason"]
 
 
-def test_a_damaged_output_costs_only_the_cells_that_are_damaged(tmp_path, data, capsys):
+def test_a_damaged_cell_is_fitted_again_and_no_other(tmp_path, data, capsys):
     asked = block("ok", "global", "ever new")
     first = run(tmp_path, data, asked)
-    path = path_of(tmp_path, asked)
-    entries = read_pack(path)
-    whole = bytearray(path.read_bytes())
-    whole[entries[1].offset + entries[1].length // 2] ^= 1
-    path.write_bytes(whole)
+    # A byte of the labels is changed, and then a file is truncated, as after a crash of the machine.
+    path = cell_path(tmp_path, first[1]["key"])
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
     second = run(tmp_path, data, asked)
     assert [a == b for a, b in zip(finished(first), finished(second), strict=True)] == [True, False, True]
-    assert "do not match their digest; it is fitted again" in capsys.readouterr().err
-    # The file is truncated, as after a crash of the machine. Its complete cells are kept.
-    path.write_bytes(path.read_bytes()[: read_pack(path)[2].offset + 3])
+    assert f"{path} is damaged" in capsys.readouterr().err
+    path = cell_path(tmp_path, first[2]["key"])
+    path.write_bytes(path.read_bytes()[:60])
     third = run(tmp_path, data, asked)
     assert [a == b for a, b in zip(finished(second), finished(third), strict=True)] == [True, True, False]
-    # A reader has renamed the damaged file.
-    path.rename(path.with_name("k3.cells.damaged"))
-    assert run(tmp_path, data, asked) == third
-    assert [p.name for p in path.parent.iterdir()] == ["k3.cells"]
 
 
 def test_a_job_killed_between_cells_goes_on(tmp_path, data):
-    asked = block("ok", "global", "sleep")
-    output = path_of(tmp_path, asked)
     pid = os.fork()
     if pid == 0:
-        run(tmp_path, data, asked)
+        run(tmp_path, data, block("ok", "global", "sleep"))
         os._exit(0)
     for _ in range(600):
-        if len(find_cells(output)) == 2:
+        if len(stored(tmp_path)) == 2:
             break
         time.sleep(0.1)
     os.kill(pid, 9)
     os.waitpid(pid, 0)
-    before = [entry.record for entry in find_cells(output).values()]
-    assert run(tmp_path, data, block("ok", "global", "skip"))[:2] == before
-    assert [path.name for path in output.parent.iterdir()] == ["k3.cells"]
+    before = {row["params"]["how"]: row for row in stored(tmp_path)}
+    rows = run(tmp_path, data, block("ok", "global", "skip"))
+    assert rows[:2] == [before["ok"], before["global"]]
 
 
-def test_a_working_file_of_old_code_is_ignored(tmp_path, data):
-    path = path_of(tmp_path, block())
-    file = WorkingFile(path)
-    file.add({"key": "old", "status": "ok", "fingerprint": "f0"}, np.arange(3))
-    file.close()
-    assert [row["status"] for row in run(tmp_path, data, block("ok"))] == ["ok"]
-    assert len(salvage(path)) == 1
+def test_forced_cells_are_fitted_again_once(tmp_path, data):
+    first = run(tmp_path, data, block("ok", "global"))
+    since = time.time()
+    second = run(tmp_path, data, block("ok"), since=since)
+    assert finished(second)[0] > since
+    # A second attempt of the same run keeps what the first one has fitted.
+    assert run(tmp_path, data, block("ok"), since=since) == second
+    assert run(tmp_path, data, block("ok", "global")) == [*second, first[1]]
+
+
+def job_of(tmp_path, data, attempt, *hows, results="results"):
+    blocks = [
+        {
+            **{"method": method, "n_clusters": 3, "class_path": "odd_methods.Odd", "code": "f1"},
+            **{"metrics": ["sse"], "scorer": "s1"},
+            "cells": {"grids": [{"params": {}, "axes": {"how": list(hows)}, "seeds": [0]}], "seed": None},
+        }
+        for method in ("odd", "even")
+    ]
+    return Job(
+        rule="fit",
+        input={"data": [str(data)]},
+        output=[str(tmp_path / results / "fits/toy/odd-k3.cells")],
+        params={
+            **{"blocks": blocks, "score_options": {}, "limits": LIMITS, "versions": "", "attempts": 2},
+            "reuse": [],
+        },
+        wildcards={"dataset": "toy", "job": "odd-k3"},
+        resources={"attempt": attempt},
+        threads=1,
+        log="fit.log",
+        folder=str(tmp_path),
+        config={},
+    )
+
+
+def test_a_job_has_several_blocks(tmp_path, data):
+    job = job_of(tmp_path, data, 1, "ok", "raise")
+    fit(job)
+    rows = read_output(Path(job.output[0]))
+    assert [(row["method"], row["status"]) for row in rows] == [
+        *(("odd", "ok"), ("odd", "error")),
+        *(("even", "ok"), ("even", "error")),
+    ]
+    # Both methods are the same class with the same settings, so that the second block takes the cell of the first.
+    assert rows[0]["finished"] == rows[2]["finished"]
+
+
+def test_after_the_last_attempt_a_job_writes_what_is_finished_and_errors(tmp_path, data):
+    (done,) = run(tmp_path / "results", data, block("ok"), metrics=["sse"])
+    job = job_of(tmp_path, data, 3, "ok", "die")
+    fit(job)
+    rows = read_output(Path(job.output[0]))
+    assert rows[0] == done
+    assert rows[1]["status"] == "error" and rows[1]["lost"]
+    assert rows[1]["reason"] == "its job ended without a result 2 times; see fit.log"
+    assert len(stored(tmp_path / "results")) == 1
+    # With the data gone, too.
+    (data / "card.json").write_text("")
+    fit(job)
+    rows = read_output(Path(job.output[0]))
+    assert [row["status"] for row in rows] == ["error"] * 4 and all(row["lost"] for row in rows)
 
 
 SCRIPT = """
@@ -222,16 +274,15 @@ import sys
 from pathlib import Path
 from sklearn.cluster import KMeans
 from fairclust.pipeline.blocks import Block, Grid
-from fairclust.pipeline.fit_block import run_block
+from fairclust.pipeline.fit_block import Setup, run_block
 
 print("once")
 KMeans(2, n_init=1).fit([[float(i)] for i in range(1000)])
 folder = Path(sys.argv[1])
 run_block(
     Block("toy", "kmeans", 3, (Grid({"n_init": 2}, {}, (0,)),)),
-    class_path="fairclust.methods.kmeans.KMeans", fingerprint="f", data=folder / "data", graph=None,
-    output=folder / "k3.cells", elsewhere=[], limits={"cell_seconds": 100, "cell_memory_mb": 4000},
-    metrics=["sse"], score_options={}, scorer="s", threads=1,
+    Setup(folder / "data", None, folder, [], {"cell_seconds": 100, "cell_memory_mb": 4000}, {}, 1),
+    "fairclust.methods.kmeans.KMeans", "f", ("sse",), "s",
 )
 """
 
@@ -249,7 +300,7 @@ def test_a_script_with_threads_and_without_a_guard_can_fit(tmp_path, data):
         check=True,
     )
     assert done.stdout == "once\n"
-    assert [entry.record["status"] for entry in read_pack(tmp_path / "k3.cells")] == ["ok"]
+    assert [row["status"] for row in stored(tmp_path)] == ["ok"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there are fits forked")
@@ -289,7 +340,7 @@ def test_a_damaged_data_folder_fails_the_job_and_is_named(tmp_path, data, file, 
     (data / file).write_bytes(content)
     with pytest.raises(DatasetError, match=rf"{data}.*Fix: delete the folder '{data}' and run again"):
         run(tmp_path, data, block("ok"))
-    assert not path_of(tmp_path, block()).exists()
+    assert not stored(tmp_path)
 
 
 def test_a_fit_that_timed_out_leaves_no_process_behind(tmp_path, data):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,10 +107,21 @@ def fit(job: Job) -> None:
     for given in params["blocks"]:
         block = block_of(job.wildcards["dataset"], given["method"], given["n_clusters"], given["cells"])
         remember_code(setup.results, given["class_path"])
-        records += run_block(
-            block, setup, given["class_path"], given["code"], tuple(given["metrics"]), given["scorer"]
-        )
+        try:
+            records += run_block(
+                block, setup, given["class_path"], given["code"], tuple(given["metrics"]), given["scorer"]
+            )
+        except Exception:  # the data may be damaged
+            if not setup.given_up:
+                raise
+            traceback.print_exc()
+            own = {"dataset": block.dataset, "method": block.method, "n_clusters": block.n_clusters}
+            records += [{**own, "key": None, **vars(cell), **_lost(setup.given_up)} for cell in block.cells()]
     write_output(output, records)
+
+
+def _lost(reason: str) -> dict[str, Any]:
+    return {"status": "error", "reason": reason, "lost": True}
 
 
 def run_block(
@@ -162,7 +174,7 @@ def run_block(
             path = cell_path(setup.results, key)
             found = finished_cell(path, setup.reuse, limits, setup.versions, setup.since)
             if found is None and setup.given_up:
-                record = {**identity, "status": "error", "reason": setup.given_up, "lost": True}
+                record = {**identity, **_lost(setup.given_up)}
             elif found is None:
                 result, labels, scores = process.fit(vars(cell))
                 if result.pop("over_memory", False) and not setup.last_attempt:
