@@ -10,14 +10,11 @@ import pytest
 from small import GENERATED, small_config, small_paper
 
 from fairclust.datasets.spec import SourceSpec
-from fairclust.datasets.store import read_card
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import report_inputs
 from fairclust.pipeline.blocks import Block
-from fairclust.pipeline.cell_store import WorkingFile
 from fairclust.pipeline.config import ConfigError, load_config, read_yaml
-from fairclust.pipeline.progress import lost_records
-from fairclust.pipeline.rule_inputs import FINISHING, RuleInputs, used_settings
+from fairclust.pipeline.rule_inputs import RuleInputs, used_settings
 
 ROOT = Path(__file__).parents[2]
 KMEANS = {"class": "fairclust.methods.kmeans.KMeans"}
@@ -33,31 +30,45 @@ def shipped():
     return RuleInputs(load_config({**raw, "catalogues": places}))
 
 
-def blocks_of(packs):
-    return [tuple(Path(pack).parts[-3:-1]) for pack in packs]
-
-
 # The default configuration
 
 
 def test_a_table_of_the_default_configuration_needs_its_own_blocks_and_no_others():
     inputs = shipped()
-    needed = inputs.packs(inputs.tables["vfc", "table3"].needs)
+    needed = inputs.tables["vfc", "table3"].needs
     rows = report_inputs._reported_rows(inputs.config.papers["vfc"].reported)
     spec = inputs.config.papers["vfc"].tables["table3"]
     mine = [row for row in rows if row["table"] == spec.number]
     datasets = {row["dataset"] for row in mine} | {"census_like"}
     methods = {row["method"] for row in mine} | {*spec.ours, spec.control}
-    assert {at[0] for at in blocks_of(needed)} == datasets
+    assert {at[0] for at in needed} == datasets
     assert (
-        {at[1] for at in blocks_of(needed)}
+        {at[1] for at in needed}
         == methods
         == {"vfc_kmeans", "bera", "vfc_kmeans_accelerated", "price_kmeans", "kmeans"}
     )
-    # Six data sets x five methods: one K for each, whole or in a job for each seed.
-    at = {(d, m, path.stem.partition("-")[0]) for path in map(Path, needed) for d, m in [path.parts[-3:-1]]}
-    assert len(at) == 6 * 5
-    assert len(set(needed)) == len(needed)
+    assert len(needed) == len(set(needed)) == 6 * 5
+    # The jobs of these blocks may have others too, but only of the same data sets.
+    packs = inputs.packs(needed)
+    assert {Path(pack).parent.name for pack in packs} == datasets
+    assert len(packs) == len(set(packs)) < len(inputs.packs()) / 2
+
+
+def test_every_block_is_in_one_job_of_its_data_set():
+    inputs = shipped()
+    packed = [block for blocks in inputs._jobs.values() for block in blocks]
+    assert sorted(block.stem for block in packed) == sorted(inputs._blocks)
+    for name, blocks in inputs._jobs.items():
+        dataset, job = name.split("/")
+        assert {block.dataset for block in blocks} == {dataset} and job.startswith(f"{blocks[0].method}-k")
+        assert inputs.minutes(dataset, job) <= inputs.config.jobs.minutes or len(blocks) == 1
+        assert len({inputs.config.methods[block.method].input for block in blocks}) == 1
+
+
+def test_the_default_run_has_few_jobs():
+    inputs = shipped()
+    # Every skipped data set counts, too; `download_source` and `prepare_dataset` have a job for each.
+    assert len(inputs.packs()) <= 60
 
 
 def test_every_product_needs_less_than_the_run():
@@ -78,10 +89,7 @@ def test_papers_have_targets_of_their_own():
 
 def test_parameters_of_fit_jobs_are_short():
     inputs = shipped()
-    longest = max(
-        len(json.dumps(inputs.fit_params(block.dataset, block.method, block.name)))
-        for block in inputs._blocks.values()
-    )
+    longest = max(len(json.dumps(inputs._block_params(block))) for block in inputs._blocks.values())
     assert longest < 2500
 
 
@@ -146,7 +154,7 @@ def test_a_reported_value_of_the_data_itself_needs_one_block_of_this_data(tmp_pa
 
 
 def metrics(inputs, dataset, method, k):
-    return set(inputs.metrics_of(inputs.block(dataset, method, f"k{k}")))
+    return set(inputs.metrics_of(inputs._blocks[f"{dataset}/{method}/k{k}"]))
 
 
 def test_expensive_metrics_are_scored_only_where_something_shows_them(tmp_path):
@@ -204,7 +212,7 @@ def all_params(inputs):
     """Return the parameters of every job of a run."""
     found = {}
     for block in inputs._blocks.values():
-        found["fit", block.stem] = inputs.fit_params(block.dataset, block.method, block.name)
+        found["fit", block.stem] = inputs._block_params(block)
         found["data", block.dataset] = inputs.dataset_params(block.dataset)
     for at in inputs.tables:
         found["table", *at] = inputs.table_params(*at)
@@ -248,7 +256,11 @@ def test_fronts_are_a_figure_for_each_data_set(tmp_path):
 def test_targets_without_a_page_or_overview(tmp_path):
     quiet = {"overview": False, "fronts": [], "html": False}
     found = RuleInputs(load_config(small_config(report=quiet))).targets()
-    assert found == ["results/scores/scores.parquet", "results/scores/leaderboard.csv"]
+    assert found == [
+        "results/scores/scores.parquet",
+        "results/scores/leaderboard.csv",
+        "results/.complete",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -301,9 +313,9 @@ def test_rule_inputs_of_a_hundred_thousand_cells_make_no_cell_objects(monkeypatc
     many = {"vfc": {**VFC, "grid": {"lam": list(range(500))}}, "kmeans": KMEANS}
     inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, methods=many))
     assert inputs.targets() and inputs.configuration_digest()
-    for block in inputs._blocks.values():
-        inputs.minutes(block.dataset, block.method, block.name)
-        inputs.fit_params(block.dataset, block.method, block.name)
+    for name in inputs._jobs:
+        inputs.minutes(*name.split("/"))
+        inputs.fit_params(*name.split("/"))
 
 
 # Jobs depend on the content of a user's own files
@@ -366,47 +378,6 @@ def test_a_failed_download_is_tried_again_after_an_hour_or_on_request(tmp_path):
     assert inputs.asked("far", at_once=True) != asked
     record.write_text(json.dumps({"status": "unavailable", "asked": asked, "when": time.time() - 4000}))
     assert inputs.asked("far") != asked
-
-
-# The second pass, without the blocks whose job has failed
-
-
-def test_failed_blocks_are_left_out_and_their_cells_become_rows(tmp_path, monkeypatch):
-    inputs = RuleInputs(config(tmp_path, results=str(tmp_path / "results")))
-    there, gone = inputs.packs()[1:3], [stem for i, stem in enumerate(inputs._blocks) if i not in (1, 2)]
-    for pack in there:
-        Path(pack).parent.mkdir(parents=True, exist_ok=True)
-        Path(pack).write_text("")
-    assert inputs.lost() == []
-    monkeypatch.setenv(FINISHING, "1")
-    assert inputs.packs() == there
-    assert inputs.lost() == gone
-    rows = list(lost_records(inputs.config, gone[:1]))
-    assert len(rows) == len(inputs._blocks[gone[0]].cells())
-    assert all(row["status"] == "error" and row["key"] is None and "see " in row["reason"] for row in rows)
-
-
-def test_a_failed_block_keeps_the_rows_of_its_finished_cells(tmp_path, data):
-    raw = small_config(
-        results=str(tmp_path / "results"), run={"datasets": ["a"], "methods": ["m"], "seeds": 3}
-    )
-    inputs = RuleInputs(load_config(raw))
-    (block,) = inputs._blocks.values()
-    prepared = tmp_path / "results/data/prepared"
-    prepared.mkdir(parents=True)
-    data.rename(prepared / "a")
-    told = inputs.fit_params("a", "m", block.name)
-    key = block.cells()[1].key(
-        data_hash=read_card(prepared / "a")["data_hash"],
-        class_path=told["class_path"],
-        fingerprint=told["code"],
-        n_clusters=2,
-    )
-    working = WorkingFile(Path(inputs.pack(block)))
-    working.add({"key": key, "status": "ok", "reason": ""}, None)
-    working.close()
-    rows = list(lost_records(inputs.config, [block.stem]))
-    assert [(row["status"], row["key"]) for row in rows] == [("error", None), ("ok", key), ("error", None)]
 
 
 def test_provenance_keeps_only_used_settings_and_no_paths(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline import scores as module
-from fairclust.pipeline.cell_store import DamagedFile, write_pack
+from fairclust.pipeline.cell_store import DamagedFile, cell_path, write_cell, write_output
 from fairclust.pipeline.scores import (
     RUN_COLUMNS,
     SCORE_COLUMNS,
@@ -59,21 +59,27 @@ def record(key="a", status="ok", *, params=None, **more):
     return found
 
 
+TOY, FAR = ("toy", "odd", 3), ("far", "odd", 3)
+
+
 @pytest.fixture
 def packs(tmp_path):
-    """Write two blocks: one of fitted cells, and one of a skipped data set."""
-    fitted, skipped = tmp_path / "one.cells", tmp_path / "two.cells"
-    labels = np.array([0, 1, 2, 0])
-    cells = [record("a", params={"lam": 2}), record("b", "error", params={"lam": 3}), record("gone")]
-    write_pack(fitted, [(cell, labels if cell["status"] == "ok" else None) for cell in cells], 2)
+    """Write the outputs of two jobs: one of fitted cells, and one of a skipped data set."""
+    fitted, skipped = tmp_path / "fits/toy/one.cells", tmp_path / "fits/far/two.cells"
+    for path in (fitted, skipped):
+        path.parent.mkdir(parents=True)
+    cells = [record("aa", params={"lam": 2}), record("bb", "error", params={"lam": 3})]
+    write_output(fitted, cells)
+    write_cell(cell_path(tmp_path, "aa"), cells[0], np.array([0, 1, 2, 0]))
+    write_cell(cell_path(tmp_path, "bb"), cells[1], None)
     plain = {name: value for name, value in record(None, "skipped").items() if "seconds" not in name}
     plain.pop("finished")
-    write_pack(skipped, [({**plain, "dataset": "far"}, None)], 1)
+    write_output(skipped, [{**plain, "dataset": "far"}])
     return [fitted, skipped]
 
 
 def test_every_cell_that_is_asked_for_has_a_row(packs):
-    cells = load_cells(packs)
+    cells = load_cells(packs, [TOY, FAR])
     assert cells[["dataset", "status", "lam"]].values.tolist()[:2] == [
         ["toy", "ok", 2.0],
         ["toy", "error", 3.0],
@@ -90,40 +96,54 @@ def test_every_cell_that_is_asked_for_has_a_row(packs):
     assert cells.pack.tolist() == [str(packs[0]), str(packs[0]), str(packs[1])]
 
 
+def test_only_what_is_needed_is_loaded_and_in_this_order(packs):
+    assert load_cells(packs, [FAR, TOY]).dataset.tolist() == ["far", "toy", "toy"]
+    assert load_cells(packs, [["far", "odd", 3]]).dataset.tolist() == ["far"]
+    assert load_cells(packs, [("toy", "odd", 4), ("toy", "other", 3)]).empty
+    assert load_steps(packs, [FAR]).empty
+
+
 def test_labels_of_a_cell(packs):
-    np.testing.assert_array_equal(labels_of(packs[0], "a"), [0, 1, 2, 0])
-    assert labels_of(packs[0], "b") is None
-    assert labels_of(packs[0], "nobody") is None
+    np.testing.assert_array_equal(labels_of(packs[0], "aa"), [0, 1, 2, 0])
+    assert labels_of(packs[0], "bb") is None
+
+
+def test_a_cell_with_damaged_labels_is_removed_so_that_the_next_run_fits_it(packs, tmp_path):
+    path = cell_path(tmp_path, "aa")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedFile, match=r"aa\.cell is damaged.* run the same command again"):
+        labels_of(packs[0], "aa")
+    assert not path.exists() and not packs[0].exists() and packs[1].exists()
 
 
 def test_the_table_of_steps_has_every_key_of_a_history(packs):
-    steps = load_steps(packs)
-    assert steps[["key", "step", "objective"]].values.tolist() == [["a", 0, 9.0], ["a", 1, 8.0]]
+    steps = load_steps(packs, [TOY, FAR])
+    assert steps[["key", "step", "objective"]].values.tolist() == [["aa", 0, 9.0], ["aa", 1, 8.0]]
     assert steps.extra.isna().tolist() == [True, False]
     assert steps[["clustering", "fairness"]].isna().all(axis=None)
-    assert list(load_steps([]).columns) == module.STEP_COLUMNS
+    assert list(load_steps([], []).columns) == module.STEP_COLUMNS
 
 
 def test_no_cells_are_an_empty_table_of_the_same_columns(packs, tmp_path):
-    assert list(load_cells([]).columns) == list(load_cells(packs).columns)
-    found = gather_scores([], tmp_path / "scores", tmp_path / "runs")
+    assert list(load_cells([], []).columns) == list(load_cells(packs, [TOY]).columns)
+    found = gather_scores([], [], tmp_path / "scores", tmp_path / "runs")
     assert found == {"cells": 0, "by_status": {}, "missing": []}
     assert load_scores(tmp_path / "scores.parquet").empty
 
 
-def gather(folder, packs, **more):
+def gather(folder, packs, order=(TOY, FAR, ("toy", "lost", 3))):
     folder.mkdir(exist_ok=True)
-    return gather_scores(packs, folder / "scores", folder / "runs", **more)
+    return gather_scores(packs, order, folder / "scores", folder / "runs")
 
 
 def test_gathering_gives_the_same_rows_in_four_files(tmp_path, packs):
-    lost = [record(None, "error", method="lost", reason="its job ended")]
-    found = gather(tmp_path / "g", packs, lost=lost)
+    write_output(tmp_path / "l", [record(None, "error", method="lost", reason="its job ended", lost=True)])
+    found = gather(tmp_path / "g", [tmp_path / "l", *packs])
     assert found["by_status"] == {"ok": 1, "error": 2, "skipped": 1}
-    assert [(m["dataset"], m["method"], m["status"], m["reason"], m["cells"]) for m in found["missing"]] == [
-        ("toy", "odd", "error", "because", 1),
-        ("far", "odd", "skipped", "because", 1),
-        ("toy", "lost", "error", "its job ended", 1),
+    assert [tuple(missing.values()) for missing in found["missing"]] == [
+        ("far", "odd", "skipped", "because", False, 1),
+        ("toy", "lost", "error", "its job ended", True, 1),
+        ("toy", "odd", "error", "because", False, 1),
     ]
     scores, runs = (read_table(tmp_path / f"g/{name}.parquet") for name in ("scores", "runs"))
     assert list(scores.columns) == SCORE_COLUMNS
@@ -135,7 +155,8 @@ def test_gathering_gives_the_same_rows_in_four_files(tmp_path, packs):
         assert list(text.columns) == list(frame.columns)
         assert len(text) == len(frame) == 4
     joined = load_scores(tmp_path / "g/scores.parquet")
-    cells = load_cells(packs).drop(columns="pack")
+    assert joined.dataset.tolist() == ["toy", "toy", "far", "toy"]
+    cells = load_cells(packs, [TOY, FAR]).drop(columns="pack")
     assert set(joined.columns) == set(cells.columns)
     pd.testing.assert_frame_equal(joined.iloc[:3][cells.columns], cells, check_dtype=False)
 
@@ -170,10 +191,10 @@ def test_gathering_in_parts_gives_the_same_tables(tmp_path, packs, monkeypatch):
 def test_the_same_cells_give_the_same_bytes_whatever_time_they_took(tmp_path, packs):
     gather(tmp_path / "a", packs)
     cells = [
-        record("a", params={"lam": 2}, wall_seconds=99.0, finished=1e9),
-        record("b", "error", params={"lam": 3}),
+        record("aa", params={"lam": 2}, wall_seconds=99.0, finished=1e9),
+        record("bb", "error", params={"lam": 3}),
     ]
-    write_pack(packs[0], [(cell, None) for cell in cells], 2)
+    write_output(packs[0], cells)
     gather(tmp_path / "b", packs)
     for name in ("scores.csv", "scores.parquet"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
@@ -191,7 +212,7 @@ def test_damaged_files_are_not_gathered(tmp_path, packs):
         pack.write_bytes(pack.read_bytes()[:-3])
     before = (tmp_path / "g/runs.csv").read_bytes()
     with pytest.raises(
-        DamagedFile, match=r"one\.cells is damaged .*(?s:.*)two\.cells is damaged .*same command again"
+        DamagedFile, match=r"one\.cells is damaged(?s:.*)two\.cells is damaged\. .*same command again"
     ):
         gather(tmp_path / "g", packs)
     # The earlier files are still there, and no incomplete file is beside them.
@@ -199,15 +220,26 @@ def test_damaged_files_are_not_gathered(tmp_path, packs):
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_the_summary_says_what_is_missing_and_strict_raises(tmp_path, packs):
-    found = gather(tmp_path / "g", packs)
-    write_summary(found, {"digest": "x"}, tmp_path / "summary.json", tmp_path / "provenance.json")
-    lines = describe(tmp_path / "summary.json")
-    assert lines == [
+def test_the_summary_says_what_is_missing_and_sets_the_exit_status(tmp_path, packs):
+    summary, origin = tmp_path / "summary.json", tmp_path / "provenance.json"
+
+    def summarise(files):
+        write_summary(gather(tmp_path / "g", files), {"digest": "x"}, summary, origin)
+
+    summarise(packs)
+    assert describe(summary) == [
         "3 cells: 1 error, 1 ok, 1 skipped",
-        "  error: toy, odd (1): because",
         "  skipped: far, odd (1): because",
+        "  error: toy, odd (1): because",
     ]
+    assert json.loads(origin.read_text())["config"] == {"digest": "x"}
+    require_complete(summary, strict=False)
     with pytest.raises(RuntimeError, match=r"strict: true, and not every cell is ok\n3 cells"):
-        require_complete(tmp_path / "summary.json")
-    assert json.loads((tmp_path / "provenance.json").read_text())["config"] == {"digest": "x"}
+        require_complete(summary, strict=True)
+    summarise(packs[1:])
+    with pytest.raises(RuntimeError, match=r"no cell is ok, so the results are empty\n1 cells"):
+        require_complete(summary, strict=False)
+    write_output(tmp_path / "lost", [record(None, "error", method="lost", lost=True)])
+    summarise([*packs, tmp_path / "lost"])
+    with pytest.raises(RuntimeError, match=r"some fit jobs have failed(.|\n)*toy, lost \(1\), odd"):
+        require_complete(summary, strict=False)

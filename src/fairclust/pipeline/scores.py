@@ -205,7 +205,7 @@ def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs
         _TableWriter(scores, SCORE_COLUMNS) as of_scores,
         _TableWriter(runs, [*_IDENTITY, *RUN_COLUMNS]) as of_runs,
     ):
-        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+        for begin in range(0, max(1, len(rows)), _ROWS_AT_ONCE):
             part = [row for _, row in rows[begin : begin + _ROWS_AT_ONCE]]
             frame = _frame(part, [*SCORE_COLUMNS, *RUN_COLUMNS])
             of_scores.write(frame)
