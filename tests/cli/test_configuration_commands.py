@@ -10,11 +10,11 @@ import yaml
 
 from fairclust.cli import main
 from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
-from fairclust.pipeline.blocks import plan_blocks
-from fairclust.pipeline.cell_store import Entry, read_pack, salvage
+from fairclust.pipeline.blocks import plan_blocks, plan_jobs
+from fairclust.pipeline.cell_store import write_output
 from fairclust.pipeline.config import load_config
 from fairclust.pipeline.fingerprint import class_fingerprint, remember_code
-from fairclust.pipeline.fit_block import run_block
+from fairclust.pipeline.fit_block import Setup, run_block
 
 CLASS = "fairclust.methods.random_labels.RandomLabels"
 
@@ -50,22 +50,16 @@ def finished(tmp_path_factory):
     card["groups"] = [{"name": name, "size": 30} for name in names[1]]
     save_prepared(PreparedDataset(X, groups, *names, card), tmp_path / "results/data/prepared/a")
     remember_code(tmp_path / "results", CLASS)
+    results = tmp_path / "results"
+    limits = {"cell_seconds": 30, "cell_memory_mb": 4000}
+    setup = Setup(results / "data/prepared/a", None, results, [], limits, {}, 1)
     for seeds in (3, 2):
-        for block in plan_blocks(load_config(config(seeds, ("one", "two")))):
-            run_block(
-                block,
-                class_path=CLASS,
-                fingerprint=class_fingerprint(CLASS),
-                data=tmp_path / "results/data/prepared/a",
-                graph=None,
-                output=tmp_path / f"results/fits/{block.stem}.cells",
-                elsewhere=[],
-                limits={"cell_seconds": 30, "cell_memory_mb": 4000},
-                metrics=["sse"],
-                score_options={},
-                scorer="s",
-                threads=1,
-            )
+        given = load_config(config(seeds, ("one", "two")))
+        for name, blocks in plan_jobs(given, plan_blocks(given)).items():
+            path = results / f"fits/{name}.cells"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            code = class_fingerprint(CLASS)
+            write_output(path, [r for b in blocks for r in run_block(b, setup, CLASS, code, ("sse",), "s")])
     return tmp_path
 
 
@@ -85,10 +79,11 @@ def run(capsys, *arguments):
 
 
 def test_status_reads_no_labels(folder, capsys, monkeypatch):
-    def no_labels(self):
+    def no_labels(path):
         raise AssertionError("status reads labels")
 
-    monkeypatch.setattr(Entry, "labels", no_labels)
+    monkeypatch.setattr("fairclust.pipeline.cell_store.read_labels", no_labels)
+    monkeypatch.setattr("fairclust.pipeline.fit_block.read_labels", no_labels)
     assert run(capsys, "status")[1] == ["all: 2 of 2 cells done"]
     write("more.yaml", {"run": {"seeds": 5, "methods": ["one", "two"]}})
     lines = run(capsys, "status", "--configfile", "more.yaml", "--cores", 2)[1]
@@ -137,44 +132,22 @@ def test_status_before_the_first_run(tmp_path, capsys, monkeypatch):
 
 
 def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsys):
-    fits = folder / "results/fits/a"
-    kept = fits / "one/k2.cells"
-    for name in (
-        "one/k2.cells.damaged",
-        "one/.k2.cells.working",
-        "two/.k9.cells.working",
-        "one/k7-s1.cells.earlier",
-    ):
-        (fits / name).write_bytes(b"x")
-    before = kept.stat().st_mtime_ns, [entry.record for entry in read_pack(kept)]
+    results = folder / "results"
+    old = results / "fits/a/two-k9.cells"
+    write_output(old, [])
+    before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
     would = run(capsys, "prune", "--dry-run")[1]
-    assert len(salvage(kept)) == 3 and (fits / "two/k2.cells").is_file()
+    assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
     assert would[-1].endswith(" MB would be removed")
     lines = run(capsys, "prune")[1]
     assert lines[:-1] == would[:-1]
-    assert sorted(lines[:-1]) == [
-        "results/fits/a/one/k2.cells: 1 cells that are not asked for",
-        "results/fits/a/one/k7-s1.cells.earlier: belongs to no block of the configuration",
-        "results/fits/a/two/.k9.cells.working: belongs to no block of the configuration",
-        "results/fits/a/two/k2.cells: belongs to no block of the configuration",
+    assert lines[:-1] == [
+        "results/fits/a/two-k9.cells: belongs to no job of the configuration",
+        "results/cells: 1 cells that are not asked for",
     ]
-    assert (kept.stat().st_mtime_ns, [entry.record for entry in read_pack(kept)]) == before
-    assert read_pack(kept)[1].labels() is not None
-    assert {path.name for path in fits.rglob("*") if path.is_file()} == {
-        "k2.cells",
-        "k2.cells.damaged",
-        ".k2.cells.working",
-    }
-    assert not (fits / "two").exists()
+    left = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
+    assert before.items() > left.items() and len(before) == len(left) + 2
     assert run(capsys, "prune")[1] == ["0.0 MB removed"]
-
-
-def test_prune_reports_a_damaged_file(folder, capsys):
-    path = folder / "results/fits/a/one/k2.cells"
-    path.write_bytes(path.read_bytes()[:-3])
-    status, _, err = run(capsys, "prune")
-    assert status == 2
-    assert "k2.cells is damaged" in err and "Traceback" not in err
 
 
 def test_explain_names_the_file_of_every_value(folder, capsys):

@@ -19,7 +19,7 @@ from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.graph import load_graph
 from fairclust.datasets.spec import SourceSpec
 from fairclust.datasets.store import load_prepared
-from fairclust.pipeline.cell_store import DamagedFile, read_pack, write_pack
+from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, write_output
 from fairclust.pipeline.prepare_jobs import fetched_file, read_record
 from fairclust.pipeline.results_folder import damaged_outputs, tidy
 from fairclust.pipeline.scores import labels_of
@@ -135,7 +135,7 @@ def test_looking_changes_nothing(project, look):
 
 
 def test_time_stamps_of_the_future(project, whole):
-    for path in [*project.results.glob("fits/*/*/*"), *project.results.glob("data/*/*/.snakemake_timestamp")]:
+    for path in [*project.results.glob("fits/*/*"), *project.results.glob("data/*/*/.snakemake_timestamp")]:
         os.utime(path, (time.time() + 7200,) * 2)
     (project.results / "scores/scores.parquet").unlink()
     output = project.run()
@@ -163,15 +163,16 @@ def test_verify_accepts_intact_results_and_finds_every_false_record(project):
     assert "all digests match" in output and re.search(r"(\d+) of \d+ cells scored again", output)[1] == "20"
     theirs = project.folder / "theirs"
     # These records have false metrics, but their digests match them.
-    path = theirs / "fits/blobs/stripes/k3.cells"
-    entries = read_pack(path)
-    records = [{**e.record, "metrics": {**e.record["metrics"], "sse": 1.0}} for e in entries]
-    write_pack(path, zip(records, entries, strict=True), len(entries))
+    (path,) = theirs.glob("fits/blobs/*.cells")
+    records = [{**one, "metrics": {**one["metrics"], "sse": 1.0}} for one in read_output(path)]
+    write_output(path, records)
     flip(theirs / "tables/doe/table1.csv")
     flip(theirs / "data/prepared/people/X.npy")
     flip(theirs / "data/graphs/far/graph.npz")
     flip(theirs / "data/raw/far/far/far.csv")
-    flip(theirs / "fits/far/random/k2.cells")
+    flip(theirs / "fits/far/random-k2.cells")
+    broken = next(iter(sorted(theirs.glob("cells/*/*.cell"))))
+    flip(broken)
     code, output = fairclust(project, "verify", "theirs", "--sample", "1000")
     assert code == 2 and "Traceback" not in output
     for words in (
@@ -179,16 +180,19 @@ def test_verify_accepts_intact_results_and_finds_every_false_record(project):
         "'theirs/data/prepared/people/X.npy' is damaged",
         "'theirs/data/graphs/far/graph.npz' holds no graph",
         "'theirs/data/raw/far' does not hold the file that was downloaded",
-        "theirs/fits/far/random/k2.cells",
+        "theirs/fits/far/random-k2.cells",
+        f"{broken.relative_to(project.folder)} is damaged",
         "theirs/scores/scores.parquet: the row of the cell",
-        f"theirs/fits/blobs/stripes/k3.cells, cell {records[0]['key']}: sse is",
+        f"{cell_path(Path('theirs'), records[-1]['key'])}: sse is",
     ):
         assert words in output, words
     assert fairclust(project, "verify", "papers") == (2, "fairclust verify: papers is no folder of results\n")
 
 
 def test_status_never_ends_in_a_traceback(project):
-    for number, path in enumerate(sorted(project.results.glob("fits/*/*/*.cells"))):
+    for number, path in enumerate(
+        sorted([*project.results.glob("fits/*/*.cells"), *project.results.glob("cells/*/*")])
+    ):
         [flip, Path.unlink, lambda path: path.write_bytes(bytes(99))][number % 3](path)
     (project.results / "data/prepared/people/card.json").write_text("{")
     flip(project.results / "data/graphs/far/graph.npz")
@@ -249,8 +253,12 @@ def forked(project):
 
 def reads(results):
     """Yield every file and folder of a finished run that jobs read, each with a function that reads it."""
-    for path in results.glob("fits/*/*/*.cells"):
-        yield path, lambda path=path: [(e.record, labels_of(path, e.record["key"])) for e in read_pack(path)]
+    for path in results.glob("fits/*/*.cells"):
+        yield path, lambda path=path: read_output(path)
+    # Each cell is read by a job that knows its key, and here all of them with the same output.
+    output = results / "fits/blobs/none.cells"
+    for path in results.glob("cells/*/*.cell"):
+        yield path, lambda path=path: labels_of(output, path.stem)
     for folder in [*results.glob("data/prepared/*"), *results.glob("data/plane/*")]:
         yield folder, lambda folder=folder: vars(load_prepared(folder))
     for folder in results.glob("data/graphs/*"):

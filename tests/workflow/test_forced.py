@@ -25,11 +25,13 @@ def fairclust(project, *arguments):
 def forced(tmp_path_factory):
     project = Project(tmp_path_factory.mktemp("project"))
     project.config["report"] = QUIET
+    # Other memory than the default's gives the method a job of its own.
+    project.config["methods"]["stripes"]["jobs"] = {"mem_mb": 1000}
     seen = SimpleNamespace(project=project)
     project.run()
     seen.first = project.cells()
     seen.scores = [project.scores()]
-    project.run("-f", "results/fits/blobs/stripes/k3.cells")
+    project.run("-f", "results/fits/blobs/stripes-k3.cells")
     project.run()
     seen.one = project.cells()
     project.run("-R", "fit")
@@ -59,7 +61,7 @@ def changed(now, before):
     return now[~now.finished.isin(before.finished)]
 
 
-def test_forcing_a_block_fits_only_this_block_again(forced):
+def test_forcing_a_job_fits_only_its_cells_again(forced):
     new = changed(forced.one, forced.first)
     assert set(new.method) == {"stripes"}
     assert len(new) == 4
@@ -71,14 +73,14 @@ def test_forcing_the_rule_fits_all_again_with_the_same_scores(forced):
 
 
 def test_prune_removes_unused_fits_and_leaves_nothing_to_run(forced):
-    assert forced.fits == forced.untouched == {"blobs/random/k3.cells", "blobs/stripes/k3.cells"}
-    assert forced.left == {"blobs/stripes/k3.cells"}
+    assert forced.fits == forced.untouched == {"blobs/random-k3.cells", "blobs/stripes-k3.cells"}
+    assert forced.left == {"blobs/stripes-k3.cells"}
     assert (
         forced.would[:-1]
         == forced.pruned[:-1]
         == [
-            "results/fits/blobs/random/k3.cells: belongs to no block of the configuration",
-            "results/fits/blobs/stripes/k3.cells: 2 cells that are not asked for",
+            "results/fits/blobs/random-k3.cells: belongs to no job of the configuration",
+            "results/cells: 4 cells that are not asked for",
         ]
     )
     assert forced.pruned[-1].endswith(" MB removed")
@@ -90,8 +92,8 @@ def test_pruned_fits_are_made_again(forced):
     assert new[["lam", "seed"]].values.tolist() == [[1, 0], [1, 1]]
 
 
-def test_deleting_all_output_leaves_no_results(forced):
-    assert {name for name in forced.deleted if not name.startswith(("logs/", "benchmarks/"))} == set()
+def test_deleting_all_output_leaves_only_finished_fits(forced):
+    assert {name.partition("/")[0] for name in forced.deleted} == {"logs", "benchmarks", "cells"}
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +116,7 @@ def merged(tmp_path_factory):
 
 @pytest.mark.slow
 def test_fits_of_other_results_folders_are_merged_without_fitting(merged):
-    assert jobs_of(merged.output)["fit"] == 2
+    assert jobs_of(merged.output)["fit"] == 1
     assert "0 cells fitted in this run, 8 taken as they were" in merged.output
     assert len(merged.c) == 2 + 3 * 2
     assert merged.c.finished.isin([*merged.a.finished, *merged.b.finished]).all()
