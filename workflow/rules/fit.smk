@@ -1,6 +1,6 @@
 rule fit:
     input:
-        data=f"{RESULTS}/data/prepared/{{dataset}}",
+        data=lambda w: INPUTS.prepared_of(w.dataset, w.job),
         graph=graphs_of_fit,
     output:
         f"{RESULTS}/fits/{{dataset}}/{{job}}.cells",

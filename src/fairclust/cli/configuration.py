@@ -68,10 +68,11 @@ def _why_fitted(config: Config, of: str) -> list[str]:
     if not blocks:
         raise CommandError(f"no cell of this configuration belongs to {of!r}: name DATASET or DATASET/METHOD")
     found: dict[tuple[str, str], int] = {}
-    datasets = dict.fromkeys(block.dataset for block in blocks)
-    earlier = {name: earlier_records(Path(config.results), name) for name in datasets}
+    earlier: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in earlier_records(Path(config.results)):
+        earlier.setdefault((record["dataset"], record["method"]), []).append(record)
     for block in blocks:
-        own = [record for record in earlier[block.dataset] if record["method"] == block.method]
+        own = earlier.get((block.dataset, block.method), [])
         for reason, number in why_fitted(config, block, own).items():
             at = f"{block.dataset}/{block.method}", reason
             found[at] = found.get(at, 0) + number

@@ -44,20 +44,17 @@ def run(args: argparse.Namespace) -> list[str]:
     fits = args.results / "fits"
     if not fits.is_dir():
         raise CommandError(f"--results: {args.results} has no folder 'fits'. Fix: name the results of a run")
-    known = sorted(path.name for path in fits.iterdir() if path.is_dir())
-    if args.dataset not in known:
-        raise CommandError(f"{fits} has no data set {args.dataset!r}; {nearest(args.dataset, known)}")
     for own in (fits, args.results / "cells"):
         if args.out.resolve().is_relative_to(own.resolve()):
             raise CommandError(f"--out: {args.out} is among the files of cells. Fix: name another folder")
-    packs = sorted((fits / args.dataset).glob("*.cells"))
-    records = [record for pack in packs for record in read_output(pack)]
-    cells = [record for record in records if record["method"] == args.method]
-    if not cells:
-        methods = sorted({record["method"] for record in records})
-        raise CommandError(
-            f"{fits / args.dataset} has no method {args.method!r}; {nearest(args.method, methods)}"
-        )
+    packs = sorted(fits.glob("*/*.cells"))
+    cells = [record for pack in packs for record in read_output(pack)]
+    for what, name in (("dataset", args.dataset), ("method", args.method)):
+        known = sorted({record[what] for record in cells})
+        cells = [record for record in cells if record[what] == name]
+        if not cells:
+            shown = what.replace("dataset", "data set")
+            raise CommandError(f"{fits} has no {shown} {name!r}; {nearest(name, known)}")
     chosen = _chosen(cells, args)
     # All labels are read before a file is written, because a damaged file is found only then.
     labelled = [

@@ -166,22 +166,35 @@ def plan_blocks(config: Config) -> list[Block]:
 def plan_jobs(config: Config, blocks: Iterable[Block]) -> dict[str, list[Block]]:
     """The blocks of every fit job, by the job's place below the folder of fits, which is named after its first block.
 
-    A job has blocks of one data set with at most `jobs.minutes` of estimated work. A method on a graph, or one that
-    asks for resources of its own, shares a job only with methods that ask for the same.
+    A job has at most `jobs.minutes` of estimated work, unless a single block takes longer. Blocks of one data set are
+    packed first, and what is left of several data sets is packed together. A method on a graph, or one that asks for
+    resources of its own, shares a job only with methods that ask for the same.
     """
-    found: dict[str, list[Block]] = {}
-    open_jobs: dict[tuple[str, str], tuple[str, float]] = {}
-    for block in blocks:
+
+    def kind(block: Block) -> str:
         method = config.methods[block.method]
-        asked = method.jobs.model_dump(exclude={"seconds_per_million"})
-        kind = (block.dataset, canonical_json([method.input, asked]))
-        minutes = estimated_minutes(config, *block.at, count_cells(block))
-        name, filled = open_jobs.get(kind, ("", 0.0))
-        if not name or filled + minutes > config.jobs.minutes:
-            name, filled = f"{block.dataset}/{block.method}-{block.name}", 0.0
-        found.setdefault(name, []).append(block)
-        open_jobs[kind] = (name, filled + minutes)
-    return found
+        return canonical_json([method.input, method.jobs.model_dump(exclude={"seconds_per_million"})])
+
+    def minutes(pack: list[Block]) -> float:
+        return sum(estimated_minutes(config, *block.at, count_cells(block)) for block in pack)
+
+    packs = [[block] for block in blocks]
+    for several_datasets in (False, True):
+        filled: dict[str, list[tuple[list[Block], list[float]]]] = {}
+        found: list[list[Block]] = []
+        for pack in packs:
+            more = minutes(pack)
+            places = filled.setdefault(kind(pack[0]) + ("" if several_datasets else pack[0].dataset), [])
+            for place, total in places:
+                if total[0] + more <= config.jobs.minutes:
+                    place += pack
+                    total[0] += more
+                    break
+            else:
+                places.append((pack, [more]))
+                found.append(pack)
+        packs = found
+    return {f"{pack[0].dataset}/{pack[0].method}-{pack[0].name}": pack for pack in packs}
 
 
 def count_cells(block: Block) -> int:

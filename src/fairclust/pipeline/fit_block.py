@@ -8,6 +8,7 @@ import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class TryAgain(RuntimeError):
 
 @dataclass(frozen=True)
 class Setup:
-    """What all blocks of a fit job share.
+    """What the blocks of a fit job on one data set share.
 
     Attributes
     ----------
@@ -88,9 +89,10 @@ def fit(job: Job) -> None:
     if limits.get("cell_memory_mb") is None:
         limits["cell_memory_mb"] = job.resources["mem_mb"] - _OWN_MEMORY_MB
     attempt = job.resources.get("attempt", 1)
-    setup = Setup(
-        data=Path(job.input["data"][0]),
-        graph=next((Path(path) for path in job.input.get("graph", [])), None),
+    data = {Path(folder).name: Path(folder) for folder in job.input["data"]}
+    graphs = {Path(folder).name: Path(folder) for folder in job.input.get("graph", [])}
+    common = partial(
+        Setup,
         results=store_of(output),
         reuse=[Path(folder) for folder in params["reuse"]],
         limits=limits,
@@ -105,7 +107,8 @@ def fit(job: Job) -> None:
     )
     records = []
     for given in params["blocks"]:
-        block = block_of(job.wildcards["dataset"], given["method"], given["n_clusters"], given["cells"])
+        block = block_of(given["dataset"], given["method"], given["n_clusters"], given["cells"])
+        setup = common(data=data[block.dataset], graph=graphs.get(block.dataset))
         remember_code(setup.results, given["class_path"])
         try:
             records += run_block(
@@ -200,9 +203,10 @@ def run_block(
                     write_cell(path, record, labels)
             records.append(record)
             left = (time.perf_counter() - begin) / number * (len(cells) - number)
+            seconds = record.get("wall_seconds", 0.0)
             print(
-                f"{block.method}, K = {block.n_clusters} [{number}/{len(cells)}] {record['status']} {cell.params} "
-                f"seed={cell.seed} {record.get('wall_seconds', 0):.2f} s {record['reason']} (about {left:.0f} s left)",
+                f"{block.dataset}, {block.method}, K = {block.n_clusters} [{number}/{len(cells)}] {record['status']} "
+                f"{cell.params} seed={cell.seed} {seconds:.2f} s {record['reason']} (about {left:.0f} s left)",
                 file=sys.stderr,
             )
     print(f"{n_fitted} cells fitted, {len(cells) - n_fitted} taken from earlier runs", file=sys.stderr)

@@ -160,10 +160,10 @@ def why_fitted(config: Config, block: Block, earlier: Iterable[Mapping[str, Any]
     return reasons
 
 
-def earlier_records(results: Path, dataset: str) -> list[dict[str, Any]]:
-    """All records of a data set in the outputs of earlier jobs; damaged files are left out."""
+def earlier_records(results: Path) -> list[dict[str, Any]]:
+    """All records in the outputs of earlier jobs; damaged files are left out."""
     found = []
-    for path in sorted((results / "fits" / dataset).glob("*.cells")):
+    for path in sorted(results.glob("fits/*/*.cells")):
         with suppress(DamagedFile):
             found += read_output(path)
     return found

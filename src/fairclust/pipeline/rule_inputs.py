@@ -241,10 +241,15 @@ class RuleInputs(ReportInputs):
         return self.config.methods[self.job(dataset, name)[0].method].jobs
 
     def graph_of(self, dataset: str, name: str) -> list[str]:
-        """The graph that a fit job needs besides the prepared data set, if any."""
-        if self.config.methods[self.job(dataset, name)[0].method].input == "points":
+        """The graphs that a fit job needs besides the prepared data sets, if any."""
+        blocks = self.job(dataset, name)
+        if self.config.methods[blocks[0].method].input == "points":
             return []
-        return [f"{self.results}/data/graphs/{dataset}"]
+        return [f"{self.results}/data/graphs/{name}" for name in _datasets(blocks)]
+
+    def prepared_of(self, dataset: str, name: str) -> list[str]:
+        """The prepared data sets of a fit job."""
+        return [f"{self.results}/data/prepared/{name}" for name in _datasets(self.job(dataset, name))]
 
     def fit_params(self, dataset: str, name: str) -> list[dict[str, Any]]:
         """What a fit job does, for each of its blocks, in short, because Snakemake prints it when it changes."""
@@ -255,6 +260,7 @@ class RuleInputs(ReportInputs):
         metrics = self.metrics_of(block)
         homes = sorted({METRICS[name].module for name in metrics})
         return {
+            "dataset": block.dataset,
             "method": block.method,
             "n_clusters": block.n_clusters,
             "cells": block_params(block),
@@ -378,6 +384,10 @@ class RuleInputs(ReportInputs):
         if self.config.report.html:
             lines.append(f"report:  {results}/report/index.html (to share: {results}/report.zip)")
         return lines
+
+
+def _datasets(blocks: Iterable[Block]) -> dict[str, None]:
+    return dict.fromkeys(block.dataset for block in blocks)
 
 
 def used_settings(config: Config, blocks: Iterable[Block]) -> dict[str, Any]:

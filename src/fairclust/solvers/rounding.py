@@ -499,18 +499,24 @@ def move_whole(
     group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])
     rows = np.concatenate([rows for _, rows, _ in found])
     cost = np.concatenate([excess for *_, excess in found])
-    weights, each, clusters = points.weights[rows], np.arange(len(rows)), np.arange(n_clusters)
+    weights, each = points.weights[rows], np.arange(len(rows))
     reduced = cost + prices[group]
     change = np.zeros((n_groups, len(rows)))
     change[group, each] = weights
     added = 0.0
+    off, left, more = np.empty(n_clusters), np.empty(len(rows)), np.empty((len(rows), n_clusters))
+    changed = np.arange(n_clusters)
     for _ in range(_MOST_MOVES * counts.size):
-        off = criterion.excess_of(counts, clusters).sum(axis=0)
+        # Only the clusters of the last move have other excesses now.
         own = labels[rows]
-        left = criterion.excess_of(counts[:, own] - change, own).sum(axis=0) - off[own]
-        joined = np.repeat(counts, len(rows), axis=1) + np.tile(change, n_clusters)
-        more = criterion.excess_of(joined, np.repeat(clusters, len(rows))).sum(axis=0)
-        worse = left[:, None] + more.reshape(n_clusters, -1).T - off
+        off[changed] = criterion.excess_of(counts[:, changed], changed).sum(axis=0)
+        leaving = np.flatnonzero(np.isin(own, changed))
+        before = counts[:, own[leaving]] - change[:, leaving]
+        left[leaving] = criterion.excess_of(before, own[leaving]).sum(axis=0) - off[own[leaving]]
+        for k in changed:
+            joined = counts[:, [k]] + change
+            more[:, k] = criterion.excess_of(joined, np.full(len(rows), k)).sum(axis=0)
+        worse = left[:, None] + more - off
         worse[each, own] = 0.0
         regret = weights[:, None] * np.maximum(reduced - reduced[each, own][:, None], 0.0)
         gain = np.where(
@@ -519,6 +525,7 @@ def move_whole(
         p, k = np.unravel_index(int(gain.argmax()), gain.shape)
         if gain[p, k] <= 0:
             break
+        changed = np.array([own[p], k])
         counts[group[p], own[p]] -= weights[p]
         counts[group[p], k] += weights[p]
         added += float(weights[p] * (cost[p, k] - cost[p, own[p]]))
