@@ -71,6 +71,11 @@ def of_method(resource, default=None):
     return asked
 
 
+def of_paper(method, paper):
+    """A parameter of the rule of a paper, which is computed only if its job is asked for."""
+    return lambda wildcards: method(paper)
+
+
 def graphs_of_fit(wildcards):
     """The graph that a fit job needs, if any."""
     # Snakemake calls this when it builds the graph of jobs, where it knows what the user forces.

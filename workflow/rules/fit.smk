@@ -10,8 +10,9 @@ rule fit:
         "../envs/fairclust.yml"
     threads: of_method("threads", CONFIG.jobs.threads)
     # The attempt after the last one fits nothing. It writes what is finished, and an error for every other cell, so that
-    # tables and page are made without them. The rule `check` then sets the exit status.
-    retries: CONFIG.jobs.attempts
+    # tables and page are made without them. The rule `check` then sets the exit status. On a cluster, retries of the
+    # process that a job starts would run inside the old allocation, so only the main process has them.
+    retries: CONFIG.jobs.attempts if workflow.is_main_process else 0
     resources:
         **of_cluster(slurm_partition="partition", gres="gres"),
         mem_mb=lambda w, input, attempt: scaled(

@@ -23,184 +23,88 @@ rule scores:
         "../scripts/scores.py"
 
 
-rule table:
+# Every paper of the run is a rule of its name: `snakemake vfc` makes its tables, its figures and the test of its claims.
+for _paper in INPUTS.papers():
+
+    rule:
+        name:
+            _paper
+        input:
+            packs=INPUTS.packs(INPUTS.needs_of(_paper)),
+            planes=INPUTS.planes(_paper),
+            reported=INPUTS.reported_files(_paper),
+        output:
+            [
+                report(
+                    file,
+                    caption="../report/table.rst",
+                    category="Tables",
+                    subcategory=_paper,
+                    labels={"table": name},
+                )
+                for name, file in INPUTS.shown_tables(_paper)
+            ],
+            [
+                report(
+                    file,
+                    caption="../report/figure.rst",
+                    category="Figures",
+                    subcategory=_paper,
+                    labels={"figure": name},
+                )
+                for name, file in INPUTS.shown_figures(_paper)
+            ],
+            INPUTS.verdicts(_paper),
+            problems=f"{RESULTS}/problems/{_paper}.json",
+        log:
+            f"{RESULTS}/logs/report/{_paper}.log",
+        conda:
+            "../envs/fairclust.yml"
+        resources:
+            mem_mb=scaled(1500),
+            runtime=scaled(20),
+        params:
+            paper=_paper,
+            remade=INPUTS.remade(f"report/{_paper}"),
+            again=INPUTS.retry_problems(_paper),
+            products=of_paper(INPUTS.products_of, _paper),
+        message:
+            f"Making the tables and figures of {_paper}"
+        script:
+            "../scripts/paper.py"
+
+
+rule board:
     input:
-        packs=lambda w: INPUTS.packs(INPUTS.tables[w.paper, w.name].needs),
-        reported=lambda w: INPUTS.reported_files(w.paper),
+        scores=[f"{RESULTS}/scores/scores.parquet", f"{RESULTS}/scores/runs.parquet"],
+        verdicts=[file for paper in INPUTS.papers() for file in INPUTS.verdicts(paper)],
+        claims=[file for paper in INPUTS.papers() for file in INPUTS.claim_files(paper)],
     output:
         report(
-            multiext(f"{RESULTS}/tables/{{paper}}/{{name}}", ".md", ".csv", ".tex"),
+            INPUTS.board_files(),
             caption="../report/table.rst",
             category="Tables",
-            subcategory="{paper}",
-            labels={"table": "{name}"},
         ),
-        f"{RESULTS}/tables/{{paper}}/{{name}}.verdicts.csv",
+        leaderboard=f"{RESULTS}/scores/leaderboard.csv",
     log:
-        f"{RESULTS}/logs/table/{{paper}}/{{name}}.log",
-    wildcard_constraints:
-        name=r"(?!claims\.)[\w-]+",
-    conda:
-        "../envs/fairclust.yml"
-    resources:
-        mem_mb=scaled(1500),
-        runtime=scaled(10),
-    params:
-        remade=lambda w: INPUTS.remade(f"table/{w.paper}/{w.name}"),
-        table=lambda w: INPUTS.table_params(w.paper, w.name),
-    message:
-        "Making table {wildcards.name} of {wildcards.paper}"
-    script:
-        "../scripts/table.py"
-
-
-rule claims:
-    input:
-        packs=lambda w: INPUTS.packs(INPUTS.claims[w.paper].needs),
-        reported=lambda w: INPUTS.reported_files(w.paper),
-    output:
-        report(
-            multiext(f"{RESULTS}/tables/{{paper}}/claims", ".md", ".csv", ".tex"),
-            caption="../report/table.rst",
-            category="Tables",
-            subcategory="{paper}",
-            labels={"table": "claims"},
-        ),
-    log:
-        f"{RESULTS}/logs/claims/{{paper}}.log",
-    conda:
-        "../envs/fairclust.yml"
-    resources:
-        mem_mb=scaled(1500),
-        runtime=scaled(10),
-    params:
-        remade=lambda w: INPUTS.remade(f"claims/{w.paper}"),
-        claims=lambda w: INPUTS.claims_params(w.paper),
-    message:
-        "Testing the claims of {wildcards.paper}"
-    script:
-        "../scripts/claims.py"
-
-
-rule figure:
-    input:
-        packs=lambda w: INPUTS.packs(INPUTS.figures[w.paper, w.name].needs),
-        planes=lambda w: INPUTS.planes(w.paper, w.name),
-        reported=lambda w: INPUTS.reported_files(w.paper),
-    output:
-        report(
-            expand(
-                f"{RESULTS}/figures/{{{{paper}}}}/{{{{name}}}}.{{kind}}",
-                kind=CONFIG.report.formats,
-            ),
-            caption="../report/figure.rst",
-            category="Figures",
-            subcategory="{paper}",
-            labels={"figure": "{name}"},
-        ),
-    log:
-        f"{RESULTS}/logs/figure/{{paper}}/{{name}}.log",
-    wildcard_constraints:
-        name=r"[\w.-]+",
-    conda:
-        "../envs/fairclust.yml"
-    resources:
-        mem_mb=scaled(1500),
-        runtime=scaled(10),
-    params:
-        remade=lambda w: INPUTS.remade(f"figure/{w.paper}/{w.name}"),
-        figure=lambda w: INPUTS.figure_params(w.paper, w.name),
-    message:
-        "Drawing {wildcards.name} of {wildcards.paper}"
-    script:
-        "../scripts/figure.py"
-
-
-rule overview:
-    input:
-        f"{RESULTS}/scores/scores.parquet",
-        f"{RESULTS}/scores/runs.parquet",
-    output:
-        report(
-            multiext(f"{RESULTS}/tables/overview", ".md", ".csv", ".tex"),
-            caption="../report/table.rst",
-            category="Tables",
-            labels={"table": "overview"},
-        ),
-    log:
-        f"{RESULTS}/logs/overview.log",
+        f"{RESULTS}/logs/board.log",
     conda:
         "../envs/fairclust.yml"
     resources:
         mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
     params:
-        remade=INPUTS.remade("overview"),
-        names=INPUTS.all_names(),
-        level=CONFIG.report.fairness_error,
-        code=INPUTS.module_code("fairclust.report.tables"),
-    message:
-        "Making the overview"
-    script:
-        "../scripts/overview.py"
-
-
-rule leaderboard:
-    input:
-        f"{RESULTS}/scores/scores.parquet",
-        f"{RESULTS}/scores/runs.parquet",
-    output:
-        f"{RESULTS}/scores/leaderboard.csv",
-    log:
-        f"{RESULTS}/logs/leaderboard.log",
-    conda:
-        "../envs/fairclust.yml"
-    resources:
-        mem_mb=scaled(1500, per_input_mb=20),
-        runtime=scaled(10),
-    params:
-        remade=INPUTS.remade("leaderboard"),
-        names=INPUTS.all_names(),
-        code=INPUTS.module_code("fairclust.report.leaderboard"),
-    message:
-        "Making the leaderboard"
-    script:
-        "../scripts/leaderboard.py"
-
-
-rule scoreboard:
-    input:
-        **{
-            f"{kind}_{paper}": files
-            for paper in INPUTS.papers_shown()
-            for kind, files in (
-                ("verdicts", INPUTS.verdicts(paper)),
-                ("claims", INPUTS.claim_files(paper)),
-            )
-        },
-    output:
-        report(
-            multiext(f"{RESULTS}/tables/scoreboard", ".md", ".csv", ".tex"),
-            caption="../report/table.rst",
-            category="Tables",
-            labels={"table": "scoreboard"},
-        ),
-    log:
-        f"{RESULTS}/logs/scoreboard.log",
-    conda:
-        "../envs/fairclust.yml"
-    resources:
-        mem_mb=scaled(1500),
-        runtime=scaled(10),
-    params:
-        remade=INPUTS.remade("scoreboard"),
+        remade=INPUTS.remade("board"),
         papers=INPUTS.papers_shown(),
         names=INPUTS.all_names(),
-        code=INPUTS.module_code("fairclust.report.scoreboard"),
+        level=CONFIG.report.fairness_error,
+        code=INPUTS.module_code(
+            "fairclust.report.tables", "fairclust.report.leaderboard", "fairclust.report.scoreboard"
+        ),
     message:
-        "Making the scoreboard"
+        "Making the overview, the leaderboard and the scoreboard"
     script:
-        "../scripts/scoreboard.py"
+        "../scripts/board.py"
 
 
 rule page:
@@ -239,6 +143,7 @@ rule page:
 rule check:
     input:
         summary=f"{RESULTS}/summary.json",
+        problems=[f"{RESULTS}/problems/{paper}.json" for paper in INPUTS.papers()],
         others=INPUTS.products(),
     output:
         touch(f"{RESULTS}/.complete"),
@@ -266,14 +171,3 @@ rule figures:
     input:
         INPUTS.figure_files(),
     localrule: True
-
-
-for _paper in CONFIG.run.papers:
-
-    rule:
-        name:
-            _paper
-        input:
-            INPUTS.table_files(_paper),
-            INPUTS.figure_files(_paper),
-        localrule: True

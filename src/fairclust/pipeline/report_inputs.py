@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -15,6 +16,9 @@ from fairclust.pipeline.blocks import At, plan_blocks, plan_jobs
 from fairclust.pipeline.config import Config, ConfigError
 from fairclust.pipeline.fingerprint import code_fingerprint
 from fairclust.pipeline.papers import ClaimSpec, FigureSpec, TableSpec, as_plain
+
+NO_PROBLEMS = "[]"
+"""The content of a file of problems if everything could be made."""
 
 
 def _ks(text: str) -> list[int] | None:
@@ -177,22 +181,48 @@ class ReportInputs:
 
     # Files
 
-    def table_files(self, paper: str | None = None) -> list[str]:
-        """Files of all tables, three for each; with `paper`, only of that paper's tables and claims."""
-        stems = [f"{of}/{name}" for of, name in self.tables if paper in (None, of)]
-        stems += [f"{of}/claims" for of in self.claims if paper in (None, of)]
-        if paper is None:
-            stems += ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.tables)
-        return [f"{self.results}/tables/{stem}.{kind}" for stem in stems for kind in ("csv", "md", "tex")]
+    def papers(self) -> list[str]:
+        """The papers of the run that have something to show, and 'fronts' if the fronts of all data sets are drawn."""
+        return list(
+            dict.fromkeys([*(of for of, _ in self.tables), *self.claims, *(of for of, _ in self.figures)])
+        )
 
-    def figure_files(self, paper: str | None = None) -> list[str]:
-        """Files of all figures, or of one paper's."""
+    def needs_of(self, paper: str) -> list[At]:
+        """The part of the run that the tables, figures and claims of a paper show."""
+        shown = [product for (of, _), product in (*self.tables.items(), *self.figures.items()) if of == paper]
+        shown += [self.claims[paper]] if paper in self.claims else []
+        return list(dict.fromkeys(at for product in shown for at in product.needs))
+
+    def shown_tables(self, paper: str) -> list[tuple[str, str]]:
+        """Name and file of each table of a paper and of its claims, in three formats."""
+        names = [name for of, name in self.tables if of == paper] + ["claims"] * (paper in self.claims)
         return [
-            f"{self.results}/figures/{of}/{name}.{kind}"
+            (name, f"{self.results}/tables/{paper}/{name}.{kind}")
+            for name in names
+            for kind in ("md", "csv", "tex")
+        ]
+
+    def shown_figures(self, paper: str) -> list[tuple[str, str]]:
+        """Name and file of each figure of a paper, in every format."""
+        return [
+            (name, f"{self.results}/figures/{of}/{name}.{kind}")
             for of, name in self.figures
-            if paper in (None, of)
+            if of == paper
             for kind in self.config.report.formats
         ]
+
+    def table_files(self) -> list[str]:
+        """Files of all tables, three for each."""
+        return [file for paper in self.papers() for _, file in self.shown_tables(paper)] + self.board_files()
+
+    def figure_files(self) -> list[str]:
+        """Files of all figures."""
+        return [file for paper in self.papers() for _, file in self.shown_figures(paper)]
+
+    def board_files(self) -> list[str]:
+        """Files of the overview and the scoreboard, if they are asked for."""
+        names = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.tables)
+        return [f"{self.results}/tables/{name}.{kind}" for name in names for kind in ("md", "csv", "tex")]
 
     def page_files(self) -> list[str]:
         """The HTML page, and the archive that contains it."""
@@ -251,19 +281,45 @@ class ReportInputs:
             [claim for paper in papers for claim in self.config.papers[paper].claims.values()],
         )
 
-    def table_params(self, paper: str, name: str) -> dict[str, Any]:
-        """Parameters of a table's job."""
-        spec, product = self.config.papers[paper].tables[name], self.tables[paper, name]
-        rows = [row for row in self._reported(paper) if row.get("table") == spec.number]
+    def products_of(self, paper: str) -> dict[str, Any]:
+        """Everything that a paper's job makes, as plain data."""
+        spec = self.config.papers.get(paper)
+        needs = self.needs_of(paper)
         return {
-            "spec": as_plain(spec),
-            "needs": product.needs,
-            "short_name": self.config.papers[paper].short_name,
-            "programs": self._kinds(paper),
-            "names": self.names(product.needs, rows),
-            "reported": self.reported_digest(paper),
-            "code": code_fingerprint("fairclust.report.tables"),
+            "needs": needs,
+            "names": self.names(needs, self._reported(paper), spec.claims.values() if spec else ()),
+            "short_name": spec.short_name if spec else "",
+            "programs": {name: program.kind for name, program in spec.programs.items()} if spec else {},
+            "tables": {
+                name: {"spec": as_plain(self.config.papers[paper].tables[name]), "needs": product.needs}
+                for (of, name), product in self.tables.items()
+                if of == paper
+            },
+            "all_tables": {name: as_plain(table) for name, table in spec.tables.items()} if spec else {},
+            "figures": {
+                name: self._figure_params(paper, name) | {"needs": product.needs}
+                for (of, name), product in self.figures.items()
+                if of == paper
+            },
+            "claims": {name: as_plain(claim) for name, claim in spec.claims.items()}
+            if spec and paper in self.claims
+            else {},
+            "claims_need": self.claims[paper].needs if paper in self.claims else [],
+            "formats": self.config.report.formats,
+            # Digests, because a file that replaces another one may have an older time stamp.
+            "reported": [content_digest(path) for path in self.reported_files(paper)],
+            "code": code_fingerprint(
+                "fairclust.report.tables", "fairclust.report.figures", "fairclust.report.claims"
+            ),
         }
+
+    def retry_problems(self, paper: str) -> str:
+        """A parameter that changes with every run while a product of a paper could not be made."""
+        path = Path(f"{self.results}/problems/{paper}.json")
+        with suppress(OSError):
+            if path.stat().st_size > len(NO_PROBLEMS):
+                return str(path.stat().st_mtime_ns)
+        return ""
 
     def reported_files(self, paper: str) -> list[str]:
         """The CSV of a paper's reported values, and that of its published programs if there are any."""
@@ -280,13 +336,6 @@ class ReportInputs:
             )
         return [str(path), str(programs)]
 
-    def reported_digest(self, paper: str) -> list[str]:
-        """Digests of a paper's reported values. A time stamp would not do: a file that replaces it may be older."""
-        return [content_digest(path) for path in self.reported_files(paper)]
-
-    def _kinds(self, paper: str) -> dict[str, str]:
-        return {name: program.kind for name, program in self.config.papers[paper].programs.items()}
-
     def figure_spec(self, paper: str, name: str) -> FigureSpec:
         """A figure of a paper, or the fronts of a data set."""
         if paper != "fronts":
@@ -296,36 +345,20 @@ class ReportInputs:
             plot="front", title=title, datasets=[name], x="sse", y=tuple(self.config.report.fronts)
         )
 
-    def figure_params(self, paper: str, name: str) -> dict[str, Any]:
-        """Parameters of a figure's job."""
+    def _figure_params(self, paper: str, name: str) -> dict[str, Any]:
         spec = self.figure_spec(paper, name)
-        table = self.table_of(paper, spec.table) if paper != "fronts" else None
+        table = self.table_of(paper, spec.table) if paper in self.config.papers else None
         return {
             "spec": as_plain(spec),
-            "needs": self.figures[paper, name].needs,
             "match": None if table is None or table.match is None else as_plain(table.match),
-            "names": self.names(self.figures[paper, name].needs),
-            "reported": self.reported_digest(paper),
-            "code": code_fingerprint("fairclust.report.figures"),
         }
 
-    def planes(self, paper: str, name: str) -> list[str]:
-        """Folders of the unscaled data sets whose points a figure shows."""
-        return [f"{self.results}/data/plane/{dataset}" for dataset in self.figures[paper, name].planes]
-
-    def claims_params(self, paper: str) -> dict[str, Any]:
-        """Parameters of the job of a paper's claims."""
-        spec = self.config.papers[paper]
-        return {
-            "claims": {name: as_plain(claim) for name, claim in spec.claims.items()},
-            "needs": self.claims[paper].needs,
-            "tables": {name: as_plain(table) for name, table in spec.tables.items()},
-            "short_name": spec.short_name,
-            "programs": self._kinds(paper),
-            "names": self.names(self.claims[paper].needs, self._reported(paper), spec.claims.values()),
-            "reported": self.reported_digest(paper),
-            "code": code_fingerprint("fairclust.report.claims"),
-        }
+    def planes(self, paper: str) -> list[str]:
+        """Folders of the unscaled data sets whose points the figures of a paper show."""
+        datasets = [
+            name for (of, _), product in self.figures.items() if of == paper for name in product.planes
+        ]
+        return [f"{self.results}/data/plane/{dataset}" for dataset in dict.fromkeys(datasets)]
 
     def papers_shown(self) -> dict[str, Any]:
         """The papers of the run that have a table, as plain data for the page and the scoreboard."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from fairclust.pipeline.blocks import plan_blocks
@@ -26,4 +27,5 @@ def scores(job: Job) -> None:
 
 def check(job: Job) -> None:
     """What the rule `check` does: it sets the exit status of the run."""
-    require_complete(Path(job.input["summary"][0]), strict=job.params["strict"])
+    problems = [line for path in job.input.get("problems", []) for line in json.loads(Path(path).read_text())]
+    require_complete(Path(job.input["summary"][0]), problems, strict=job.params["strict"])

@@ -77,6 +77,18 @@ def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> pd.DataFrame
     return _with_more(_frame(rows, [*SCORE_COLUMNS, *RUN_COLUMNS, "pack"]))
 
 
+def cells_at(cells: pd.DataFrame, needs: Iterable[At]) -> pd.DataFrame:
+    """The cells of some data sets, methods and K, in this order, out of those of `load_cells`."""
+    place = {tuple(at): i for i, at in enumerate(needs)}
+    found = pd.Series(
+        [place.get(at, -1) for at in zip(cells.dataset, cells.method, cells.n_clusters, strict=True)],
+        index=cells.index,
+        dtype=int,
+    )
+    order = found[found >= 0].sort_values(kind="stable").index
+    return cells.loc[order].reset_index(drop=True)
+
+
 def _records(packs: Iterable[str | Path], needs: Iterable[At]) -> list[tuple[dict[str, Any], str]]:
     """Records with their files, in the order of `needs` and, within one of these, of the files."""
     place = {tuple(at): i for i, at in enumerate(needs)}

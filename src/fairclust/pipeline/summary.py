@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +99,9 @@ def describe_times(runs: Path, benchmarks: Iterable[Path], began: float) -> list
     ]
 
 
-def require_complete(summary: Path, *, strict: bool) -> None:
-    """Raise if no cell of the run is ok, if cells were lost with their jobs or, if `strict`, if any cell is not ok.
+def require_complete(summary: Path, problems: Sequence[str] = (), *, strict: bool) -> None:
+    """Raise if no cell is ok, if cells were lost with their jobs, if tables or figures could not be made (`problems`),
+    or, if `strict`, if any cell is not ok.
 
     Raises
     ------
@@ -116,6 +117,8 @@ def require_complete(summary: Path, *, strict: bool) -> None:
         )
     elif strict and found["missing"]:
         why = "strict: true, and not every cell is ok"
+    elif problems:
+        raise RuntimeError("\n".join(["some tables or figures could not be made", *problems]))
     else:
         return
-    raise RuntimeError("\n".join([why, *describe(summary)]))
+    raise RuntimeError("\n".join([why, *describe(summary), *problems]))
