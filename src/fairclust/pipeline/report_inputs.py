@@ -168,8 +168,8 @@ class ReportInputs:
         return next((table for table in tables if number and table.number == number), None)
 
     def _reported(self, paper: str) -> list[dict[str, str]]:
-        path = self.config.papers[paper].reported
-        return _reported_rows(path) if path else []
+        spec = self.config.papers.get(paper)
+        return _reported_rows(spec.reported) if spec and spec.reported else []
 
     def _planned(self, datasets: Iterable[str], methods: Iterable[str], ks: list[int] | None) -> list[At]:
         wanted, listed = set(datasets), set(methods)
