@@ -70,8 +70,11 @@ def announce() -> None:
 @cache
 def _processor() -> str:
     """Return the name of the processor that Numba compiles for, with a digest of its features."""
-    name = config.CPU_NAME or binding.get_host_cpu_name()
-    features = codegen.get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
+    settings: Any = config
+    name = settings.CPU_NAME or binding.get_host_cpu_name()
+    features = settings.CPU_FEATURES
+    if features is None:
+        features = codegen.get_host_cpu_features()
     return f"{name}-{hashlib.sha256(features.encode()).hexdigest()[:8]}"
 
 
