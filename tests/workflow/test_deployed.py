@@ -93,7 +93,7 @@ def another_workflow(direct, folder, snakefile, text, place="Snakefile"):
 
 
 def same_files(results, expected):
-    """Compare all scores and labels, which contain no times."""
+    """Compare the bytes of the scores, and the names of the blocks, whose own bytes contain times."""
     assert (results / "scores/scores.csv").read_bytes() == (expected / "scores/scores.csv").read_bytes()
     ours = sorted(path.relative_to(expected) for path in (expected / "fits").rglob("*.cells"))
     assert ours == sorted(path.relative_to(results) for path in (results / "fits").rglob("*.cells"))
