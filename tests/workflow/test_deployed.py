@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from working_folder import QUIET, ROOT, Project
+from working_folder import METHOD, QUIET, ROOT, Project
 
 # The Snakefile that `snakedeploy deploy-workflow` writes, with the path of a clone where that names a host.
 DEPLOYED = """
@@ -48,6 +48,20 @@ rule all:
 """
 
 
+# Kills its job in every attempt, but not in a fit on a few rows before the measured ones.
+DEADLY = (
+    METHOD.format(name="Deadly", factor=1)
+    .replace(
+        "        # A comment.\n",
+        "        if len(X) > 500:\n"
+        "            with open('attempts.txt', 'a') as file:\n"
+        "                file.write('begun\\n')\n"
+        "            os.kill(os.getppid(), signal.SIGKILL)\n",
+    )
+    .replace("import numpy", "import os\nimport signal\n\nimport numpy")
+)
+
+
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
     """Return a folder with the tracked files that a clone of the repository has."""
@@ -60,7 +74,7 @@ def clone(tmp_path_factory):
     return folder
 
 
-def snakemake(folder, *arguments):
+def snakemake(folder, *arguments, fails=False):
     """Run the Snakefile of a folder without a profile, as its own author would, and return what it prints."""
     command = [str(Path(sys.executable).with_name("snakemake")), "--cores", "2", *arguments]
     done = subprocess.run(
@@ -71,7 +85,7 @@ def snakemake(folder, *arguments):
         text=True,
         env={**os.environ, "FORCE_COLOR": ""},
     )
-    assert done.returncode == 0, done.stdout
+    assert (done.returncode != 0) == fails, done.stdout
     return done.stdout
 
 
@@ -132,3 +146,33 @@ def test_the_quickstart_of_a_deployed_workflow_is_planned(clone, tmp_path):
     (tmp_path / "workflow/Snakefile").write_text(DEPLOYED.format(snakefile=clone / "workflow/Snakefile"))
     output = snakemake(tmp_path, "-n", "--configfile", "config/quickstart.yaml")
     assert "fit" in output and "scores" in output
+
+
+def test_forcing_the_rule_of_fits_in_a_module_fits_every_cell_again(direct, clone, tmp_path):
+    project = another_workflow(direct, tmp_path, clone / "workflow/Snakefile", MODULE)
+    project.config = {**direct.config, "results": "fair/results"}
+    snakemake(project.folder)
+    before = project.cells()
+    snakemake(project.folder, "-R", "fc_fit")
+    assert len(project.newly_fitted(before)) == len(before) > 0
+    same_files(project.results, direct.results)
+
+
+def test_a_block_that_is_lost_in_a_module_is_tried_again_and_then_has_the_status_error(
+    direct, clone, tmp_path
+):
+    project = another_workflow(direct, tmp_path, clone / "workflow/Snakefile", MODULE)
+    project.write("my_methods/deadly.py", DEADLY)
+    config = {
+        **direct.config,
+        "methods": {**direct.config["methods"], "deadly": {"class": "my_methods.deadly.Deadly"}},
+    }
+    config["run"] = {**config["run"], "methods": [*config["run"]["methods"], "deadly"]}
+    project.write("config/config.yaml", yaml.safe_dump(config))
+    snakemake(project.folder, "--retries", "1", fails=True)
+    project.config = {**config, "results": "fair/results"}
+    cells = project.cells()
+    lost = cells.method == "deadly"
+    assert lost.any() and set(cells[lost].status) == {"error"}
+    assert set(cells[~lost].status) == {"ok"}
+    assert len((tmp_path / "attempts.txt").read_text().splitlines()) >= 2
