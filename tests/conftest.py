@@ -14,7 +14,8 @@ from fairclust.datasets import prepare_dataset
 from fairclust.pipeline.config import shipped_config
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+# `python -m pytest` lets Python search the checkout, where a user's classes would hide those of the tests.
+sys.path[:] = [str(ROOT / "tests"), *(path for path in sys.path if Path(path).resolve() != ROOT)]
 
 from toys import make_grouped_blobs
 

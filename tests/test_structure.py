@@ -57,3 +57,18 @@ def test_every_method_file_defines_one_listed_method(root):
         assert getattr(methods, name).__name__ == name
     with pytest.raises(AttributeError, match="has no attribute 'KMean'"):
         _ = methods.KMean
+
+
+def test_only_documented_fields_of_snakemakes_objects_are_read(root):
+    names = r"\b_?(?:workflow|scheduler|dag|job|persistence)"
+    undocumented = "open_jobs|forcerules|job_rate_limiter|_[a-z]\\w*"
+    private = re.compile(rf"{names}\.(?:{undocumented})\b")
+    files = [path for place in ("src", "workflow") for path in (root / place).rglob("*")]
+    found = [
+        f"{path.relative_to(root)}: {line.strip()}"
+        for path in files
+        if path.suffix in (".py", ".smk") or path.name == "Snakefile"
+        for line in path.read_text().splitlines()
+        if private.search(line)
+    ]
+    assert found == []

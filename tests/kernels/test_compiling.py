@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -84,3 +85,46 @@ def test_kernels_that_were_just_compiled_compute_the_same_digits_as_kernels_from
         for _ in range(2)
     )
     assert compiled == cached
+
+
+KERNEL = """
+import numpy as np
+import fairclust.kernels.capture
+from fairclust.solvers.rounding import shortest_paths
+kernel = fairclust.kernels.capture._take_out
+kernel(0, np.zeros(1, bool), np.ones((1, 1), bool), np.ones(1, int))
+print(sum(kernel.stats.cache_hits.values()), kernel.stats.cache_path, shortest_paths.stats.cache_path)
+"""
+
+
+def test_each_type_of_processor_has_its_own_folder_of_compiled_code(tmp_path):
+    def run(**processor):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), **processor}
+        command = [sys.executable, "-c", KERNEL]
+        hits, *folders = subprocess.check_output(command, env=environment, text=True).split()
+        return int(hits), [Path(folder) for folder in folders]
+
+    old = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    seen = [run(**old), run(), run(**old), run()]
+    assert [hits for hits, _ in seen] == [0, 0, 1, 1]
+    (first, solvers), (second, _) = seen[0][1], seen[1][1]
+    assert seen[2:] == [(1, [first, solvers]), (1, seen[1][1])]
+    assert first.name.startswith("generic-") and first.name == solvers.name != second.name
+    assert first.parent == second.parent != solvers.parent
+    for folder in (first, second):
+        assert sorted(path.suffix for path in folder.iterdir()) == [".nbc", ".nbi"]
+
+
+def test_code_is_compiled_beside_the_sources_and_other_packages_are_left_alone(tmp_path, monkeypatch):
+    from numba.core import caching, config
+
+    def folder_of(module):
+        source = tmp_path / "module.py"
+        source.write_text("def function(): pass")
+        names = {"__name__": module}
+        exec(compile(source.read_text(), source, "exec"), names)
+        return Path(caching.CompileResultCacheImpl(names["function"]).locator.get_cache_path())
+
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    assert folder_of("umap.layouts") == tmp_path / "__pycache__"
+    assert folder_of("fairclust.kernels.some") == tmp_path / "__pycache__" / compiling._processor()

@@ -190,3 +190,23 @@ def test_the_message_says_that_the_disk_is_full(tmp_path, monkeypatch):
     monkeypatch.setattr("server_jobs.write", full)
     message = script.run(job_in(tmp_path), "server_jobs:write")
     assert "The disk is full. Finished fits are kept: make room, then run the same command again." in message
+
+
+def test_classes_where_the_server_was_started_do_not_hide_those_of_the_jobs_folder(tmp_path, monkeypatch):
+    for folder in ("started", "job"):
+        (tmp_path / folder / "my_methods").mkdir(parents=True)
+    # `fairclust new-method` writes this file. Python prefers such a folder to one without it, in any order of the path.
+    (tmp_path / "started/my_methods/__init__.py").write_text("")
+    (tmp_path / "job/my_methods/stripes.py").write_text("def write(job):\n    print('mine')\n")
+    monkeypatch.chdir(tmp_path / "started")
+    started = import_server.start()
+    try:
+        message = ask(os.environ[import_server.ADDRESS], job_in(tmp_path / "job"), "my_methods.stripes:write")
+    finally:
+        import_server.stop(started)
+    assert message == ""
+    assert (tmp_path / "job/job.log").read_text() == "mine\n"
+
+
+def test_the_checkout_is_not_searched_for_the_classes_of_tests(root):
+    assert root not in [Path(path).resolve() for path in sys.path]

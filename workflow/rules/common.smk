@@ -5,7 +5,8 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-# The package of this checkout, and the user's classes in the working folder.
+# The package beside these rules, which has the same version, and the user's classes in the working folder. Where there
+# is no package beside them, as in a workflow that Snakemake downloads, an installed one is imported.
 _rules = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path[:0] = [str(_rules.parents[1] / "src"), str(Path.cwd())]
 

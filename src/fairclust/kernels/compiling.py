@@ -1,13 +1,20 @@
-"""A message for users who wait while Numba compiles. The compiled code is cached, so later runs do not wait."""
+"""Where compiled code is kept, and a message for users who wait while Numba compiles.
+
+The compiled code is cached, so later runs do not wait.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import time
+from functools import cache
+from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from numba.core import event
+from llvmlite import binding
+from numba.core import caching, codegen, config, event
 
 _PATIENCE = 1.0
 _MESSAGE = (
@@ -58,3 +65,39 @@ class Announcer(event.Listener):
 def announce() -> None:
     """Register the listener with Numba's compiler."""
     event.register("numba:compile", Announcer())
+
+
+@cache
+def _processor() -> str:
+    """Return the name of the processor that Numba compiles for, with a digest of its features."""
+    settings: Any = config
+    name = settings.CPU_NAME or binding.get_host_cpu_name()
+    features = settings.CPU_FEATURES
+    if features is None:
+        features = codegen.get_host_cpu_features()
+    return f"{name}-{hashlib.sha256(features.encode()).hexdigest()[:8]}"
+
+
+def _by_processor(locator: Any) -> Any:
+    """Return a variant of a locator of Numba that serves this package only, with a folder for each processor."""
+
+    class ByProcessor(locator):
+        @classmethod
+        def from_function(cls, py_func: Any, py_file: str) -> Any:
+            ours = py_func.__module__.startswith("fairclust.")
+            return super().from_function(py_func, py_file) if ours else None
+
+        def get_cache_path(self) -> str:
+            return str(Path(super().get_cache_path()) / _processor())
+
+    return ByProcessor
+
+
+def separate_processors() -> None:
+    """Keep the compiled code of this package in one folder for each type of processor.
+
+    Numba numbers the files of all processors in one index. If two processors write it at the same time, the second
+    one replaces the file of the first one, which then loads code for another processor.
+    """
+    ours = [_by_processor(locator) for locator in caching.CacheImpl._locator_classes]
+    caching.CacheImpl._locator_classes = ours + caching.CacheImpl._locator_classes

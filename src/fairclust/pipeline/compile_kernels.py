@@ -1,6 +1,7 @@
 """Fit every method on a few rows, so that numba's cache is full before anything is timed.
 
-Numba keeps compiled code beside the sources (or in NUMBA_CACHE_DIR) and uses it while their time stamps do not change.
+Numba keeps compiled code beside the sources (or in NUMBA_CACHE_DIR), in one folder for each type of processor, and uses
+it while the sources do not change.
 """
 
 from __future__ import annotations

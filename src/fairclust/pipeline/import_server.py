@@ -57,8 +57,9 @@ def start() -> subprocess.Popen[bytes]:
     folder = tempfile.mkdtemp(prefix=f"fairclust-{os.getpid()}-")
     address = str(Path(folder) / "socket")
     environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")}
+    # With -P this folder is not searched for modules, so that its classes cannot hide those of a job's own folder.
     server = subprocess.Popen(
-        [sys.executable, "-m", "fairclust.pipeline.import_server", address, str(os.getpid())],
+        [sys.executable, "-P", "-m", "fairclust.pipeline.import_server", address, str(os.getpid())],
         env=environment,
         stdin=subprocess.DEVNULL,
     )

@@ -1,0 +1,178 @@
+"""The workflow as a module of another one, and deployed as by `snakedeploy deploy-workflow`."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from working_folder import METHOD, QUIET, ROOT, Project
+
+# The Snakefile that `snakedeploy deploy-workflow` writes, with the path of a clone where that names a host.
+DEPLOYED = """
+from snakemake.utils import min_version
+
+min_version("6.10.0")
+
+configfile: "config/config.yaml"
+
+module fairclust:
+    snakefile:
+        "{snakefile}"
+    config:
+        config
+
+use rule * from fairclust
+"""
+MODULE = """
+configfile: "config/config.yaml"
+
+module fairclust:
+    snakefile: "{snakefile}"
+    config: config
+    prefix: "fair"
+
+use rule * from fairclust as fc_*
+
+rule count_lines:
+    input: "fair/results/scores/scores.csv"
+    output: "lines.txt"
+    shell: "wc -l < {{input}} > {{output}}"
+
+rule all:
+    default_target: True
+    input: rules.fc_all.input, "lines.txt"
+"""
+
+
+# Kills its job in every attempt, but not in a fit on a few rows before the measured ones.
+DEADLY = (
+    METHOD.format(name="Deadly", factor=1)
+    .replace(
+        "        # A comment.\n",
+        "        if len(X) > 500:\n"
+        "            with open('attempts.txt', 'a') as file:\n"
+        "                file.write('begun\\n')\n"
+        "            os.kill(os.getppid(), signal.SIGKILL)\n",
+    )
+    .replace("import numpy", "import os\nimport signal\n\nimport numpy")
+)
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """Return a folder with the tracked files that a clone of the repository has."""
+    folder = tmp_path_factory.mktemp("clone")
+    places = ("workflow", "config", "src")
+    listed = subprocess.check_output(["git", "ls-files", "-z", *places], cwd=ROOT, text=True)
+    for name in filter(None, listed.split("\0")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    return folder
+
+
+def snakemake(folder, *arguments, fails=False):
+    """Run the Snakefile of a folder without a profile, as its own author would, and return what it prints."""
+    command = [str(Path(sys.executable).with_name("snakemake")), "--cores", "2", *arguments]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "FORCE_COLOR": ""},
+    )
+    assert (done.returncode != 0) == fails, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def direct(tmp_path_factory):
+    project = Project(tmp_path_factory.mktemp("direct"))
+    project.config["report"] = QUIET
+    project.run()
+    return project
+
+
+def another_workflow(direct, folder, snakefile, text, place="Snakefile"):
+    """Write a workflow that has the configuration and the methods of a project and uses fairclust as a module."""
+    project = Project(folder)
+    project.config = direct.config
+    project.write("config/config.yaml", yaml.safe_dump(direct.config))
+    project.write(place, text.format(snakefile=snakefile))
+    return project
+
+
+def same_files(results, expected):
+    """Compare the bytes of the scores, and the names of the blocks, whose own bytes contain times."""
+    assert (results / "scores/scores.csv").read_bytes() == (expected / "scores/scores.csv").read_bytes()
+    ours = sorted(path.relative_to(expected) for path in (expected / "fits").rglob("*.cells"))
+    assert ours == sorted(path.relative_to(results) for path in (results / "fits").rglob("*.cells"))
+
+
+@pytest.mark.parametrize("source", ["beside", "installed"])
+def test_a_module_with_a_prefix_gives_the_same_bytes(direct, clone, tmp_path, source):
+    repository = tmp_path / "repository"
+    shutil.copytree(clone, repository, symlinks=True)
+    package = repository / "src/fairclust/__init__.py"
+    if source == "installed":
+        shutil.rmtree(repository / "src")
+    else:
+        package.write_text(package.read_text() + "\nprint('imported beside the workflow')\n")
+    project = another_workflow(direct, tmp_path / "other", repository / "workflow/Snakefile", MODULE)
+    output = snakemake(project.folder)
+    assert ("imported beside the workflow" in output) == (source == "beside")
+    same_files(project.folder / "fair/results", direct.results)
+    assert not (project.folder / "results").exists()
+    assert int((project.folder / "lines.txt").read_text()) > 1
+    assert "Nothing to be done" in snakemake(project.folder)
+
+
+def test_a_deployed_workflow_gives_the_same_bytes(direct, clone, tmp_path):
+    project = another_workflow(
+        direct, tmp_path, clone / "workflow/Snakefile", DEPLOYED, place="workflow/Snakefile"
+    )
+    snakemake(project.folder)
+    same_files(project.results, direct.results)
+
+
+def test_the_quickstart_of_a_deployed_workflow_is_planned(clone, tmp_path):
+    # `snakedeploy deploy-workflow` copies the folder of configurations.
+    shutil.copytree(clone / "config", tmp_path / "config")
+    (tmp_path / "workflow").mkdir()
+    (tmp_path / "workflow/Snakefile").write_text(DEPLOYED.format(snakefile=clone / "workflow/Snakefile"))
+    output = snakemake(tmp_path, "-n", "--configfile", "config/quickstart.yaml")
+    assert "fit" in output and "scores" in output
+
+
+def test_forcing_the_rule_of_fits_in_a_module_fits_every_cell_again(direct, clone, tmp_path):
+    project = another_workflow(direct, tmp_path, clone / "workflow/Snakefile", MODULE)
+    project.config = {**direct.config, "results": "fair/results"}
+    snakemake(project.folder)
+    before = project.cells()
+    snakemake(project.folder, "-R", "fc_fit")
+    assert len(project.newly_fitted(before)) == len(before) > 0
+    same_files(project.results, direct.results)
+
+
+def test_a_block_that_is_lost_in_a_module_is_tried_again_and_then_has_the_status_error(
+    direct, clone, tmp_path
+):
+    project = another_workflow(direct, tmp_path, clone / "workflow/Snakefile", MODULE)
+    project.write("my_methods/deadly.py", DEADLY)
+    config = {
+        **direct.config,
+        "methods": {**direct.config["methods"], "deadly": {"class": "my_methods.deadly.Deadly"}},
+    }
+    config["run"] = {**config["run"], "methods": [*config["run"]["methods"], "deadly"]}
+    project.write("config/config.yaml", yaml.safe_dump(config))
+    snakemake(project.folder, "--retries", "1", fails=True)
+    project.config = {**config, "results": "fair/results"}
+    cells = project.cells()
+    lost = cells.method == "deadly"
+    assert lost.any() and set(cells[lost].status) == {"error"}
+    assert set(cells[~lost].status) == {"ok"}
+    assert len((tmp_path / "attempts.txt").read_text().splitlines()) >= 2
