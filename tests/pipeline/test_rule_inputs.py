@@ -79,7 +79,7 @@ def test_every_product_needs_less_than_the_run():
 def test_papers_have_targets_of_their_own():
     inputs = shipped()
     for paper in inputs.config.run.papers:
-        files = inputs.table_files(paper) + inputs.figure_files(paper)
+        files = [file for _, file in inputs.shown_tables(paper) + inputs.shown_figures(paper)]
         assert files
         assert all(Path(file).parent.name == paper for file in files)
         assert set(files) < set(inputs.targets())
@@ -212,10 +212,8 @@ def all_params(inputs):
     for block in inputs._blocks.values():
         found["fit", block.stem] = inputs._block_params(block)
         found["data", block.dataset] = inputs.dataset_params(block.dataset)
-    for at in inputs.tables:
-        found["table", *at] = inputs.table_params(*at)
-    for at in inputs.figures:
-        found["figure", *at] = inputs.figure_params(*at)
+    for paper in inputs.papers():
+        found["paper", paper] = inputs.products_of(paper)
     found["page"] = inputs.page_params()
     found["scores"] = inputs.configuration_digest()
     found["inputs"] = [inputs.targets(), inputs.packs()]
@@ -240,15 +238,14 @@ def test_a_wider_grid_changes_only_the_parameters_of_its_own_jobs(tmp_path):
 
 def test_a_figure_of_points_needs_them_unscaled(tmp_path):
     inputs = RuleInputs(config(tmp_path))
-    assert inputs.planes("doe", "points") == ["results/data/plane/b"]
-    assert inputs.planes("doe", "front") == []
+    assert inputs.planes("doe") == ["results/data/plane/b"]
 
 
 def test_fronts_are_a_figure_for_each_data_set(tmp_path):
     inputs = RuleInputs(config(tmp_path, report={"fronts": ["balance"], "formats": ["png"]}))
     assert "results/figures/fronts/a.png" in inputs.targets()
     assert {at[0] for at in inputs.figures["fronts", "a"].needs} == {"a"}
-    assert inputs.figure_params("fronts", "b")["spec"]["datasets"] == ["b"]
+    assert inputs.products_of("fronts")["figures"]["b"]["spec"]["datasets"] == ["b"]
 
 
 def test_targets_without_a_page_or_overview(tmp_path):
@@ -325,19 +322,13 @@ def replaced(path, text):
     os.utime(path, (1e9, 1e9))
 
 
-def test_other_reported_values_change_the_parameters_of_table_figure_and_claims(tmp_path):
+def test_other_reported_values_change_the_parameters_of_the_paper(tmp_path):
     claim = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["sse"]}
     inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, more={"claims": {"c": claim}}))
 
-    def told():
-        figure = inputs.figure_params("doe", "front")
-        return [
-            json.dumps(one) for one in (inputs.table_params("doe", "t"), figure, inputs.claims_params("doe"))
-        ]
-
-    before = told()
+    before = json.dumps(inputs.products_of("doe"))
     replaced(tmp_path / "doe.csv", (tmp_path / "doe.csv").read_text().replace("5.0", "6.0"))
-    assert all(now != was for now, was in zip(told(), before, strict=True))
+    assert json.dumps(inputs.products_of("doe")) != before
 
 
 def test_a_replaced_archive_changes_the_parameters_of_its_job(tmp_path):

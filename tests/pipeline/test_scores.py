@@ -234,6 +234,8 @@ def test_the_summary_says_what_is_missing_and_sets_the_exit_status(tmp_path, pac
     ]
     assert json.loads(origin.read_text())["config"] == {"digest": "x"}
     require_complete(summary, strict=False)
+    with pytest.raises(RuntimeError, match=r"some tables or figures could not be made\ntable t could not"):
+        require_complete(summary, ["table t could not be made"], strict=False)
     with pytest.raises(RuntimeError, match=r"strict: true, and not every cell is ok\n3 cells"):
         require_complete(summary, strict=True)
     summarise(packs[1:])
