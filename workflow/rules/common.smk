@@ -32,6 +32,13 @@ try:
     if workflow.is_main_process and (reason := foreign_folder(Path(CONFIG.results))):
         raise ConfigError(f"{ORIGIN} cannot be used:\n  - {reason}")
     INPUTS = RuleInputs(CONFIG)
+    if workflow.is_main_process and CONFIG.run.papers:
+        from fairclust.report.paper_checks import paper_problems
+
+        if problems := paper_problems(CONFIG):
+            raise ConfigError(
+                "\n".join([f"{ORIGIN} cannot be used:", *(f"  - {line}" for line in problems)])
+            )
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 RESULTS = CONFIG.results

@@ -114,9 +114,9 @@ def estimated_minutes(config: Config, dataset: str, method: str, n_clusters: int
     return n_cells * per_million * rows / 1e6 * max(n_clusters, 5) / 10 / 60
 
 
-def _requests(config: Config) -> Iterator[tuple[str, str, int, Grid]]:
-    """(data set, method, K, grid) for every experiment of the run."""
-    run = config.run
+def _requests(config: Config, papers: Iterable[str]) -> Iterator[tuple[str, str, int, Grid]]:
+    """(data set, method, K, grid) for every experiment of the papers and, if there is a '*', of the run."""
+    run, papers = config.run, list(papers)
 
     def one(
         dataset: str, method: str, ks: list[int] | None, seeds: Any, own: GridSpec | None
@@ -129,6 +129,8 @@ def _requests(config: Config) -> Iterator[tuple[str, str, int, Grid]]:
             yield dataset, method, k, grid
 
     for paper in run.papers:
+        if paper not in papers and "*" not in papers:
+            continue
         for experiment in config.papers[paper].experiments:
             for dataset in experiment.datasets:
                 if dataset not in run.only.get("datasets", experiment.datasets):
@@ -137,29 +139,34 @@ def _requests(config: Config) -> Iterator[tuple[str, str, int, Grid]]:
                     if method in run.only.get("methods", experiment.methods):
                         own = experiment.settings.get(method)
                         yield from one(dataset, method, experiment.n_clusters, experiment.seeds, own)
-    for dataset in run.datasets:
-        for method in run.methods:
-            yield from one(dataset, method, None, None, None)
+    if "*" in papers:
+        for dataset in run.datasets:
+            for method in run.methods:
+                yield from one(dataset, method, None, None, None)
 
 
-def plan_blocks(config: Config) -> list[Block]:
-    """All blocks of a run: data sets, methods and values of K in the order in which the run names them."""
-    grids: dict[tuple[str, str, int], list[Grid]] = {}
-    for dataset, method, k, grid in _requests(config):
+def blocks_of(config: Config, papers: Iterable[str]) -> list[Block]:
+    """What some papers ask for, or with '*' the whole run, in the order in which they name it; not cut into seeds."""
+    grids: dict[At, list[Grid]] = {}
+    for dataset, method, k, grid in _requests(config, papers):
         known = grids.setdefault((dataset, method, k), [])
         if grid not in known:
             known.append(grid)
+    return [Block(*at, tuple(asked)) for at, asked in grids.items()]
+
+
+def plan_blocks(config: Config) -> list[Block]:
+    """All blocks of a run. A block that would take longer than a job is cut into its seeds."""
     blocks = []
-    for (dataset, method, k), asked in grids.items():
-        whole = Block(dataset, method, k, tuple(asked))
-        seeds = sorted({seed for grid in asked for seed in grid.seeds})
-        minutes = estimated_minutes(config, dataset, method, k, count_cells(whole))
+    for whole in blocks_of(config, "*"):
+        seeds = sorted({seed for grid in whole.grids for seed in grid.seeds})
+        minutes = estimated_minutes(config, *whole.at, count_cells(whole))
         if minutes <= config.jobs.minutes or len(seeds) == 1:
             blocks.append(whole)
             continue
         for seed in seeds:
-            own = tuple(grid for grid in asked if seed in grid.seeds)
-            blocks.append(Block(dataset, method, k, own, seed))
+            own = tuple(grid for grid in whole.grids if seed in grid.seeds)
+            blocks.append(Block(*whole.at, own, seed))
     return blocks
 
 

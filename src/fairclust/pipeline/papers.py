@@ -183,6 +183,10 @@ class PaperSpec(Strict):
         default_factory=dict, description="Published programs, whose values are in NAME_programs.csv."
     )
     experiments: tuple[ExperimentSpec, ...] = Field(min_length=1)
+    cells_of: Names = Field(
+        default_factory=list,
+        description="Other papers whose cells the tables, figures and claims read, too; '*': every cell of the run.",
+    )
     tables: dict[FileName, TableSpec] = Field(default_factory=dict)
     figures: dict[FileName, FigureSpec] = Field(default_factory=dict)
     claims: dict[str, ClaimSpec] = Field(default_factory=dict)

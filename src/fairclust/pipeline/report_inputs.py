@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,13 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from fairclust.datasets.digest import content_digest
-from fairclust.pipeline.blocks import At, plan_blocks, plan_jobs
+from fairclust.pipeline.blocks import At, block_params, blocks_of, plan_blocks, plan_jobs
 from fairclust.pipeline.config import Config, ConfigError
 from fairclust.pipeline.fingerprint import code_fingerprint
 from fairclust.pipeline.papers import ClaimSpec, FigureSpec, TableSpec, as_plain
 
 NO_PROBLEMS = "[]"
 """The content of a file of problems if everything could be made."""
+
+
+def digest_of(value: Any) -> str:
+    """Ten hexadecimal digits of a digest of plain data."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:10]
 
 
 def _ks(text: str) -> list[int] | None:
@@ -137,9 +143,11 @@ class ReportInputs:
             for dataset in (row["dataset"], *spec.stand_ins.get(row["dataset"], ())):
                 variants = spec.variants.get(row["method"], ())
                 for method in filter(None, (row["method"], *variants, *spec.ours, spec.control)):
-                    needs |= dict.fromkeys(self._planned([dataset], [method], _ks(row.get("n_clusters", ""))))
+                    needs |= dict.fromkeys(
+                        self._planned(paper, [dataset], [method], _ks(row.get("n_clusters", "")))
+                    )
                 if row["method"] == "data":
-                    needs |= dict.fromkeys(self._planned([dataset], [], None)[:1])
+                    needs |= dict.fromkeys(self._planned(paper, [dataset], [], None)[:1])
         return Product(list(needs), metrics)
 
     def _figure(self, paper: str, spec: FigureSpec) -> Product:
@@ -148,11 +156,11 @@ class ReportInputs:
         if table is not None and table.match is not None:
             metrics |= {table.match.fairness, table.match.order}
         planes = list(spec.datasets) if spec.points else []
-        return Product(self._planned(spec.datasets, spec.methods, spec.n_clusters), metrics, planes)
+        return Product(self._planned(paper, spec.datasets, spec.methods, spec.n_clusters), metrics, planes)
 
     def _claim(self, paper: str, spec: ClaimSpec) -> Product:
         found = Product(
-            self._planned(spec.datasets, spec.methods, spec.n_clusters),
+            self._planned(paper, spec.datasets, spec.methods, spec.n_clusters),
             {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))},
         )
         table = self.config.papers[paper].tables.get(str(spec.options.get("table", "")))
@@ -171,11 +179,22 @@ class ReportInputs:
         spec = self.config.papers.get(paper)
         return _reported_rows(spec.reported) if spec and spec.reported else []
 
-    def _planned(self, datasets: Iterable[str], methods: Iterable[str], ks: list[int] | None) -> list[At]:
+    def sources_of(self, paper: str) -> list[str]:
+        """The papers whose cells a paper reads: its own and those of `cells_of`. The fronts read every cell."""
+        spec = self.config.papers.get(paper)
+        return ["*"] if spec is None else [paper, *spec.cells_of]
+
+    @cache  # noqa: B019 - there is one object in a process
+    def _own(self, paper: str) -> list[At]:
+        return [block.at for block in blocks_of(self.config, self.sources_of(paper))]
+
+    def _planned(
+        self, paper: str, datasets: Iterable[str], methods: Iterable[str], ks: list[int] | None
+    ) -> list[At]:
         wanted, listed = set(datasets), set(methods)
         return [
             at
-            for at in self._at
+            for at in self._own(paper)
             if at[0] in wanted and (not listed or at[1] in listed) and (ks is None or at[2] in ks)
         ]
 
@@ -285,8 +304,12 @@ class ReportInputs:
         """Everything that a paper's job makes, as plain data."""
         spec = self.config.papers.get(paper)
         needs = self.needs_of(paper)
+        sources = self.sources_of(paper)
         return {
             "needs": needs,
+            "cells_of": sources,
+            # The job computes its cells from the configuration, whose change must make it run again.
+            "cells": digest_of([block_params(block) for block in blocks_of(self.config, sources)]),
             "names": self.names(needs, self._reported(paper), spec.claims.values() if spec else ()),
             "short_name": spec.short_name if spec else "",
             "programs": {name: program.kind for name, program in spec.programs.items()} if spec else {},

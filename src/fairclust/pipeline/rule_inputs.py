@@ -5,7 +5,6 @@ This module imports nothing heavy at the top, because every Snakemake process im
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -29,7 +28,7 @@ from fairclust.pipeline.fingerprint import (
 )
 from fairclust.pipeline.models import RECORD, version_text
 from fairclust.pipeline.provenance import installed_version, package_versions
-from fairclust.pipeline.report_inputs import ReportInputs
+from fairclust.pipeline.report_inputs import ReportInputs, digest_of
 from fairclust.pipeline.results_folder import remade
 
 # Time after which a run tries again to download a source that could not be downloaded.
@@ -64,11 +63,6 @@ def megabytes(paths: Iterable[str]) -> float:
         files = path.rglob("*") if path.is_dir() else [path]
         size += sum(file.stat().st_size for file in files if not file.is_dir())
     return size / 2**20
-
-
-def digest_of(value: Any) -> str:
-    """Ten hexadecimal digits of a digest of plain data."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:10]
 
 
 def _fingerprint_or_reason(module: str) -> str:

@@ -12,7 +12,10 @@ from pathlib import Path
 import pandas as pd
 
 from fairclust.outputs import atomic_write
+from fairclust.pipeline.blocks import blocks_of
 from fairclust.pipeline.cell_store import DamagedFile
+from fairclust.pipeline.config import load_config
+from fairclust.pipeline.models import canonical_json
 from fairclust.pipeline.papers import ClaimSpec, FigureSpec, MatchSpec, TableSpec
 from fairclust.pipeline.reported import load_programs, load_reported
 from fairclust.pipeline.scores import cells_at, load_cells, load_scores, load_steps, read_table
@@ -40,7 +43,16 @@ def paper(job: Job) -> None:
     from fairclust.report.tables import make_table
 
     given, paper = job.params["products"], job.params["paper"]
-    cells, steps = (load(job.input["packs"], given["needs"]) for load in (load_cells, load_steps))
+    config = load_config(job.config)
+    own = {
+        (*block.at, canonical_json(cell.params), cell.seed)
+        for block in blocks_of(config, given["cells_of"])
+        for cell in block.cells()
+    }
+    cells = load_cells(job.input["packs"], given["needs"])
+    columns = (cells.dataset, cells.method, cells.n_clusters, cells.params, cells.seed)
+    cells = cells[[at in own for at in zip(*columns, strict=True)]]
+    steps = load_steps(job.input["packs"], given["needs"])
     reported, programs, names = _reported(job), _programs(job, given["programs"]), Names(**given["names"])
     specs = {name: TableSpec.model_validate(table) for name, table in given["all_tables"].items()}
     problems = _Problems(job.log)

@@ -1,0 +1,122 @@
+"""Everything about the papers of a run that can be wrong, found before any job starts."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.config import Config
+from fairclust.pipeline.fingerprint import ClassNotFound, class_parameters
+from fairclust.pipeline.papers import Any_, FigureSpec, PaperSpec, TableSpec
+from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
+from fairclust.report.checks import validate_claim
+from fairclust.report.figures import NEEDS_X, NEEDS_Y, PLOTS
+from fairclust.report.material import ClaimError
+
+# What the horizontal axis of a figure can show besides metrics.
+_AXES = ("lam", "step", "n_clusters", "n_rows")
+# Plots of the histories, whose axes show terms of a method's objective.
+_OF_STEPS = ("convergence", "terms")
+
+
+def paper_problems(config: Config) -> list[str]:
+    """A line for each problem: the file or the key, what was found, and the nearest valid name."""
+    found: list[str] = []
+    for name in config.run.papers:
+        spec = config.papers[name]
+        found += _of_files(spec, config)
+        lines = [
+            *(line for key, table in spec.tables.items() for line in _of_table(key, table, spec, config)),
+            *(line for key, figure in spec.figures.items() for line in _of_figure(key, figure, spec)),
+            *_of_claims(spec),
+            *_unknown("cells_of", [other for other in spec.cells_of if other != Any_], config.papers),
+        ]
+        found += [f"papers.{name}.{line}" for line in lines]
+    return list(dict.fromkeys(found))
+
+
+def _unknown(key: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, list(known), 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known) or 'none'}"
+            yield f"{key}: there is no {name!r}; {hint}"
+
+
+def _of_files(spec: PaperSpec, config: Config) -> Iterator[str]:
+    """What is wrong with the values that the paper and its programs report."""
+    path = Path(str(spec.reported))
+    if spec.reported is None or not (spec.tables or path.exists()):
+        return
+    try:
+        reported = load_reported(str(path))
+        programs = path.with_name(f"{path.stem}_programs.csv")
+        frames = [(path, reported)]
+        if spec.programs:
+            kinds = {name: program.kind for name, program in spec.programs.items()}
+            frames.append((programs, load_programs(str(programs), kinds)))
+    except ReportedError as error:
+        yield str(error)
+        return
+    for file, frame in frames:
+        yield from _misspelt(file, frame, "dataset", config.datasets)
+        yield from _misspelt(file, frame, "method", {**config.methods, "data": None})
+
+
+def _misspelt(file: Path, frame: pd.DataFrame, column: str, known: Collection[str]) -> Iterator[str]:
+    """Names that are nearly those of the catalogue. A paper may report others, too, whose rows are not run."""
+    for name, lines in frame.groupby(column, sort=False).groups.items():
+        close = difflib.get_close_matches(str(name), list(known), 1, cutoff=0.8)
+        if name not in known and close:
+            yield f"{file}, line {lines[0] + 2}: there is no {column} {str(name)!r}; did you mean {close[0]!r}?"
+
+
+def _of_table(name: str, table: TableSpec, spec: PaperSpec, config: Config) -> Iterator[str]:
+    key = f"tables.{name}"
+    yield from _unknown(f"{key}.own", filter(None, [table.own]), config.methods)
+    yield from _unknown(f"{key}.control", filter(None, [table.control]), config.methods)
+    yield from _unknown(f"{key}.settings", table.settings, config.methods)
+    yield from _unknown(f"{key}.variants", table.variants, config.methods)
+    yield from _unknown(f"{key}.beside", table.beside, COLUMNS)
+    for method, params in table.settings.items():
+        try:
+            taken = class_parameters(config.methods[method].class_) if method in config.methods else None
+        except ClassNotFound:  # said elsewhere, with the class
+            taken = None
+        if taken is not None:
+            yield from _unknown(f"{key}.settings.{method}", params, sorted(taken))
+    if table.match is not None:
+        yield from _unknown(f"{key}.match.fairness", [table.match.fairness], COLUMNS)
+        yield from _unknown(f"{key}.match.order", [table.match.order], ("lam", *COLUMNS))
+        yield from _unknown(f"{key}.match.table", filter(None, [table.match.table]), _numbers(spec))
+    for i, reason in enumerate(table.reasons):
+        for part, known in (("dataset", config.datasets), ("method", config.methods)):
+            yield from _unknown(f"{key}.reasons.{i}.{part}", [getattr(reason, part)], (Any_, "data", *known))
+
+
+def _of_figure(name: str, figure: FigureSpec, spec: PaperSpec) -> Iterator[str]:
+    key = f"figures.{name}"
+    yield from _unknown(f"{key}.plot", [figure.plot], PLOTS)
+    yield from _unknown(f"{key}.table", filter(None, [figure.table]), _numbers(spec))
+    for axis, plots in (("x", NEEDS_X), ("y", NEEDS_Y)):
+        if figure.plot in plots and not getattr(figure, axis):
+            yield f"{key}.{axis}: the plot {figure.plot!r} needs it"
+    if figure.plot not in _OF_STEPS:
+        yield from _unknown(f"{key}.x", filter(None, [figure.x]), (*COLUMNS, *_AXES))
+        yield from _unknown(f"{key}.y", figure.y, (*COLUMNS, *_AXES))
+
+
+def _of_claims(spec: PaperSpec) -> Iterator[str]:
+    for name, claim in spec.claims.items():
+        try:
+            validate_claim(name, claim, spec.tables)
+        except ClaimError as error:
+            yield str(error)
+
+
+def _numbers(spec: PaperSpec) -> list[str]:
+    return [table.number for table in spec.tables.values()]
