@@ -147,7 +147,7 @@ def neutral_order(X: Any, codes: np.ndarray) -> np.ndarray:
 
 
 def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Target shares of the groups in the order of `names`, positive and summing to one; None takes the shares of the data.
+    """Target shares of the groups in the order of `names`, positive and summing to one; None takes the data's own.
 
     ValueError if there is not one positive share for each group, or the shares do not sum to one.
     """

@@ -23,8 +23,7 @@ def temporary_beside(path: Path, ending: str = "tmp") -> Path:
 
 
 def remove_leftovers(folder: Path) -> list[Path]:
-    """Remove the temporary files and folders below `folder` that belong to processes that have ended, and return them.
-    """
+    """Remove the temporary files and folders below `folder` that belong to processes that have ended, and list them."""
     gone = []
     for path in folder.rglob(".*"):
         found = _NAME.fullmatch(path.name)

@@ -31,7 +31,8 @@ class LazyLabels:
     # Sizes of the map's clusters and sums of their points, as `ChunkedPoints.sums` returns.
     sizes: np.ndarray
     sums: np.ndarray
-    moved: dict[int, int] = field(default_factory=dict)  # rows whose label differs from the map's, with their labels
+    # Rows whose label differs from the map's, and their labels.
+    moved: dict[int, int] = field(default_factory=dict)
     _seen: dict[int, int] = field(default_factory=dict)
 
     def __len__(self) -> int:

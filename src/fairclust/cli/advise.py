@@ -88,20 +88,8 @@ NEEDS = {
 def run(args: argparse.Namespace) -> list[str]:
     """Advise on the needs that are named; ask for them in a terminal, and list all of them elsewhere.
 
-    Parameters
-    ----------
-    args : Namespace
-        need, a list of keys of `NEEDS`.
-
-    Returns
-    -------
-    list of str
-        For each need its description, the method with the reason, and a command to begin with.
-
-    Raises
-    ------
-    CommandError
-        A need is not in `NEEDS`, or an answer is not one of the numbers that are offered.
+    Returns for each need its description, the method with the reason, and a command to begin with. CommandError if a
+    need is not in `NEEDS`, or an answer is not one of the numbers that are offered.
     """
     unknown = [need for need in args.need if need not in NEEDS]
     if unknown:

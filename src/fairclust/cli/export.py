@@ -23,24 +23,8 @@ _DIGITS = 12
 def run(args: argparse.Namespace) -> list[str]:
     """Write `labels.npy` and `score.json` of each chosen cell into a folder of its own.
 
-    Parameters
-    ----------
-    args : Namespace
-        dataset, method, n_clusters, set, seed, results, out.
-
-    Returns
-    -------
-    list of str
-        A line for each cell, and the place of the data.
-
-    Raises
-    ------
-    CommandError
-        The results have no such cell, or it has no labels.
-    OutputError
-        A file cannot be written.
-    DamagedFile
-        A file of cells is damaged.
+    Returns a line for each cell, and the place of the data. CommandError if the results have no such cell, or it has
+    no labels.
     """
     fits = args.results / "fits"
     if not fits.is_dir():

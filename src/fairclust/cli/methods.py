@@ -29,22 +29,7 @@ SHORT_NAMES = {
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """List the methods, or the parameters of one.
-
-    Parameters
-    ----------
-    args : Namespace
-        method, a name or None.
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    CommandError
-        There is no such method.
-    """
+    """List the methods, or the parameters of the one that `args.method` names. CommandError if it does not exist."""
     return describe_parameters(find_method(args.method)) if args.method else list_methods()
 
 
@@ -73,10 +58,7 @@ def _first_line(name: str, home: str) -> str:
 def find_method(name: str) -> type:
     """The class of a method, found by its short name, the name of its module or its own name.
 
-    Raises
-    ------
-    CommandError
-        There is no such method; the message names a similar one.
+    CommandError, with the name of a similar method, if there is none.
     """
     homes = {home: cls for cls, home in methods._HOMES.items()}
     found = SHORT_NAMES.get(name) or homes.get(name) or (name if name in homes.values() else None)

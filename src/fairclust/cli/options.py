@@ -211,13 +211,7 @@ def _add_raw_table(parser: argparse.ArgumentParser) -> None:
 
 
 def add_submissions(commands: argparse._SubParsersAction) -> list[argparse.ArgumentParser]:
-    """Add `fairclust submit`, `fairclust check-submissions` and `fairclust board` with their options.
-
-    Returns
-    -------
-    list of ArgumentParser
-        The three parsers, in this order.
-    """
+    """Add `submit`, `check-submissions` and `board` with their options, and return the three parsers in this order."""
     submit = commands.add_parser(
         "submit", help="score labels of a data set and write them as a file for the board"
     )

@@ -48,20 +48,8 @@ from fairclust.report.names import Names
 def run(args: argparse.Namespace) -> list[str]:
     """Check labels, score them and write them as a submission.
 
-    Parameters
-    ----------
-    args : Namespace
-        labels, dataset, method, setting, paper, n_clusters, hardware, seconds, folder, mirror, replace, configfile.
-
-    Returns
-    -------
-    list of str
-        The file, the scores of the labels, and what to do next.
-
-    Raises
-    ------
-    CommandError
-        The labels or the data cannot be used, or the submission exists already. Nothing is written then.
+    Returns the file, the scores of the labels, and what to do next. CommandError if the labels or the data cannot be
+    used, or the submission exists already. Nothing is written then.
     """
     config = load(args.configfile)
     try:
@@ -105,19 +93,7 @@ def run(args: argparse.Namespace) -> list[str]:
 def check(args: argparse.Namespace) -> list[str]:
     """Check every submission: its place, its data, its labels and its metrics.
 
-    Parameters
-    ----------
-    args : Namespace
-        folder, mirror, rescore, configfile.
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    CommandError
-        At least one submission is wrong; the message has a line with the reason for each.
+    CommandError if at least one is wrong; the message has a line with the reason for each.
     """
     config = load(args.configfile)
     paths, problems = submission_files(args.folder), []
@@ -156,22 +132,9 @@ def _check_one(args: argparse.Namespace, path: Path, submission: Submission, dat
 
 
 def board(args: argparse.Namespace) -> list[str]:
-    """Write the board of a run and the submissions.
+    """Write the board of a run and the submissions, and return the numbers of rows, and the files.
 
-    Parameters
-    ----------
-    args : Namespace
-        run, folder, out, configfile.
-
-    Returns
-    -------
-    list of str
-        The numbers of rows, and the files.
-
-    Raises
-    ------
-    CommandError
-        The run has no scores, or a submission cannot be read or was scored on other data than the run.
+    CommandError if the run has no scores, or a submission cannot be read or was scored on other data than the run.
     """
     config = load(args.configfile)
     names = Names(
