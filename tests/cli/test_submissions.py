@@ -221,7 +221,7 @@ def test_files_that_hold_no_labels_are_refused(clone, capsys, content, reason):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--dataset", "tpy"), "there is no data set 'tpy'; nearest: 'toy'"),
+        (("--dataset", "tpy"), "there is no data set 'tpy'; did you mean 'toy'"),
         (("--dataset", "people"), "expected " + "0" * 64),
         (("--paper", "my paper"), "--paper: "),
         (("--paper", "javascript:alert(1)"), "--paper: "),
@@ -310,7 +310,7 @@ FAULTS = {
         "with K = 3, clusters are 0 to 2",
     ),
     "other data": (changed(data_hash="1" * 64), "it was scored on other data than 'toy' of the catalogue"),
-    "an unknown data set": (changed(dataset="tpy"), "there is no data set 'tpy'; nearest: 'toy'"),
+    "an unknown data set": (changed(dataset="tpy"), "there is no data set 'tpy'; did you mean 'toy'"),
     "another name": (changed(method="Another"), "belongs into submissions/toy/another-k3.json"),
     "an unknown key": (changed(colour="red"), "colour: Extra inputs are not permitted"),
     "no JSON": (lambda: FILE.write_text("{"), "is no submission: the file: Invalid JSON"),

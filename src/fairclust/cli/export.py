@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fairclust.cli import CommandError
-from fairclust.datasets.spec import nearest
+from fairclust.messages import nearest
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.pipeline.cell_store import Entry, verified_pack
 from fairclust.pipeline.summary import brief

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import difflib
 import inspect
 import json
 import warnings
@@ -22,7 +21,7 @@ from fairclust.cli.methods import find_method
 from fairclust.cli.progress import expected_seconds, progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import as_text, describe
-from fairclust.messages import shortened
+from fairclust.messages import nearest, shortened
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.tables import TableModel
 
@@ -102,8 +101,7 @@ def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) ->
         if name == "n_clusters":
             raise CommandError(f"--set {given}: give it as --n-clusters {value}")
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(known))}"
+            hint = nearest(name, sorted(known))
             raise CommandError(f"--set {given}: {cls.__name__} has no parameter {name!r}; {hint}")
         params[name] = _value(value)
     return params

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import difflib
 import inspect
 import re
 import textwrap
@@ -12,6 +11,7 @@ from importlib.resources import files
 
 from fairclust import methods
 from fairclust.cli import CommandError
+from fairclust.messages import nearest
 
 # Short names of the methods. The entries of the pipeline, in config/methods/, are variants and have longer names.
 SHORT_NAMES = {
@@ -63,10 +63,8 @@ def find_method(name: str) -> type:
     homes = {home: cls for cls, home in methods._HOMES.items()}
     found = SHORT_NAMES.get(name) or homes.get(name) or (name if name in homes.values() else None)
     if found is None:
-        known = [*SHORT_NAMES, *homes, *homes.values()]
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "`fairclust methods` lists them"
-        raise CommandError(f"--method: there is no method {name!r}; {hint}")
+        hint = nearest(name, [*SHORT_NAMES, *homes, *homes.values()])
+        raise CommandError(f"--method: there is no method {name!r}; {hint} (`fairclust methods` lists them)")
     return getattr(methods, found)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairclust.cli import CommandError
-from fairclust.messages import shortened
+from fairclust.messages import nearest, shortened
 from fairclust.metrics.counts import one_spelling
 from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.tables import (
@@ -163,9 +162,7 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
     ]
     for name in names:
         if name not in frame:
-            near = difflib.get_close_matches(name, frame.columns, 1)
-            there = shortened(", ".join(frame.columns[:20]), 300)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {there}"
+            hint = nearest(name, frame.columns)
             delimiter = frame.attrs.get("delimiter")
             if delimiter and (len(frame.columns) == 1 or args.delimiter is None):
                 hint += f"; is {delimiter!r} the right --delimiter?"

@@ -26,8 +26,9 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from fairclust.datasets.download import fetch_source
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.spec import Name, is_secure_url, nearest
+from fairclust.datasets.spec import Name, is_secure_url
 from fairclust.datasets.store import PreparedDataset
+from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.config import Config
