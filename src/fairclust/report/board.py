@@ -46,19 +46,7 @@ _LAST = ["paper", "hardware", "seconds", "submitted", "data_hash"]
 
 
 def verified_points(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
-    """The clusterings of a run: for every setting, the start with the lowest objective.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        From `pipeline.scores.load_scores`.
-    names : Names
-
-    Returns
-    -------
-    DataFrame
-        A row for each clustering, with the columns that `make_board` expects.
-    """
+    """The clusterings of a run, as `make_board` takes them: for every setting, the start with the lowest objective."""
     best = best_of_starts(scores)
     # Older scores do not have every metric.
     best = best.reindex(columns=[*best.columns, *({*COSTS, *NOTIONS.values()} - {*best.columns})])
@@ -95,24 +83,10 @@ def submitted_points(submissions: Iterable[Submission]) -> pd.DataFrame:
 
 
 def make_board(points: pd.DataFrame) -> pd.DataFrame:
-    """Rank the clusterings of each data set and K.
+    """Rank the clusterings of each data set and K, the rows of `verified_points` and `submitted_points`.
 
-    Parameters
-    ----------
-    points : DataFrame
-        Rows of `verified_points` and `submitted_points`.
-
-    Returns
-    -------
-    DataFrame
-        Columns dataset, n_clusters, method, setting, status, cost, cost_metric; for each notion its value, and
-        ``<notion>_front`` and ``<notion>_rank``; paper, hardware, seconds, submitted, data_hash. Sorted by data set,
-        K and cost.
-
-    Raises
-    ------
-    SubmissionError
-        A submission was scored on data that differ from those of the run.
+    For each notion of fairness the columns are its value, ``<notion>_front`` and ``<notion>_rank``. Sorted by data
+    set, K and cost. SubmissionError if a submission was scored on data that differ from those of the run.
     """
     points = points.reindex(columns=[*dict.fromkeys([*_OWN, *COSTS, *NOTIONS.values(), *_LAST])])
     _check_data(points)
@@ -166,21 +140,10 @@ def _ranks(cost: np.ndarray, fairness: np.ndarray, metric: str) -> Any:
 
 
 def rank_methods(board: pd.DataFrame, notion: str) -> pd.DataFrame:
-    """Methods by their mean rank for one notion of fairness.
+    """Methods by their mean rank for one notion of fairness, a key of `NOTIONS`, on the board.
 
-    Parameters
-    ----------
-    board : DataFrame
-        From `make_board`.
-    notion : str
-        A key of `NOTIONS`.
-
-    Returns
-    -------
-    DataFrame
-        Columns method, status, data_sets (number of pairs of a data set and a K), on_front (number of these pairs where
-        the method is on the front), mean_rank. Sorted by mean rank; of equal ranks, the method with more data sets is
-        first.
+    ``data_sets`` counts the pairs of a data set and a K, and ``on_front`` those where the method is on the front. Of
+    equal ranks, the method with more data sets is first.
     """
     ranked = board[board[f"{notion}_rank"].notna()]
     best = ranked.groupby(["method", "status", *INSTANCE])[f"{notion}_rank"].min().astype(float)
@@ -199,22 +162,9 @@ def rank_methods(board: pd.DataFrame, notion: str) -> pd.DataFrame:
 def write_board(
     board: pd.DataFrame, names: Names, origin: Mapping[str, Any], version: str, folder: Path
 ) -> list[Path]:
-    """Write the board as board.csv, board.parquet and board.md.
+    """Write the board as board.csv, board.parquet and board.md, and return the files.
 
-    Parameters
-    ----------
-    board : DataFrame
-        From `make_board`.
-    names : Names
-    origin : mapping
-        The provenance of the run; empty without one.
-    version : str
-        The release of fairclust that the board belongs to.
-    folder : Path
-
-    Returns
-    -------
-    list of Path
+    `origin` is the provenance of the run, empty without one, and `version` the release that the board belongs to.
     """
     paths = [folder / f"board.{ending}" for ending in ("csv", "parquet", "md")]
     with atomic_write(paths[0]) as file:
@@ -283,24 +233,9 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def read_origin(run: Path, scores: pd.DataFrame) -> dict[str, Any]:
-    """Where and when the clusterings of a run were computed.
+    """Where and when the clusterings of a run were computed: git_commit, cpu_count, platform and finished, a date.
 
-    Parameters
-    ----------
-    run : Path
-        The folder of its results, or of published ones.
-    scores : DataFrame
-        From `pipeline.scores.load_scores`.
-
-    Returns
-    -------
-    dict
-        git_commit, cpu_count, platform and finished, a date.
-
-    Raises
-    ------
-    SubmissionError
-        The provenance is missing or damaged.
+    `run` is the folder of results, or of published ones. SubmissionError if the provenance is missing or damaged.
     """
     try:
         stated = json.loads((run / "provenance.json").read_text(encoding="utf-8"))
