@@ -55,9 +55,9 @@ def _params(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers between `low` and `high`."""
-    raw = (high - low) / about
+def ticks(low: float, high: float) -> list[float]:
+    """About five round numbers between `low` and `high`."""
+    raw = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(raw))
     step = next((m * power for m in (1, 2, 2.5, 5) if m * power >= raw * 0.9999), 10 * power)
     first = math.ceil(low / step - 1e-9)

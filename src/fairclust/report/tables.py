@@ -82,15 +82,12 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
     )
 
 
-def value_text(value: Value, *, with_best: bool = True) -> str:
-    """The text of a value: ours over the starts, and the reported value in brackets if there is one.
-
-    `with_best` shows the best start too.
-    """
+def value_text(value: Value) -> str:
+    """The text of a value: ours over the starts, and the reported value in brackets if there is one."""
     column = COLUMNS.get(value.metric)
     decimals = max(min(column.decimals, 4) if column else 0, value.decimals)
     is_cost = column is not None and column.is_cost
-    best = value.ours.best(value.metric) if with_best and is_cost else math.nan
+    best = value.ours.best(value.metric) if is_cost else math.nan
     text = spread_text(value.ours.mean, value.ours.sd, decimals, best)
     if math.isnan(value.reported):
         return text
