@@ -34,11 +34,6 @@ def grid_cells(X, origin, side):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _balanced(r, b, p, q):  # type: ignore[no-untyped-def]
-    return p * max(r, b) <= q * min(r, b)
-
-
-@numba.njit(cache=True, nogil=True)
 def _take(points, lo, hi, fairlet, number):  # type: ignore[no-untyped-def]
     for i in range(lo, hi):
         fairlet[points[i]] = number
