@@ -1,5 +1,8 @@
-"""Rules of the source tree: imports point downward, and the lists of dependencies agree."""
+"""Rules of the source tree: imports point downward, docstrings are short, and the lists of dependencies agree."""
 
+import ast
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -72,3 +75,49 @@ def test_only_documented_fields_of_snakemakes_objects_are_read(root):
         if private.search(line)
     ]
     assert found == []
+
+
+PUBLIC_MODULES = ("", ".chunks", ".datasets", ".methods", ".metrics", ".model_selection", ".plot", ".tables")
+# Packages whose private helpers may still have long docstrings.
+LONG_DOCSTRINGS = ("datasets", "pipeline", "solvers", "tables")
+
+
+def public_definitions():
+    """The module and the qualified name of everything exported, and of the classes that it derives from."""
+    for name in PUBLIC_MODULES:
+        module = importlib.import_module(f"fairclust{name}")
+        for exported in module.__all__:
+            member = getattr(module, exported)
+            for part in inspect.getmro(member) if inspect.isclass(member) else [member]:
+                if hasattr(part, "__qualname__"):
+                    yield part.__module__, part.__qualname__
+
+
+def documented(node, module, public, prefix="", in_public_class=False):
+    """Yield the qualified name, whether it is public, and the docstring of every definition below a node."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from documented(child, module, public, prefix, in_public_class)
+            continue
+        name = prefix + child.name
+        is_public = (module, name) in public
+        if in_public_class and (not child.name.startswith("_") or child.name == "__call__"):
+            is_public = True
+        yield name, is_public, ast.get_docstring(child) or ""
+        within = is_public and isinstance(child, ast.ClassDef)
+        yield from documented(child, module, public, f"{name}.", within)
+
+
+def test_docstrings_of_private_helpers_have_at_most_four_lines(root):
+    public = set(public_definitions())
+    long = []
+    for file in sorted((root / "src/fairclust").rglob("*.py")):
+        place = file.relative_to(root / "src").with_suffix("").parts
+        if place[1] in LONG_DOCSTRINGS:
+            continue
+        module = ".".join(place).removesuffix(".__init__")
+        for name, is_public, doc in documented(ast.parse(file.read_text(encoding="utf-8")), module, public):
+            n_lines = sum(bool(line.strip()) for line in doc.splitlines())
+            if not is_public and n_lines > 4:
+                long.append(f"{module}.{name}: {n_lines} lines")
+    assert not long, "only exported names have longer docstrings:\n" + "\n".join(long)

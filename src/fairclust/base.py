@@ -55,10 +55,7 @@ POSITIVE = [Interval(Real, 0, None, closed="neither")]
 def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
     """Weights of rows as floats, shape (n_samples,).
 
-    Raises
-    ------
-    ValueError
-        There is not one weight for each row, or one is not positive or not finite.
+    ValueError unless there is one weight for each row, and all are positive and finite.
     """
     weights = np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != (n_samples,):
@@ -69,20 +66,7 @@ def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
 
 
 def initial_centers(X: np.ndarray, n_clusters: int, init: Any, rng: np.random.RandomState) -> np.ndarray:
-    """Starting centres: k-means++ picks (no Lloyd steps), or the given array.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    n_clusters : int
-    init : "k-means++" or array-like of shape (n_clusters, n_features)
-        Centres in the frame of `X`.
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray of shape (n_clusters, n_features), float64
-    """
+    """Starting centres in the frame of `X`: k-means++ picks (no Lloyd steps), or the given array."""
     if isinstance(init, str):
         if init != "k-means++":
             raise ValueError(f"init must be 'k-means++' or an array of centres, found {init!r}")
@@ -101,16 +85,7 @@ def initial_centers(X: np.ndarray, n_clusters: int, init: Any, rng: np.random.Ra
 def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.ndarray:
     """Labels without empty clusters: each empty cluster gets half of every group of the cluster that is then largest.
 
-    Parameters
-    ----------
-    labels, codes : ndarray of int, shape (n_samples,)
-        Clusters and groups; at least `n_clusters` points.
-    n_clusters : int
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), int32
-        A copy.
+    Returns a copy, as int32. There must be at least `n_clusters` points.
     """
     labels = labels.astype(np.int32)
     sizes = np.bincount(labels, minlength=n_clusters)
@@ -304,13 +279,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         return self._frame.into(X)
 
     def _restore(self, X: np.ndarray) -> None:
-        """Convert the attributes of the fit from the frame into the unit of the data.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            The rows in the unit of the data.
-        """
+        """Convert the attributes of the fit from the frame into the unit of the data, that of the rows `X`."""
         frame = self._frame
         if frame.is_standard:
             return

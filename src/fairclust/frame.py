@@ -26,33 +26,19 @@ _STANDARD = 1e-7
 
 
 class Frame(NamedTuple):
-    """The origin and the unit of the data.
+    """The origin and the unit of the data. Methods work on ``(X - origin) / unit``, numbers of order one.
 
-    Methods work on ``(X - origin) / unit``, numbers of order one. Labels then do not depend on the unit or the
-    origin of the data, and squares neither overflow nor vanish.
-
-    Attributes
-    ----------
-    origin : ndarray of shape (n_features,)
-        `mean`; zeros if all rows have one length, or for a sparse matrix.
-    unit : float
-        `spread`. If all rows have one length, as after scikit-learn's `normalize`, it is that length. Rows of length
-        one and standardised columns are therefore not changed.
-    mean : ndarray of shape (n_features,)
-        The mean of each column.
-    spread : float
-        Root of the mean variance of the columns that are not constant; 1 if all are constant.
-    length : float
-        Root of the mean squared distance of a row to the mean.
-    is_far : bool
-        Whether some numbers are so far from the others that distances must be computed in double precision.
+    Labels then do not depend on the unit or the origin of the data, and squares neither overflow nor vanish.
     """
 
-    origin: np.ndarray
+    origin: np.ndarray  # `mean`; zeros if all rows have one length, or for a sparse matrix
+    # `spread`. If all rows have one length, as after scikit-learn's `normalize`, it is that length. Rows of length one
+    # and standardised columns are therefore not changed.
     unit: float
-    mean: np.ndarray
-    spread: float
-    length: float
+    mean: np.ndarray  # of each column
+    spread: float  # root of the mean variance of the columns that are not constant; 1 if all are constant
+    length: float  # root of the mean squared distance of a row to the mean
+    # Whether some numbers are so far from the others that distances must be computed in double precision.
     is_far: bool = False
 
     @classmethod
@@ -133,10 +119,7 @@ class Frame(NamedTuple):
     def around_most_rows(self, X: np.ndarray, n_clusters: int) -> Frame:
         """This frame or, if some numbers are far from the others, one whose origin and unit are those of most rows.
 
-        Raises
-        ------
-        ValueError
-            A number is so far from the others that its square is not finite. The message names its row and column.
+        ValueError, with the row and column, if a number is so far from the others that its square is not finite.
         """
         if not X.size:
             return self
@@ -163,18 +146,10 @@ class Frame(NamedTuple):
         return self._replace(origin=np.zeros_like(self.origin), unit=1.0)
 
     def into(self, X: np.ndarray) -> np.ndarray:
-        """Convert rows, shape (n_rows, n_features), into this frame.
+        """Convert rows, shape (n_rows, n_features), into this frame; in double precision if `is_far`.
 
-        Returns
-        -------
-        ndarray or sparse matrix of shape (n_rows, n_features)
-            A copy with the type of `X`, or `X` itself if the frame leaves it unchanged. In double precision if
-            `is_far`.
-
-        Raises
-        ------
-        ValueError
-            `X` is sparse and the origin of the frame is not zero.
+        Returns a copy with the type of `X`, or `X` itself if the frame leaves it unchanged. ValueError if `X` is
+        sparse and the origin of the frame is not zero.
         """
         dtype = np.float64 if self.is_far else X.dtype
         if self.is_standard:
@@ -220,14 +195,10 @@ def typical_distance(rows: np.ndarray, n_clusters: int) -> float:
 
 
 def _one_length(blocks: Iterable[np.ndarray], reach: float) -> float:
-    """The length that all rows have; 0 if they differ.
+    """The length that all rows, in blocks of shape (n_features, n_rows), have; 0 if they differ.
 
-    Parameters
-    ----------
-    blocks : iterable of ndarray of shape (n_features, n_rows)
-    reach : float
-        Root of the mean squared distance of a row to the mean. The lengths are compared with it as well, because
-        all rows have about the same length if the data are far from the origin.
+    The lengths are compared with `reach` as well, the root of the mean squared distance of a row to the mean, because
+    all rows have about the same length if the data are far from the origin.
     """
     radius = 0.0
     for block in blocks:

@@ -81,32 +81,11 @@ def _of_one_type(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
 def encode_groups(
     sensitive_features: Any, n_samples: int, *, known: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Group codes from one sensitive column.
+    """Group codes, int32, from one sensitive column, and the names of the groups: sorted distinct values, or `known`.
 
-    Parameters
-    ----------
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, 1)
-        Strings, integers, booleans or categories; no missing values.
-    n_samples : int
-    known : ndarray of shape (n_groups,), optional
-        The groups seen in `fit`; others are an error.
-
-    Returns
-    -------
-    codes : ndarray of shape (n_samples,), int32
-    names : ndarray of shape (n_groups,)
-        Sorted distinct values; `known` if given.
-
-    Raises
-    ------
-    ValueError
-        Missing column, wrong length, more than one column, missing values, values of different types with the same
-        string, texts with a NUL character, or values not in `known`.
-
-    Warns
-    -----
-    UserWarning
-        Texts that differ only in their spelling are one group, see `fairclust.metrics.counts.one_spelling`.
+    ValueError if the column is missing, has the wrong length, several columns, missing values, texts with a NUL
+    character, values of different types with the same string, or values not in `known`. Texts that differ only in
+    spelling (`fairclust.metrics.counts.one_spelling`) are one group, with a warning.
     """
     if sensitive_features is None:
         raise ValueError(
@@ -157,18 +136,7 @@ def positions(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def neutral_order(X: Any, codes: np.ndarray) -> np.ndarray:
-    """An order of the groups that does not depend on their names: by size, then by the sum of their squared rows.
-
-    Parameters
-    ----------
-    X : ndarray or sparse matrix of shape (n_samples, n_features)
-    codes : ndarray of int, shape (n_samples,)
-
-    Returns
-    -------
-    ndarray of int, shape (n_groups,)
-        The groups, the smallest first.
-    """
+    """The groups, smallest first: an order by size, then by the sum of their squared rows, that ignores their names."""
     sizes = np.bincount(codes)
     squares: np.ndarray = np.zeros(len(sizes))
     # Squares are needed only for groups of one size.
@@ -179,24 +147,9 @@ def neutral_order(X: Any, codes: np.ndarray) -> np.ndarray:
 
 
 def resolve_target(target: Any, names: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Target shares U of the groups, in the order of `names`.
+    """Target shares of the groups in the order of `names`, positive and summing to one; None takes the data's own.
 
-    Parameters
-    ----------
-    target : None, mapping of group to share, or array-like of shape (n_groups,)
-        None takes the data's own shares.
-    names, codes : ndarray
-        From `encode_groups`.
-
-    Returns
-    -------
-    ndarray of shape (n_groups,), float64
-        Positive, summing to one.
-
-    Raises
-    ------
-    ValueError
-        The target does not have one positive share for each group, or the shares do not sum to one.
+    ValueError if there is not one positive share for each group, or the shares do not sum to one.
     """
     if target is None:
         return np.bincount(codes, minlength=len(names)) / len(codes)

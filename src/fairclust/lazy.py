@@ -8,21 +8,9 @@ from typing import Any
 
 
 def members(package: str, homes: Mapping[str, str]) -> tuple[list[str], Callable[[str], Any]]:
-    """The names and the ``__getattr__`` of a package whose members are imported when they are first used.
+    """The ``__all__`` and the ``__getattr__`` of a package whose members are imported when they are first used.
 
-    Parameters
-    ----------
-    package : str
-        Name of the package.
-    homes : mapping of str to str
-        Member to the module of the package that defines it.
-
-    Returns
-    -------
-    names : list of str
-        For ``__all__``.
-    getter : callable
-        For ``__getattr__``.
+    `homes` maps each member to the module of the package that defines it.
     """
     names = sorted(homes)
 

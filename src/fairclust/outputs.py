@@ -22,21 +22,9 @@ def check_outputs(
 ) -> None:
     """Check, before any work starts, that every output can be written and is neither an input nor another output.
 
-    Files count as the same if they are the same file on the disk, through whatever links, and two new files also if
-    their names differ only in case, because some file systems take these as one.
-
-    Parameters
-    ----------
-    outputs : mapping of str to path or None
-        The options and the files that they name. None is no output.
-    inputs : iterable of path
-        The files that are read; "-" is standard input.
-    create : bool, default=False
-        Whether folders that do not exist will be created.
-
-    Raises
-    ------
-    OutputError
+    `outputs` maps options to files (None is no output), and the input "-" is standard input. Files are the same if
+    they are one file on the disk, through whatever links, and two new files also if their names differ only in case,
+    because some file systems take these as one. `create` says that missing folders will be created.
     """
     read = {_identity(path): path for path in inputs}
     written: dict[object, str] = {_identity(1): "standard output"}
@@ -98,24 +86,10 @@ def _is_device(path: Path) -> bool:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing; it gets its name only when it is complete.
+    """Open a file, whose folder is created, for writing; it gets its name only when it is complete.
 
-    If the name is a symbolic link, the file that it leads to is replaced, and the link stays.
-
-    Parameters
-    ----------
-    path : Path
-        Its folder is created if it does not exist.
-
-    Yields
-    ------
-    binary file
-
-    Raises
-    ------
-    OSError
-        The file cannot be written, for instance because the disk is full. The error names `path`; an earlier file of
-        this name is unchanged, and no temporary file is left.
+    If the name is a symbolic link, the file that it leads to is replaced, and the link stays. After an error, an
+    OSError that names `path`, an earlier file of this name is unchanged, and no temporary file is left.
     """
     device = _is_device(path)
     real = path if device else Path(os.path.realpath(path))
@@ -138,14 +112,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
 
 
 def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Replace a folder when the new one is complete. On an error the old one stays.
-
-    Parameters
-    ----------
-    folder : Path
-    write : callable
-        Fills the empty folder that it gets.
-    """
+    """Replace a folder when `write` has filled the new one. On an error the old one stays."""
     folder = folder.absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
     temp, old = temporary_beside(folder, "new"), temporary_beside(folder, "old")

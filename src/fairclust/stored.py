@@ -16,14 +16,9 @@ class StoredError(ValueError):
 
 
 class Stored:
-    """A mapping of a saved model. Each method reads one key, and raises `StoredError` unless its value fits.
+    """A mapping of a saved model, called `at` in messages, whose content comes from JSON.
 
-    Parameters
-    ----------
-    content : object
-        From JSON.
-    at : str
-        Name of the mapping in messages.
+    Each method reads one key, and raises `StoredError` unless its value fits.
     """
 
     def __init__(self, content: Any, at: str = "") -> None:

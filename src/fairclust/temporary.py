@@ -18,24 +18,12 @@ _DAY = 86_400
 
 
 def temporary_beside(path: Path, ending: str = "tmp") -> Path:
-    """A name beside `path` that no other process uses.
-
-    Parameters
-    ----------
-    path : Path
-    ending : "tmp", "new", "old", "npz" or "part"
-    """
+    """A name beside `path`, with one of the endings tmp, new, old, npz and part, that no other process uses."""
     return path.with_name(f".{path.name}.{os.getpid()}@{platform.node()}.{uuid.uuid4().hex}.{ending}")
 
 
 def remove_leftovers(folder: Path) -> list[Path]:
-    """Remove the temporary files and folders below `folder` that belong to processes that have ended.
-
-    Returns
-    -------
-    list of Path
-        The removed files and folders.
-    """
+    """Remove the temporary files and folders below `folder` that belong to processes that have ended, and list them."""
     gone = []
     for path in folder.rglob(".*"):
         found = _NAME.fullmatch(path.name)

@@ -210,7 +210,7 @@ def test_constant_column_and_zero_row(tmp_path: Path) -> None:
 ERRORS: dict[str, tuple[dict[str, Any], str]] = {
     "missing column": (
         {"features": ["age", "hour"]},
-        "data set 'demo', file 't.csv', column 'hour': no such column; .*nearest: 'hours'",
+        "data set 'demo', file 't.csv', column 'hour': no such column; .*did you mean 'hours'",
     ),
     "missing sensitive column": ({"sensitive": {"column": "sx"}}, "column 'sx': no such column; .*'sex'"),
     "missing drop column": ({"drop_rows": {"town": ["x"]}}, "column 'town': no such column"),

@@ -141,7 +141,7 @@ def test_scale_default() -> None:
 
 
 def test_catalogue_names_the_nearest_source() -> None:
-    with pytest.raises(ValidationError, match="unknown source 'addult'; nearest: 'adult'"):
+    with pytest.raises(ValidationError, match="unknown source 'addult'; did you mean 'adult'"):
         Catalogue.model_validate(
             {"sources": {"adult": SOURCE}, "datasets": {"d": TABLE | {"source": "addult"}}}
         )

@@ -63,7 +63,7 @@ def test_other_data_sets(mirror, tmp_path):
 
 
 def test_unavailable_data_sets_give_an_error(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="there is no data set 'adlut'; nearest: 'adult'"):
+    with pytest.raises(ValueError, match="there is no data set 'adlut'; did you mean 'adult'"):
         fetch_dataset("adlut")
     with pytest.raises(ValueError, match="scale"):
         fetch_dataset("synthetic", scale="robust")

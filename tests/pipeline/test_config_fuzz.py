@@ -151,11 +151,7 @@ CHECKED = list(filter(is_checked, PLACES))
 def test_a_mistyped_key_is_named_with_the_nearest_valid_one(place):
     wrong = place[-1][:-1] + place[-1][-1] * 2
     message = plan_or_error(changed(place, "rename", wrong))
-    assert (
-        f"{wrong!r}; nearest: {place[-1]!r}" in message
-        or f"did you mean {place[-1]!r}?" in message
-        or f"did you mean {wrong!r}?" in message
-    )
+    assert f"did you mean {place[-1]!r}?" in message or f"did you mean {wrong!r}?" in message
 
 
 @SETTINGS

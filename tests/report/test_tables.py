@@ -125,10 +125,9 @@ def test_a_table_without_any_cell_is_made(values, cells, tmp_path):
 def test_values_as_text():
     ours = Spread(100.26, 2.0, 98.0, 3)
     assert value_text(Value("sse", 100.0, 0, ours)) == "100.3 ± 2.0, best 98.0 (100; +0.3 %)"
-    assert value_text(Value("sse", 100.0, 0, ours), with_best=False) == "100.3 ± 2.0 (100; +0.3 %)"
     assert value_text(Value("balance", 0.5, 2, Spread(0.25, 0.01, 0.26, 3))) == "0.2500 ± 0.0100 (0.50)"
     labels = Value("sse", 100.0, 0, ours, Spread(101.0, n=1), "labels")
-    assert value_text(labels, with_best=False) == "100.3 ± 2.0 (100; +0.3 %; labels 101.0)"
+    assert value_text(labels) == "100.3 ± 2.0, best 98.0 (100; +0.3 %; labels 101.0)"
     assert value_text(Value("sse", 1116700.0, -2)) == "– (1,116,700)"
     assert value_text(Value("n_nodes", 5678.0, 0, Spread(5576.0, n=1))) == "5,576 (5,678)"
 

@@ -292,4 +292,4 @@ def test_cells_are_exported_as_plain_files(life, tmp_path, monkeypatch, capsys):
         assert code == 2 and message in said, said
     assert cell.read_bytes() == before
     assert cli.main(["export", "blob", "stripes"]) == 2
-    assert "results/fits has no data set 'blob'; nearest: 'blobs'" in capsys.readouterr().err
+    assert "results/fits has no data set 'blob'; did you mean 'blobs'" in capsys.readouterr().err

@@ -77,7 +77,11 @@ def troubled(tmp_path_factory):
 def test_missing_data_become_skipped_rows_and_do_not_stop_the_run(troubled):
     rows = troubled.first.rows
     assert rows.loc[("blobs", "random")].status == "ok"
-    for name, reason in (("far", "could not be fetched"), ("bad", "nearest: 'b'"), ("late", "no such file")):
+    for name, reason in (
+        ("far", "could not be fetched"),
+        ("bad", "did you mean 'b'"),
+        ("late", "no such file"),
+    ):
         assert set(rows.loc[name].status) == {"skipped"}
         assert reason in rows.loc[name].reason.iloc[0]
         assert f"skipped: {name}" in troubled.first.output

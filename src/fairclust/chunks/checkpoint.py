@@ -20,14 +20,10 @@ from fairclust.solvers.alternation import Prototypes, Run, Step
 
 
 class Checkpoint:
-    """A file with the centres, prices and history of the last outer step. Every outer step replaces it.
+    """A file with the centres, prices and history of the last outer step. Without a path nothing is written.
 
-    Parameters
-    ----------
-    path : Path or None
-        The file. If None, nothing is written.
-    about : mapping
-        Parameters of the fit, and sums over its rows. `load` refuses a checkpoint for which these differ.
+    Every outer step replaces the file. `about` holds parameters of the fit and sums over its rows. `load` refuses a
+    checkpoint for which these differ.
     """
 
     def __init__(self, path: Path | None, about: Mapping[str, Any]) -> None:
@@ -66,12 +62,9 @@ class Checkpoint:
             file.write(packed.getbuffer())
 
     def load(self, points: ChunkedPoints) -> Run | None:
-        """Read the outer steps from the file. Returns None if there is no file.
+        """Read the outer steps from the file; None if there is no file.
 
-        Raises
-        ------
-        ChunkError
-            The file is not a checkpoint, or it is the checkpoint of another fit.
+        ChunkError if the file is not a checkpoint, or if it is the checkpoint of another fit.
         """
         if self.path is None or not self.path.exists():
             return None

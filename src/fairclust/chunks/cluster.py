@@ -39,19 +39,9 @@ _PATIENCE_SECONDS = 60
 class Cluster:
     """An engine that runs a pass as tasks on a Dask cluster.
 
-    If a worker is lost, Dask gives its tasks to the other workers. Results are added in the order of the chunks, so
-    the sums do not depend on the number of workers or on which worker ran which task.
-
-    Parameters
-    ----------
-    client : Client, str or int
-        A client, the address of a scheduler or the path of its ``--scheduler-file`` (which must end in ``.json``), or
-        the number of worker processes to start on this machine.
-
-    Raises
-    ------
-    ChunkError
-        There is no scheduler or no worker, or a worker has another version of fairclust.
+    `client` is a client, an address, a ``.json`` scheduler file or a number of workers. If a worker is lost, Dask
+    gives its tasks to others. Results are added in the order of the chunks, so sums do not depend on the workers.
+    ChunkError if there is no scheduler or worker, or one has another version of fairclust.
     """
 
     def __init__(self, client: Client | str | int) -> None:
@@ -202,16 +192,8 @@ def collection_chunks(
 ) -> tuple[list[Chunk], tuple[str, ...]]:
     """Compute the partitions of a Dask array or data frame once and keep them in the memory of the workers.
 
-    Returns
-    -------
-    chunks : list of Chunk
-    features : tuple of str
-
-    Raises
-    ------
-    ChunkError
-        X is not a matrix, the sensitive column is missing or has another length than X, a group is missing, or a
-        feature is not a number.
+    Returns the chunks and the names of the features. ChunkError if X is not a matrix, a feature is not a number, a
+    group is missing, or the sensitive column is missing or has another length than X.
     """
     if isinstance(X, da.Array):
         names: tuple[str, ...] = ()

@@ -28,14 +28,7 @@ class Engine(Protocol):
     ) -> Iterator[Any]:
         """Yield the results of ``function(chunk, *own, *args)`` in the order of the chunks, whichever call ends first.
 
-        Parameters
-        ----------
-        function : callable
-        chunks : sequence of Chunk
-        *args
-            Arguments that are the same for all chunks.
-        each : iterable of tuple, optional
-            For every chunk, a tuple of arguments of its own, ``own`` above.
+        `args` are the same for all chunks. `each` holds for every chunk a tuple of arguments of its own, ``own``.
         """
         ...
 
@@ -45,15 +38,10 @@ class Engine(Protocol):
 
 
 def in_order(jobs: Iterable[Any], ahead: int) -> Iterator[Any]:
-    """Yield the results of jobs in the order of the jobs.
+    """Yield the results of jobs in the order of the jobs. At most `ahead` started jobs await their turn.
 
-    Parameters
-    ----------
-    jobs : iterable of futures
-        A job starts when it is taken from the iterable. If a job fails, or if the caller stops early, the jobs whose
-        results have not been yielded are cancelled.
-    ahead : int
-        Largest number of jobs that have started and whose results have not been yielded.
+    A job starts when it is taken from the iterable. If a job fails, or if the caller stops early, the jobs whose
+    results have not been yielded are cancelled.
     """
     waiting: deque[Any] = deque()
     try:

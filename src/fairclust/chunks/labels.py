@@ -18,13 +18,7 @@ from fairclust.outputs import atomic_write
 
 
 def check_space(table: ChunkTable, n_clusters: int) -> None:
-    """Check before the fit that there is room for the labels.
-
-    Raises
-    ------
-    ChunkError
-        The disk has too little free space.
-    """
+    """Raise ChunkError before the fit if the disk has too little free space for the labels."""
     if table.labels is not None:
         needed = table.n_rows * label_type(n_clusters).itemsize
         free = shutil.disk_usage(table.labels.absolute().parent).free
@@ -41,12 +35,7 @@ def label_type(n_clusters: int) -> np.dtype:
 
 
 def computed(labels: LazyLabels, points: ChunkedPoints, table: ChunkTable) -> Any:
-    """The labels of all rows, in the form that `open_chunks` was asked for.
-
-    Returns
-    -------
-    ndarray, memmap or dask.array.Array of shape (n_samples,)
-    """
+    """The labels of all rows in the form that `open_chunks` was asked for: array, memory-mapped file or Dask array."""
     dtype = label_type(points.n_clusters)
     if table.labels is not None:
         return write_labels(points.written(labels), points.n_samples, dtype, table.labels)
@@ -65,10 +54,7 @@ def computed(labels: LazyLabels, points: ChunkedPoints, table: ChunkTable) -> An
 def write_labels(parts: Iterable[np.ndarray], n_rows: int, dtype: np.dtype, path: Path) -> np.ndarray:
     """Write labels to a .npy file and map it. The file gets its name only when it is complete.
 
-    Raises
-    ------
-    ChunkError
-        The disk is full, or the file cannot be written. No part of the file is left.
+    ChunkError if the disk is full or the file cannot be written. No part of the file is left then.
     """
     try:
         with atomic_write(path) as file:

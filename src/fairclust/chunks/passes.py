@@ -23,29 +23,16 @@ _rooms = threading.local()
 
 
 class Map(NamedTuple):
-    """An assignment ``argmin_k (scale * ||x - c_k||^2 + offset[group, k])``.
+    """An assignment ``argmin_k (scale * ||x - c_k||^2 + offset[group, k])``."""
 
-    Attributes
-    ----------
-    names : ndarray of shape (n_groups,)
-        The groups, sorted.
-    shift : ndarray of shape (n_features,)
-        Subtracted from the points and the centres before distances are computed.
-    centers : ndarray of shape (n_clusters, n_features)
-    scale, offset : float, ndarray of shape (n_groups, n_clusters)
-    precise : bool
-        Whether to compare clusters in double precision, as `Potentials.priced` does. `scale` is then not used.
-    dtype : float32 or float64
-        Type of the distances.
-    """
-
-    names: np.ndarray
-    shift: np.ndarray
+    names: np.ndarray  # the groups, sorted
+    shift: np.ndarray  # subtracted from the points and the centres before distances are computed
     centers: np.ndarray
     scale: float
-    offset: np.ndarray
+    offset: np.ndarray  # (n_groups, n_clusters)
+    # Whether to compare clusters in double precision, as `Potentials.priced` does. `scale` is then not used.
     precise: bool
-    dtype: DTypeLike
+    dtype: DTypeLike  # of the distances
 
 
 def soft_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
@@ -134,13 +121,7 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, Potentials
 
 
 def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
-    """Codes of the values: their positions in `names`, as uint16.
-
-    Raises
-    ------
-    ChunkError
-        A value is not among the names.
-    """
+    """Codes of the values: their positions in `names`, as uint16. ChunkError if a value is not among the names."""
     entries, own = values
     if own is not None:
         codes = _positions(own, names)[entries]

@@ -24,22 +24,14 @@ _MORE, _SPARE_ROWS, _FURTHER = 3, 8, 4.0
 
 @dataclass
 class LazyLabels:
-    """Labels described by a map and by the few rows that have moved. They are computed only when they are needed.
-
-    Attributes
-    ----------
-    by : Map
-    n_rows : int
-    sizes, sums : ndarray
-        Sizes of the map's clusters and sums of their points, as `ChunkedPoints.sums` returns.
-    moved : dict of int to int
-        Rows whose label differs from the map's, and their labels.
-    """
+    """Labels described by a map and by the few rows that have moved. They are computed only when they are needed."""
 
     by: Map
     n_rows: int
+    # Sizes of the map's clusters and sums of their points, as `ChunkedPoints.sums` returns.
     sizes: np.ndarray
     sums: np.ndarray
+    # Rows whose label differs from the map's, and their labels.
     moved: dict[int, int] = field(default_factory=dict)
     _seen: dict[int, int] = field(default_factory=dict)
 
@@ -75,21 +67,7 @@ class ChunkedPoints:
     """An implementation of `fairclust.solvers.points.MeasuredPoints` for rows in chunks.
 
     `mean_gap` and `mean_excess` are those of the sample. They set the scale of the temperatures, which need not be
-    exact.
-
-    Parameters
-    ----------
-    chunks : list of Chunk
-    engine : Engine
-    known : Survey
-    n_clusters : int
-    dtype : float32 or float64
-
-    Attributes
-    ----------
-    sample : TiledPoints
-    n_passes : int
-        Number of passes over all rows, the survey included.
+    exact. `n_passes` counts the passes over all rows, the survey included.
     """
 
     def __init__(

@@ -50,16 +50,8 @@ class ScaledChunk:
 def standardized(table: ChunkTable, *, unit_rows: bool = False) -> ChunkTable:
     """A table whose features have mean 0 and variance 1. Finding their scale takes two passes.
 
-    Parameters
-    ----------
-    table : ChunkTable
-        A table of arrays or files, not of a Dask collection.
-    unit_rows : bool, default=False
-        Whether to divide every scaled row by its length.
-
-    Returns
-    -------
-    ChunkTable
+    The table must be one of arrays or files, not a Dask collection. `unit_rows` divides every scaled row by its
+    length.
     """
     found = total_of(table.engine.run(_sums, table.chunks))
     if not found:

@@ -19,18 +19,7 @@ def score_chunks(
 ) -> tuple[np.ndarray, float]:
     """The group-by-cluster table and the sum of squared distances to the cluster means, in two passes.
 
-    Parameters
-    ----------
-    table : ChunkTable
-    labels : array of shape (n_samples,)
-    names : ndarray of shape (n_groups,)
-        The groups, sorted.
-    n_clusters : int
-
-    Returns
-    -------
-    counts : ndarray of int, shape (n_groups, n_clusters)
-    cost : float
+    `names` are the groups, sorted; the table has the shape (n_groups, n_clusters).
     """
 
     def own() -> Iterator[tuple[np.ndarray]]:

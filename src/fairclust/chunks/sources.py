@@ -161,16 +161,9 @@ def _mapped_inode(address: int) -> int | None:
 
 @dataclass(frozen=True)
 class ArrayChunk:
-    """Rows of two arrays.
+    """The rows ``first`` to ``last - 1`` of two arrays. `name` is the array's name in messages.
 
-    Attributes
-    ----------
-    X, values : MappedArray or ndarray
-        The whole array if it is mapped from a file; otherwise only the rows of the chunk.
-    first, last : int
-        The rows ``first`` to ``last - 1`` of the whole array.
-    name : str
-        Name of the array in messages.
+    `X` and `values` are the whole arrays if these are mapped from a file; otherwise only the rows of the chunk.
     """
 
     X: MappedArray | np.ndarray
@@ -210,13 +203,7 @@ def as_float(X: np.ndarray) -> np.ndarray:
 
 
 def array_chunks(X: Any, values: Any, chunk_rows: int) -> list[Chunk]:
-    """Chunks of a matrix and its sensitive column.
-
-    Raises
-    ------
-    ChunkError
-        The sensitive column is missing, or a shape or type does not fit.
-    """
+    """Chunks of a matrix and its sensitive column. ChunkError if that is missing, or a shape or type does not fit."""
     if values is None:
         raise ChunkError(
             "sensitive_features is missing: pass the group of every row, as an array or a .npy file"
@@ -251,18 +238,7 @@ def array_chunks(X: Any, values: Any, chunk_rows: int) -> list[Chunk]:
 
 @dataclass(frozen=True)
 class ParquetChunk:
-    """Row groups of a Parquet file.
-
-    Attributes
-    ----------
-    file : FileState
-    groups : tuple of int
-    features : tuple of str
-    sensitive : str
-    first : int
-        Number of rows of the file before this chunk.
-    n_rows : int
-    """
+    """Row groups of a Parquet file. `first` is the number of rows of the file before this chunk."""
 
     file: FileState
     groups: tuple[int, ...]
@@ -355,18 +331,10 @@ def _matches(pattern: Path) -> Iterator[Path]:
 def parquet_chunks(
     pattern: str | Path, sensitive: str, features: Sequence[str] | None, chunk_rows: int
 ) -> tuple[list[Chunk], tuple[str, ...]]:
-    """Chunks of whole row groups. A chunk has at most `chunk_rows` rows, unless a single row group has more.
+    """Chunks of whole row groups, and the names of the features.
 
-    Returns
-    -------
-    chunks : list of Chunk
-    features : tuple of str
-
-    Raises
-    ------
-    ChunkError
-        There is no file, a file cannot be read, a feature is not a number, or the columns of a file differ from those
-        of the first file in name or type.
+    A chunk has at most `chunk_rows` rows, unless a single row group has more. ChunkError if there is no file, a file
+    cannot be read, a feature is not a number, or the columns of a file differ from those of the first in name or type.
     """
     import pyarrow as pa
 

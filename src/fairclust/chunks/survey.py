@@ -30,30 +30,17 @@ _LEAST_SHARE, _LEAST_ROWS = 1 / 2000, 8
 
 
 class Survey(NamedTuple):
-    """Groups, their sizes and a sample of the rows, of one chunk or of all chunks.
+    """Groups, their sizes and a sample of the rows, of one chunk or of all chunks."""
 
-    Attributes
-    ----------
-    names : ndarray of shape (n_groups,)
-        The groups, sorted.
-    sizes : ndarray of shape (n_groups,)
-    X : ndarray of shape (n_sampled, n_features)
-        A sample of the rows. The sample of all chunks is in random order. Small groups can have a larger share of the
-        sample than of the rows.
-    codes : ndarray of shape (n_sampled,), int32
-    low, high : ndarray of shape (n_features,)
-        The smallest and the largest number of every feature.
-    total : float
-        The sum of all numbers, which tells other rows from these.
-    """
-
-    names: np.ndarray
+    names: np.ndarray  # sorted
     sizes: np.ndarray
+    # (n_sampled, n_features). The sample of all chunks is in random order. Small groups can have a larger share of the
+    # sample than of the rows.
     X: np.ndarray
-    codes: np.ndarray
-    low: np.ndarray
+    codes: np.ndarray  # (n_sampled,), int32
+    low: np.ndarray  # (n_features,), the smallest number of every feature
     high: np.ndarray
-    total: float
+    total: float  # the sum of all numbers, which tells other rows from these
 
     @property
     def n_rows(self) -> int:
@@ -82,21 +69,10 @@ class Survey(NamedTuple):
 
 
 def survey(chunks: Sequence[Chunk], engine: Engine, *, sample_rows: int, seed: int) -> Survey:
-    """Check every row and draw a sample, in one pass.
+    """Check every row and draw a sample of about `sample_rows` rows, in one pass.
 
-    Parameters
-    ----------
-    chunks : sequence of Chunk
-    engine : Engine
-    sample_rows : int
-        Approximate size of the sample.
-    seed : int
-
-    Raises
-    ------
-    ChunkError
-        A number is not finite or too large, a group is missing, chunks have different numbers of features, or there are
-        no rows.
+    ChunkError if a number is not finite or too large, a group is missing, chunks have different numbers of features,
+    or there are no rows.
     """
     n_rows = sum(chunk.n_rows for chunk in chunks)
     if not n_rows:
@@ -149,10 +125,7 @@ def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | N
 def ends_of(X: np.ndarray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
     """The smallest and the largest number of each feature of a chunk with rows X, as float64.
 
-    Raises
-    ------
-    ChunkError
-        A number is not finite, or too large.
+    ChunkError if a number is not finite, or too large.
     """
     n_features = X.shape[1]
     whole = len(X) // _ROWS_AT_ONCE * _ROWS_AT_ONCE

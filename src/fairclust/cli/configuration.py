@@ -32,13 +32,7 @@ def _layers(configfiles: list[Path]) -> list[tuple[Path, dict[str, Any]]]:
 
 
 def load(configfiles: list[Path]) -> Config:
-    """The configuration of a run.
-
-    Raises
-    ------
-    CommandError
-        There is no configuration, or it is not valid.
-    """
+    """The configuration of a run. CommandError if there is none, or if it is not valid."""
     sys.path.insert(0, str(Path.cwd()))  # for the user's classes in this folder
     try:
         layers = _layers(configfiles)
@@ -84,11 +78,8 @@ def _why_fitted(config: Config, of: str) -> list[str]:
 def explain(args: argparse.Namespace) -> list[str]:
     """A line for every value in the files: key, value and file. A note marks values that another value replaces.
 
-    Parameters
-    ----------
-    args : Namespace
-        configfile, key (only keys that begin with it; "cell" explains why cells would be fitted), of (with "cell", a
-        data set or DATASET/METHOD).
+    `args.key` limits the lines to keys that begin with it; the key "cell" explains why the cells of `args.of` (a data
+    set or DATASET/METHOD) would be fitted.
     """
     config = load(args.configfile)
     if args.key == "cell":

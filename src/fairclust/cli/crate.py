@@ -44,26 +44,10 @@ _OF_CARD = {"name": "name", "sha256": "sha256", "license": "licence"}
 
 
 def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> dict[str, Any]:
-    """Describe published results.
+    """Describe published results, the files of `folder` with `WORKFLOW` among them, as JSON-LD.
 
-    Parameters
-    ----------
-    folder : Path
-        The published files, with `WORKFLOW` among them.
-    origin : mapping
-        What `provenance.json` holds.
-    inputs : RuleInputs
-        The run.
-
-    Returns
-    -------
-    dict
-        JSON-LD. Authors and licence are those of `CITATION.cff` in the working folder, if there is one.
-
-    Raises
-    ------
-    CommandError
-        No cell of the run was fitted, or `CITATION.cff` cannot be read.
+    `origin` is the content of `provenance.json`. Authors and licence are those of `CITATION.cff` in the working
+    folder, if there is one. CommandError if no cell of the run was fitted, or `CITATION.cff` cannot be read.
     """
     about = _citation(Path("CITATION.cff"))
     authors = [

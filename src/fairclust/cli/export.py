@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairclust.cli import CommandError
-from fairclust.datasets.spec import nearest
+from fairclust.messages import nearest
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.pipeline.cell_store import cell_path, read_labels, read_output
 from fairclust.pipeline.summary import brief
@@ -22,24 +22,8 @@ _DIGITS = 12
 def run(args: argparse.Namespace) -> list[str]:
     """Write `labels.npy` and `score.json` of each chosen cell into a folder of its own.
 
-    Parameters
-    ----------
-    args : Namespace
-        dataset, method, n_clusters, set, seed, results, out.
-
-    Returns
-    -------
-    list of str
-        A line for each cell, and the place of the data.
-
-    Raises
-    ------
-    CommandError
-        The results have no such cell, or it has no labels.
-    OutputError
-        A file cannot be written.
-    DamagedFile
-        A file of cells is damaged.
+    Returns a line for each cell, and the place of the data. CommandError if the results have no such cell, or it has
+    no labels.
     """
     fits = args.results / "fits"
     if not fits.is_dir():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import difflib
 import inspect
 import json
 import warnings
@@ -22,7 +21,7 @@ from fairclust.cli.methods import find_method
 from fairclust.cli.progress import expected_seconds, progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import as_text, describe
-from fairclust.messages import shortened
+from fairclust.messages import nearest, shortened
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.tables import TableModel
 
@@ -33,21 +32,9 @@ _FEW_ROWS = 20
 def run(args: argparse.Namespace) -> list[str]:
     """Fit a method to a table.
 
-    Parameters
-    ----------
-    args : Namespace
-        See `fairclust.cli.options`.
-
-    Returns
-    -------
-    list of str
-        Metrics, certificate, fairness by column, who pays, and the groups by cluster.
-
-    Raises
-    ------
-    CommandError
-        The table cannot be read or fitted, an output cannot be written, or an option names a column, method or
-        parameter that does not exist.
+    Returns metrics, certificate, fairness by column, who pays, and the groups by cluster. CommandError if the table
+    cannot be read or fitted, an output cannot be written, or an option names a column, method or parameter that does
+    not exist.
     """
     # Imported here to avoid a circular import: `in_chunks` imports `parameters` from this module.
     from fairclust.cli import in_chunks
@@ -98,27 +85,10 @@ def run(args: argparse.Namespace) -> list[str]:
 
 
 def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) -> dict[str, Any]:
-    """Parameters of a method from ``NAME=VALUE``, checked against its signature.
+    """Parameters of a method from the ``NAME=VALUE`` of ``--set``, checked against its signature.
 
-    Parameters
-    ----------
-    cls : type
-        The class of the method.
-    n_clusters : int
-    seed : int
-        Becomes ``random_state`` if the method has this parameter.
-    assignments : list of str
-        The values of ``--set``.
-
-    Returns
-    -------
-    dict
-        Arguments for ``cls``.
-
-    Raises
-    ------
-    CommandError
-        A text is not of the form ``NAME=VALUE``, or names a parameter that cannot be set here.
+    `seed` becomes ``random_state`` if the method has this parameter. CommandError if a text is not of the form
+    ``NAME=VALUE``, or names a parameter that cannot be set here.
     """
     known = set(inspect.signature(cls).parameters)
     params: dict[str, Any] = {"n_clusters": n_clusters}
@@ -131,8 +101,7 @@ def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) ->
         if name == "n_clusters":
             raise CommandError(f"--set {given}: give it as --n-clusters {value}")
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(known))}"
+            hint = nearest(name, sorted(known))
             raise CommandError(f"--set {given}: {cls.__name__} has no parameter {name!r}; {hint}")
         params[name] = _value(value)
     return params
@@ -158,30 +127,10 @@ def _check_outputs(args: argparse.Namespace, cls: type) -> None:
 
 
 def fit(cls: type, params: dict[str, Any], X: np.ndarray, groups: Any) -> tuple[Any, float, list[str]]:
-    """Fit a method to a table.
+    """Fit a method to rows and their groups, which may be a mapping of columns.
 
-    Parameters
-    ----------
-    cls : type
-        The class of the method.
-    params : dict
-        From `parameters`.
-    X : ndarray of shape (n_rows, n_features)
-    groups : ndarray of shape (n_rows,), or mapping of column to ndarray
-
-    Returns
-    -------
-    model : FairClusterer
-        Fitted.
-    seconds : float
-        Wall-clock time of the fit.
-    warned : list of str
-        The first line of each warning.
-
-    Raises
-    ------
-    CommandError
-        The method refuses the data or a parameter, or diverges.
+    Returns the model, the seconds that the fit took, and the first line of each warning. CommandError if the method
+    refuses the data or a parameter, or diverges.
     """
     begin = perf_counter()
     with warnings.catch_warnings(record=True) as caught:
@@ -196,35 +145,10 @@ def fit(cls: type, params: dict[str, Any], X: np.ndarray, groups: Any) -> tuple[
 def fit_starts(
     cls: type, params: dict[str, Any], X: np.ndarray, groups: Any, starts: int
 ) -> tuple[Any, float, list[str]]:
-    """Fit a method from several starts, and keep the fit with the lowest objective.
+    """Fit a method from several starts, and keep the fit with the lowest objective. Returns what `fit` returns.
 
-    A method without the parameter `n_init` is fitted once for each start, with another seed each time. So all methods
-    that have random starts are compared with the same number of them.
-
-    Parameters
-    ----------
-    cls : type
-        The class of the method.
-    params : dict
-        From `parameters`.
-    X : ndarray of shape (n_rows, n_features)
-    groups : ndarray of shape (n_rows,), or mapping of column to ndarray
-    starts : int
-        At least 1.
-
-    Returns
-    -------
-    model : FairClusterer
-        The best fit.
-    seconds : float
-        Wall-clock time of all starts together.
-    warned : list of str
-        The first line of each warning of the best fit.
-
-    Raises
-    ------
-    CommandError
-        As for `fit`.
+    A method without the parameter `n_init` is fitted once for each start, with another seed each time, so all methods
+    that have random starts are compared with the same number of them. The seconds are those of all starts together.
     """
     takes = inspect.signature(cls).parameters
     if "n_init" in takes:

@@ -38,22 +38,8 @@ _TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 def run(args: argparse.Namespace) -> list[str]:
     """Fit every setting and write the results as CSV, page and picture.
 
-    Parameters
-    ----------
-    args : Namespace
-        See `fairclust.cli.options`.
-
-    Returns
-    -------
-    list of str
-        Notes, a table of the results, and the names of the files.
-
-    Raises
-    ------
-    CommandError
-        The table cannot be read, an option names a column or method that does not exist, or no setting could be fitted.
-    OutputError
-        A file cannot be written, or is the table.
+    Returns notes, a table of the results, and the names of the files. CommandError if the table cannot be read, an
+    option names a column or method that does not exist, or no setting could be fitted.
     """
     # A stem such as `.` or `folder/..` would make hidden files with odd names.
     if args.out.name in ("", ".."):
@@ -100,10 +86,7 @@ def run(args: argparse.Namespace) -> list[str]:
 def cluster_numbers(text: str) -> list[int]:
     """Read numbers of clusters: ``3`` gives [3], and ``2:5`` gives [2, 3, 4, 5].
 
-    Raises
-    ------
-    CommandError
-        The text is neither a number of at least 1 nor a range of such numbers.
+    CommandError if the text is neither a number of at least 1 nor a range of these.
     """
     first, colon, last = text.partition(":")
     try:
@@ -122,24 +105,8 @@ def grid_settings(
 ) -> Iterator[tuple[type, str, dict[str, Any]]]:
     """For every K, the settings to fit: k-means, then each method over a grid of the parameter that sets its fairness.
 
-    Parameters
-    ----------
-    classes : list of type
-        The classes of the methods.
-    numbers : list of int
-        The values of K.
-    raw : RawTable
-    seed : int
-    one : bool
-        Yield each method once, with its defaults, instead of the grid.
-
-    Yields
-    ------
-    cls : type
-    setting : str
-        For example ``tolerance=0.1``; empty for defaults.
-    params : dict
-        Arguments for ``cls``.
+    Yields the class, the setting (such as ``tolerance=0.1``; empty for defaults) and the arguments for the class. With
+    `one`, each method is yielded once, with its defaults.
     """
     for n_clusters in numbers:
         yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, [])

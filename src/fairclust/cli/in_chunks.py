@@ -45,23 +45,10 @@ def is_asked_for(args: argparse.Namespace) -> bool:
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Fit a method to Parquet files, and score its labels.
+    """Fit a method to Parquet files, score its labels, and return the lines to print (a single one with ``--json``).
 
-    Parameters
-    ----------
-    args : Namespace
-        See `fairclust.cli.options`.
-
-    Returns
-    -------
-    list of str
-        The lines to print; a single one with ``--json``.
-
-    Raises
-    ------
-    CommandError
-        The files cannot be read or fitted, a column does not exist, or the method or an option does not work with
-        tables that are read in chunks.
+    CommandError if the files cannot be read or fitted, a column does not exist, or the method or an option does not
+    work with tables that are read in chunks.
     """
     cls = find_method(args.method)
     if not issubclass(cls, InChunks):

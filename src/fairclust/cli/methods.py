@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import difflib
 import inspect
 import re
 import textwrap
@@ -12,6 +11,7 @@ from importlib.resources import files
 
 from fairclust import methods
 from fairclust.cli import CommandError
+from fairclust.messages import nearest
 
 # Short names of the methods. The entries of the pipeline, in config/methods/, are variants and have longer names.
 SHORT_NAMES = {
@@ -44,22 +44,7 @@ NEEDS = {
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """List the methods, or the parameters of one.
-
-    Parameters
-    ----------
-    args : Namespace
-        method, a name or None.
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    CommandError
-        There is no such method.
-    """
+    """List the methods, or the parameters of the one that `args.method` names. CommandError if it does not exist."""
     return describe_parameters(find_method(args.method)) if args.method else list_methods()
 
 
@@ -91,18 +76,13 @@ def _first_line(name: str, home: str) -> str:
 def find_method(name: str) -> type:
     """The class of a method, found by its short name, the name of its module or its own name.
 
-    Raises
-    ------
-    CommandError
-        There is no such method; the message names a similar one.
+    CommandError, with the name of a similar method, if there is none.
     """
     homes = {home: cls for cls, home in methods._HOMES.items()}
     found = SHORT_NAMES.get(name) or homes.get(name) or (name if name in homes.values() else None)
     if found is None:
-        known = [*SHORT_NAMES, *homes, *homes.values()]
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "`fairclust methods` lists them"
-        raise CommandError(f"--method: there is no method {name!r}; {hint}")
+        hint = nearest(name, [*SHORT_NAMES, *homes, *homes.values()])
+        raise CommandError(f"--method: there is no method {name!r}; {hint} (`fairclust methods` lists them)")
     return getattr(methods, found)
 
 

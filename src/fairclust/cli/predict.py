@@ -16,20 +16,8 @@ from fairclust.tables import TableError, load_model
 def run(args: argparse.Namespace) -> list[str]:
     """Predict the clusters of the rows of a table.
 
-    Parameters
-    ----------
-    args : Namespace
-        See `fairclust.cli.options`.
-
-    Returns
-    -------
-    list of str
-        The labels as CSV; with `--out`, a line that names the written file instead.
-
-    Raises
-    ------
-    CommandError
-        The model or the table cannot be read, or the table lacks a column of the fit.
+    Returns the labels as CSV or, with `--out`, a line that names the written file. CommandError if the model or the
+    table cannot be read, or the table lacks a column of the fit.
     """
     check_outputs({"--out": args.out}, [args.model, args.table])
     try:

@@ -27,21 +27,8 @@ def progress(
 ) -> Iterator[Callable[[], None]]:
     """Print the progress of a task after two seconds, and every ten seconds from then on.
 
-    Parameters
-    ----------
-    what : str
-        The task, such as 'fitting settings'.
-    expected : float, optional
-        Seconds that the task will take.
-    total : int, optional
-        Number of the task's parts.
-    notes : sequence of str
-        Printed before the first line.
-
-    Yields
-    ------
-    callable
-        To be called after each part.
+    `expected` is the time in seconds that the task will take, and `total` the number of its parts. `notes` are printed
+    before the first line. Yields a function to be called after each part.
     """
     begin, stopped = perf_counter(), threading.Event()
     parts: list[None] = []
@@ -71,20 +58,8 @@ def progress(
 def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: Any) -> float | None:
     """Estimate how long a fit takes from a fit to a twentieth of the rows.
 
-    Parameters
-    ----------
-    cls : type
-        The class of the method.
-    params : dict
-        Its arguments.
-    X : ndarray of shape (n_rows, n_features)
-    groups : ndarray of str, shape (n_rows,), or mapping of column to ndarray
-
-    Returns
-    -------
-    float or None
-        Seconds; None if the data are too small for an estimate, the sample has too few rows for the clusters, or it
-        cannot be fitted.
+    None if the data are too small for an estimate, the sample has too few rows for the clusters, or it cannot be
+    fitted.
     """
     n_clusters = params["n_clusters"]
     rows = len(X) // _SHARE

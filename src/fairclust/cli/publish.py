@@ -46,19 +46,8 @@ def _chosen(results: Path) -> Iterator[Path]:
 def run(args: argparse.Namespace) -> list[str]:
     """Copy the results of a finished run.
 
-    Parameters
-    ----------
-    args : Namespace
-        configfile, out, readme, wall_seconds.
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    CommandError
-        The run has not ended, its results are of another configuration, or the folder holds something else.
+    CommandError if the run has not ended, its results are of another configuration, or the folder holds something
+    else.
     """
     inputs = RuleInputs(load(args.configfile))
     results, out = Path(inputs.results), args.out
@@ -138,26 +127,10 @@ def _copy(path: Path, to: Path) -> None:
 
 
 def filled(text: str, folder: Path, titles: Mapping[str, str], name: str) -> str:
-    """The text of a page with the numbers of a published run between its marks.
+    """The text of a page, called `name`, with the numbers of a published run in `folder` between its marks.
 
-    Parameters
-    ----------
-    text : str
-    folder : Path
-        The folder that `run` has written.
-    titles : mapping of str to str
-        Paper to its short name.
-    name : str
-        Name of the page, for messages.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    CommandError
-        The page has no marks, or asks for rows that the overview does not have.
+    `titles` maps each paper to its short name. CommandError if the page has no marks, or asks for rows that the
+    overview does not have.
     """
     if not _OVERVIEW.search(text):
         return with_results(text, results_block(folder, titles), name)
@@ -173,13 +146,7 @@ def filled(text: str, folder: Path, titles: Mapping[str, str], name: str) -> str
 
 
 def with_results(text: str, block: str, name: str = "README.md") -> str:
-    """The text of a README, called `name`, with a new block between its two marks.
-
-    Raises
-    ------
-    CommandError
-        The text lacks the marks.
-    """
+    """The text of a README, called `name`, with a new block between its two marks. CommandError without the marks."""
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not end:
@@ -188,26 +155,10 @@ def with_results(text: str, block: str, name: str = "README.md") -> str:
 
 
 def overview_block(overview: str, datasets: Sequence[str], methods: Sequence[str], name: str) -> str:
-    """Some rows of the table of all methods, for pages about a few of these methods.
+    """Some rows of the overview, `tables/overview.md`, as Markdown, for pages about a few of the methods.
 
-    Parameters
-    ----------
-    overview : str
-        The text of `tables/overview.md`.
-    datasets, methods : sequence of str
-        Names as in the overview. If a data set has several K, the K with most of these methods is shown.
-    name : str
-        Name of the page, for messages.
-
-    Returns
-    -------
-    str
-        A table in Markdown.
-
-    Raises
-    ------
-    CommandError
-        The overview lacks one of the data sets or methods.
+    If a data set has several K, the K with most of these methods is shown. CommandError, with the name of the page, if
+    the overview lacks one of the data sets or methods.
     """
     cells = [line.strip("| ").split(" | ") for line in overview.splitlines() if line.startswith("| ")]
     head, _, *rows = cells
@@ -232,17 +183,8 @@ def overview_block(overview: str, datasets: Sequence[str], methods: Sequence[str
 def results_block(folder: Path, titles: Mapping[str, str]) -> str:
     """The numbers of a published run for the README: rows of the papers' tables, and claims, counted by verdict.
 
-    Parameters
-    ----------
-    folder : Path
-        The folder that `run` has written.
-    titles : mapping of str to str
-        Paper to its short name.
-
-    Returns
-    -------
-    str
-        Markdown, with links to the tables in the folder.
+    They are Markdown, with links to the tables in `folder`, which `run` has written. `titles` maps each paper to its
+    short name.
     """
     # Imported here, because the import takes a second and only `--readme` needs it.
     from fairclust.report.checks import CLAIM_VERDICTS

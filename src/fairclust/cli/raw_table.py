@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairclust.cli import CommandError
-from fairclust.messages import shortened
+from fairclust.messages import nearest, shortened
 from fairclust.metrics.counts import one_spelling
 from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.tables import (
@@ -31,38 +30,17 @@ from fairclust.tables import (
 
 @dataclass(frozen=True)
 class RawTable:
-    """The rows that are clustered.
+    """The rows that are clustered."""
 
-    Attributes
-    ----------
-    frame : DataFrame
-        The rows that are kept, all columns; the index counts the rows of the file from 0.
-    X : ndarray of shape (n_rows, n_features)
-    groups : DataFrame of shape (n_rows, n_sensitive)
-        The sensitive columns as text.
-    crossed : ndarray of str, shape (n_rows,)
-        The combination of groups of every row.
-    ranges : dict of str to SensitiveColumn
-        The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
-    columns : list of Column
-        How each column is read.
-    ids : list of str
-        Columns to write beside the labels.
-    preparation : Pipeline
-        Turns rows into features; fitted to `frame`.
-    notes : list of str
-        Sentences on what was left out, and on how the rest was read.
-    """
-
-    frame: pd.DataFrame
-    X: np.ndarray
-    groups: pd.DataFrame
-    crossed: np.ndarray
-    ranges: dict[str, SensitiveColumn]
-    columns: list[Column]
-    ids: list[str]
-    preparation: Pipeline
-    notes: list[str]
+    frame: pd.DataFrame  # the rows that are kept, all columns; the index counts the rows of the file from 0
+    X: np.ndarray  # (n_rows, n_features)
+    groups: pd.DataFrame  # the sensitive columns as text
+    crossed: np.ndarray  # (n_rows,), the combination of groups of every row, as text
+    ranges: dict[str, SensitiveColumn]  # columns of numbers that are cut into ranges, the groups
+    columns: list[Column]  # how each column is read
+    ids: list[str]  # columns to write beside the labels
+    preparation: Pipeline  # turns rows into features; fitted to `frame`
+    notes: list[str]  # sentences on what was left out, and on how the rest was read
 
     @property
     def texts(self) -> list[str]:
@@ -79,29 +57,11 @@ class RawTable:
 
 
 def sensitive_for(cls: type, raw: RawTable, *, crossed: bool, means: Collection[str] = ()) -> Any:
-    """The groups in the form that a method takes.
+    """The groups in the form that a method takes: columns by name, or combinations of values, shape (n_rows,).
 
-    Parameters
-    ----------
-    cls : type
-        The class of the method.
-    raw : RawTable
-    crossed : bool
-        Whether the combinations of the columns are the groups.
-    means : collection of str, default=()
-        Columns of numbers whose mean the method bounds.
-
-    Returns
-    -------
-    dict of str to ndarray, or ndarray of str, shape (n_rows,)
-        The columns by name, if there are several and the method takes them, or if there are `means`, which are numbers;
-        otherwise, or if `crossed`, the combinations of values.
-
-    Raises
-    ------
-    CommandError
-        `crossed` is combined with `means`, although a mean belongs to one column, or one of `means` does not hold
-        numbers.
+    Columns by name are given if there are several and the method takes them, or if it bounds `means`, columns of
+    numbers. With `crossed`, the combinations are the groups. CommandError if `crossed` is combined with `means`,
+    because a mean belongs to one column, or one of `means` does not hold numbers.
     """
     if means and crossed:
         raise CommandError(
@@ -120,23 +80,9 @@ def sensitive_for(cls: type, raw: RawTable, *, crossed: bool, means: Collection[
 def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
     """Read a table, find the role of each column, and prepare the rows.
 
-    Parameters
-    ----------
-    args : Namespace
-        See `fairclust.cli.options`.
-    means : collection of str, default=()
-        Sensitive columns of numbers whose mean is bounded. The report shows them in four ranges unless `--bins` says
-        otherwise.
-
-    Returns
-    -------
-    RawTable
-
-    Raises
-    ------
-    CommandError
-        The file cannot be read, or a column does not exist or cannot be used as an option asks; the message names the
-        option that helps.
+    `means` are columns of numbers whose mean is bounded; the report shows them in four ranges unless `--bins` says
+    otherwise. CommandError, with the option that helps, if the file cannot be read, or a column does not exist or
+    cannot be used as asked.
     """
     try:
         frame = read_table(
@@ -216,9 +162,7 @@ def _names(given: list[str], option: str, frame: pd.DataFrame, args: argparse.Na
     ]
     for name in names:
         if name not in frame:
-            near = difflib.get_close_matches(name, frame.columns, 1)
-            there = shortened(", ".join(frame.columns[:20]), 300)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {there}"
+            hint = nearest(name, frame.columns)
             delimiter = frame.attrs.get("delimiter")
             if delimiter and (len(frame.columns) == 1 or args.delimiter is None):
                 hint += f"; is {delimiter!r} the right --delimiter?"

@@ -33,22 +33,8 @@ _MEASURED = ("sse", *FAIRNESS)
 def run(args: argparse.Namespace) -> list[str]:
     """Fit every setting of every method from several starts, and write the page.
 
-    Parameters
-    ----------
-    args : Namespace
-        See `fairclust.cli.options`.
-
-    Returns
-    -------
-    list of str
-        Notes, the number of fits, and the name of the page.
-
-    Raises
-    ------
-    CommandError
-        The table cannot be read, an option names a column or method that does not exist, or no setting could be fitted.
-    OutputError
-        A file cannot be written, or is the table.
+    Returns notes, the number of fits, and the name of the page. CommandError if the table cannot be read, an option
+    names a column or method that does not exist, or no setting could be fitted.
     """
     check_outputs({"--out": args.out}, [args.table, *args.labels])
     if args.starts < 1:

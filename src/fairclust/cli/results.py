@@ -21,26 +21,10 @@ _PRINTED_FEATURES = 20
 def describe(
     model: Any, plain: np.ndarray | None, raw: RawTable, *, scaled: str, notes: list[str], seconds: float
 ) -> dict[str, Any]:
-    """Everything that the command reports about a fit.
+    """Everything that the command reports about a fit, as plain values for JSON; a number that is undefined is None.
 
-    Parameters
-    ----------
-    model : FairClusterer
-        Fitted.
-    plain : ndarray of shape (n_rows,) or None
-        Labels of k-means to compare with.
-    raw : RawTable
-    scaled : str
-        How the features are scaled, in words.
-    notes : list of str
-        Sentences about the table and the fit, for the user.
-    seconds : float
-        Wall-clock time of the fit.
-
-    Returns
-    -------
-    dict
-        Plain numbers, strings, lists and dictionaries; a number that is undefined is None.
+    `plain` holds labels of k-means to compare with, `scaled` says in words how the features are scaled, and `notes`
+    are sentences about the table and the fit, for the user.
     """
     method, n_clusters = type(model).__name__, model.n_clusters
     labels = {method: model.labels_} | ({} if plain is None else {"KMeans": plain})

@@ -95,22 +95,10 @@ def test_more_clusters_than_rows_is_an_error(data):
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Write the skeleton.
+    """Write the skeleton of a method, and say what was written and what to do next.
 
-    Parameters
-    ----------
-    args : Namespace
-        name, in snake_case; folder, which becomes a package.
-
-    Returns
-    -------
-    list of str
-        What was written and what to do next.
-
-    Raises
-    ------
-    CommandError
-        The name cannot be the name of a module, or a file exists already.
+    `args.name` is in snake_case, and `args.folder` becomes a package. CommandError if the name cannot be that of a
+    module, or a file exists already.
     """
     name, package = args.name, args.folder.name
     for what, word in (("NAME", name), ("--folder", package)):

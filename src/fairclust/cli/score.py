@@ -21,8 +21,8 @@ from fairclust.datasets.download import fetch_source
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
-from fairclust.datasets.spec import nearest
 from fairclust.datasets.store import PreparedDataset
+from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import Config
 from fairclust.pipeline.scores import load_scores

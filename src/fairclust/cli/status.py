@@ -12,22 +12,9 @@ from fairclust.pipeline.summary import duration
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Count the cells of a run.
+    """Count the cells of a run: a line for each data set and method that is not finished, and the sums.
 
-    Parameters
-    ----------
-    args : Namespace
-        configfile, cores.
-
-    Returns
-    -------
-    list of str
-        A line for each data set and method that is not finished, and the sums.
-
-    Raises
-    ------
-    CommandError
-        There is no configuration, or it is not valid.
+    CommandError if there is no configuration, or it is not valid.
     """
     config = load(args.configfile)
     found: dict[tuple[str, str], Progress] = {}
@@ -58,13 +45,7 @@ def run(args: argparse.Namespace) -> list[str]:
 
 
 def prune(args: argparse.Namespace) -> list[str]:
-    """Remove the cells that the configuration does not ask for, and the outputs of jobs that it does not have.
-
-    Parameters
-    ----------
-    args : Namespace
-        configfile, dry_run.
-    """
+    """Remove the cells that the configuration does not ask for, and the outputs of jobs that it does not have."""
     config = load(args.configfile)
     results = Path(config.results)
     blocks = plan_blocks(config)

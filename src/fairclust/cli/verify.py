@@ -29,20 +29,7 @@ _TOLERANCE = 1e-9
 def run(args: argparse.Namespace) -> list[str]:
     """Check every digest, compare the scores with the cells, and score a sample of the cells again.
 
-    Parameters
-    ----------
-    args : Namespace
-        results, sample, seed.
-
-    Returns
-    -------
-    list of str
-        What was checked.
-
-    Raises
-    ------
-    CommandError
-        A file is damaged, or a score differs from the record. The message has a line for each file or cell.
+    CommandError if a file is damaged, or a score differs from the record. It has a line for each file or cell.
     """
     results = args.results
     if not any((results / name).is_dir() for name in ("fits", "scores", "data")):

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairclust.messages import nearest
+
 try:
     import yaml
 
     from fairclust.datasets.download import fetch_source
     from fairclust.datasets.prepare import prepare_dataset
-    from fairclust.datasets.spec import SCALES, Catalogue, DatasetSpec, nearest
+    from fairclust.datasets.spec import SCALES, Catalogue, DatasetSpec
     from fairclust.datasets.store import PreparedDataset
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(

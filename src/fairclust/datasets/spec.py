@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import difflib
 import ipaddress
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
@@ -20,6 +19,8 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+
+from fairclust.messages import nearest
 
 GIB = 1 << 30
 # Files that the pipeline writes beside a source.
@@ -47,15 +48,6 @@ def is_secure_url(url: str) -> bool:
         return ipaddress.ip_address(parts.hostname).is_loopback
     except ValueError:
         return False
-
-
-def nearest(name: str, known: list[str]) -> str:
-    """Say which of the `known` names resemble `name`, or list the first of them."""
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    if close:
-        return "nearest: " + ", ".join(repr(k) for k in close)
-    shown = ", ".join(repr(k) for k in known[:20])
-    return f"there are: {shown}{', ...' if len(known) > 20 else ''}"
 
 
 def _as_text(value: object) -> object:

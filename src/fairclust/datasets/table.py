@@ -22,7 +22,8 @@ import pyarrow.csv as pa_csv
 from fairclust.datasets.arff import arff_head
 from fairclust.datasets.errors import DatasetError, problem
 from fairclust.datasets.numbers import grouped, is_data, is_number, lookalike
-from fairclust.datasets.spec import ReaderSpec, nearest
+from fairclust.datasets.spec import ReaderSpec
+from fairclust.messages import nearest
 
 BLOCK_BYTES = 8 << 20
 COMMENT_SIGNS = ("#", "%", "//")
@@ -160,8 +161,7 @@ class TableFile:
             "no such column",
             column=column,
             expected="a column of the header" if self.reader.header else "a number, the file has no header",
-            found=nearest(column, self.names),
-            fix="correct the name, or check 'sep' and 'header'"
+            fix=f"correct the name ({nearest(column, self.names)}), or check 'sep' and 'header'"
             + (
                 "; the first line holds numbers, so perhaps the file has no header: set 'header: false'"
                 if self.reader.header and any(is_number(name, self.reader) for name in self.names)

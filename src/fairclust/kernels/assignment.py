@@ -221,25 +221,9 @@ def _outer_products(s, n, out):  # type: ignore[no-untyped-def]
 def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no-untyped-def]
     """Count the decided rows, whose share is all in one cluster, and move the open rows to the front of the tile.
 
-    Parameters
-    ----------
-    z, a, rest : ndarray of shape (n_clusters, TILE)
-        Exponents, potentials, and space for the potentials of the open rows.
-    top : ndarray of shape (TILE,)
-        The largest exponent of each row.
-    n, width : int
-        The number of rows, and the same in whole vectors.
-    decided, which : ndarray of shape (TILE,)
-        Space, of the dtype of `z` and of integers.
-    mass : ndarray of shape (n_clusters,)
-        Output: the number of decided rows in each cluster.
-
-    Returns
-    -------
-    n_open : int
-        The number of open rows. If more than half of the rows are open, it is n, and nothing is moved.
-    potential, logsum : float
-        Sums over the decided rows.
+    Returns the number of open rows, and the sums of potentials and of logarithms over the decided rows. If more than
+    half of the n rows are open, it returns n and moves nothing. `width` is n in whole vectors, `top` holds the largest
+    exponent of each row, `mass` gets the number of decided rows per cluster, and the other arrays are space.
     """
     n_clusters = len(z)
     zero, one, least = z.dtype.type(0), z.dtype.type(1), z.dtype.type(_DECIDED)
@@ -459,13 +443,7 @@ def _moments(X, labels, counts, sums):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class SquaredDistances:
-    """The table of squared distances of points to centres. Its rows are computed when they are read.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    centers : ndarray of shape (n_clusters, n_features)
-    """
+    """The table of squared distances, shape (n_samples, n_clusters). Its rows are computed when they are read."""
 
     X: np.ndarray
     centers: np.ndarray
@@ -489,17 +467,10 @@ class SquaredDistances:
 
 @dataclass
 class Potentials:
-    """Potentials a[p, k] of all points in tiles, minus the minimum of each row.
+    """Potentials of all points in tiles: `a` holds ``a[p, k] - min_k a[p, k]``, shape (n_tiles, n_clusters, TILE).
 
-    Attributes
-    ----------
-    layout : TileLayout
-    n_groups : int
-    a : ndarray of shape (n_tiles, n_clusters, TILE), float32 or float64
-        ``a[p, k] - min_k a[p, k]``, at least zero. Padding must be finite.
-    row_min : ndarray of shape (n_tiles, TILE)
-    row_min_sum : float
-        Sum of the row minima over all real points.
+    These are at least zero, and their padding must be finite. `row_min`, shape (n_tiles, TILE), holds the minima, and
+    `row_min_sum` is their sum over all real points.
     """
 
     layout: TileLayout
@@ -541,15 +512,9 @@ class Potentials:
         return 1e-14 if self.a.dtype == np.float64 else 1e-7
 
     def set_distances(self, points: np.ndarray, centers: np.ndarray, *, squared: bool = True) -> None:
-        """Fill in the (squared) Euclidean distances of packed points to centres.
+        """Fill in the (squared) Euclidean distances of points, packed by `pack_points` in the dtype of `a`, to centres.
 
-        Parameters
-        ----------
-        points : ndarray of shape (n_tiles, n_features, TILE)
-            From `pack_points`, of the same dtype.
-        centers : ndarray of shape (n_clusters, n_features)
-            Centres minus the shift of the points.
-        squared : bool
+        The shift of the points has been subtracted from the centres.
         """
         total = np.empty(self.layout.n_tiles)
         run_over_tiles(
@@ -567,13 +532,9 @@ class Potentials:
         self.row_min_sum = float(total.sum())
 
     def set_costs(self, costs: np.ndarray | SquaredDistances) -> None:
-        """Fill in potentials of any kind.
+        """Fill in potentials of any kind, shape (n_samples, n_clusters), in the order of the points.
 
-        Parameters
-        ----------
-        costs : ndarray or SquaredDistances of shape (n_samples, n_clusters)
-            In the order of the points. It is read in blocks of rows and never copied as a whole, so the array may be
-            mapped from a file.
+        They are read in blocks of rows and never copied as a whole, so the array may be mapped from a file.
         """
         layout = self.layout
         for tiles in blocks(layout.n_tiles, _BLOCK_ROWS // TILE):
@@ -601,22 +562,9 @@ class Potentials:
     ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
         """Yield, group by group, the points among which the cheapest changes of labels are found.
 
-        Parameters
-        ----------
-        prices : ndarray of shape (n_groups, n_clusters)
-        labels : ndarray of shape (n_samples,)
-            The current labels.
-        units : ndarray of int, shape (n_groups,)
-            The largest number of points of each group that move from any one cluster to any other.
-
-        Yields
-        ------
-        group : int
-            A group whose `units` are positive.
-        rows : ndarray of int, shape (n_rows,)
-            The points of the group, as positions in `labels`.
-        excess : ndarray of shape (n_rows, n_clusters)
-            ``a[p, k] - min_k a[p, k]`` of these rows.
+        `units`, shape (n_groups,), bounds how many points of each group move from any one cluster to any other. Each
+        item is a group with positive `units`, its points as positions in `labels`, and ``a[p, k] - min_k a[p, k]`` of
+        these.
         """
         layout = self.layout
         for j in np.flatnonzero(units):
@@ -667,31 +615,15 @@ class Potentials:
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """One pass over the softmax rows ``s_p = softmax(-(scale * a_p + offset[group of p]))``.
 
-        Parameters
-        ----------
-        scale : float
-        offset : ndarray of shape (n_groups, n_clusters), float64
-
-        Returns
-        -------
-        mass : ndarray of shape (n_groups, n_clusters)
-            Sums of the rows per group.
-        potential : float
-            Sum of ``s_pk a_pk``.
-        logsum : float
-            Sum over points of ``log sum_k exp(-(scale * a_pk + offset[g, k]))``.
+        Returns the sums of the rows per group, shape (n_groups, n_clusters), the sum of ``s_pk a_pk``, and the sum
+        over points of ``log sum_k exp(-(scale * a_pk + offset[g, k]))``.
         """
         return self._soft(scale, offset, np.empty((0, 0, 0)))
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
         """As `soft`, and also the second moments that Newton's method needs.
 
-        Returns
-        -------
-        mass, potential, logsum
-            As `soft`.
-        moments : ndarray of shape (n_groups, n_clusters, n_clusters)
-            Sums of ``s_p s_p'`` per group.
+        These are the sums of ``s_p s_p'`` per group, shape (n_groups, n_clusters, n_clusters).
         """
         moments = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
         return *self._soft(scale, offset, moments), moments
@@ -744,14 +676,8 @@ class Potentials:
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Labels ``argmin_k (scale * a_pk + offset[group of p, k])``; ties go to the smallest k.
 
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,), int32
-            In the order of the points.
-        counts : ndarray of shape (n_groups, n_clusters), float64
-            Number of points of each group with each label.
-        potential : float
-            Sum of the labels' ``a_pk``.
+        Returns the labels in the order of the points, the number of points of each group with each label as float64 of
+        shape (n_groups, n_clusters), and the sum of the labels' ``a_pk``.
         """
         layout = self.layout
         labels = np.empty(len(layout.order), np.int32)
@@ -779,16 +705,7 @@ class Potentials:
     def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
         """As `hard` at scale 1, but in double precision, and also the dual function of the group prices.
 
-        Parameters
-        ----------
-        prices : ndarray of shape (n_groups, n_clusters), float64
-
-        Returns
-        -------
-        labels, counts, potential
-            As `hard`.
-        least : float
-            ``sum_p min_k (a_pk + prices[group of p, k])``.
+        The dual function is the last value returned, ``sum_p min_k (a_pk + prices[group of p, k])``.
         """
         layout = self.layout
         labels = np.empty(len(layout.order), np.int32)
@@ -824,15 +741,8 @@ def nearest_centers(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Assign packed points to the nearest of some centres of the same dtype; ties go to the first.
 
-    Returns
-    -------
-    labels : ndarray of shape (n_samples,), int32
-        In the order of the points.
-    counts : ndarray of shape (n_groups, n_clusters), float64
-    sums : ndarray of shape (n_clusters, n_features), float64
-        Of the packed points.
-    cost : float
-        Sum of the squared distances.
+    Returns the labels in the order of the points, the number of points of each group in each cluster, the sums of the
+    packed points of each cluster, shape (n_clusters, n_features), and the sum of the squared distances.
     """
     n_clusters, n_features = centers.shape
     labels = np.empty(len(layout.order), np.int32)

@@ -34,21 +34,9 @@ def _eliminate(rows, n, width):  # type: ignore[no-untyped-def]
 def solve_groups(blocks, limits, free, y, slack, damping, solved):  # type: ignore[no-untyped-def]
     """Solve for the free multipliers of every group, as functions of c and s (`fairclust.solvers.quadratic`).
 
-    Parameters
-    ----------
-    blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
-    limits : ndarray of shape (n_groups, 2)
-        Upper and lower bounds of the shares.
-    free, y, slack : ndarray of shape (n_groups, 2 * n_clusters)
-        First of the upper, then of the lower bounds. Multipliers that are not free become zero.
-    damping : float
-    solved : ndarray of shape (n_groups, 2 * n_clusters, 2 * n_clusters + 1)
-        Output: the step of each multiplier, as a constant, the coefficients of c and those of s.
-
-    Returns
-    -------
-    bool
-        False if a system is singular.
+    Multipliers, shape (n_groups, 2 * n_clusters), belong first to the upper, then to the lower bounds; those that are
+    not free become zero. `solved` gets the step of each: a constant, the coefficients of c and those of s. Returns
+    False if a system is singular.
     """
     n_groups, n_both = free.shape
     n_clusters = n_both // 2

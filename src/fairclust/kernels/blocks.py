@@ -92,16 +92,7 @@ def cluster_sums(
 
 
 class BlockRoom:
-    """Arrays for the tiles of at most `BLOCK_ROWS` rows and for their distances.
-
-    Parameters
-    ----------
-    n_groups, n_features, n_clusters : int
-    dtype : float32 or float64
-        Type of the tiles.
-    row_dtype : float32 or float64
-        Type of the rows.
-    """
+    """Arrays for the tiles of at most `BLOCK_ROWS` rows, in `dtype`, and for their distances."""
 
     def __init__(
         self, n_groups: int, n_features: int, n_clusters: int, dtype: DTypeLike, row_dtype: DTypeLike
@@ -119,23 +110,10 @@ class BlockRoom:
     def measure(
         self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray, centers: np.ndarray
     ) -> tuple[np.ndarray, Potentials]:
-        """Compute the squared distances of a block of rows to some centres.
+        """Compute the squared distances of a block of at most `BLOCK_ROWS` rows to some centres.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            At most `BLOCK_ROWS` rows.
-        codes : ndarray of uint16, shape (n_rows,)
-        shift : ndarray of shape (n_features,)
-            Subtracted from the rows.
-        centers : ndarray of shape (n_clusters, n_features)
-            Centres from which the shift has been subtracted.
-
-        Returns
-        -------
-        X : ndarray of shape (n_rows, n_features)
-            A copy of the rows. The next call overwrites it and the potentials.
-        potentials : Potentials
+        `shift` is subtracted from the rows and has been subtracted from the centres. Returns a copy of the rows and
+        the potentials. The next call overwrites both.
         """
         room = self._X[: len(X)]
         room[:] = X
@@ -161,23 +139,10 @@ class BlockRoom:
 def close_rows(
     points: Potentials, prices: np.ndarray, labels: np.ndarray, reach: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows of a block whose reduced costs in two clusters are equal or nearly so.
+    """The rows of a block whose reduced costs in two clusters are (nearly) equal, as `Potentials.movable` yields them.
 
-    Parameters
-    ----------
-    points : Potentials
-    prices : ndarray of shape (n_groups, n_clusters)
-    labels : ndarray of shape (n_rows,)
-        The labels that `Potentials.priced` returns for these prices.
-    reach : ndarray of shape (n_groups, n_clusters, n_clusters)
-        The most that a row of a group may pay to change from one cluster to another. A row is returned if it can
-        change to some cluster at that cost.
-
-    Returns
-    -------
-    rows, groups : ndarray of shape (n_found,)
-    excess : ndarray of shape (n_found, n_clusters)
-        As `Potentials.movable` yields.
+    `labels` are those that `Potentials.priced` returns for these prices. ``reach[g, k, l]`` is the most that a row of
+    group g may pay to change from k to l. A row is returned if it can change to some cluster at that cost.
     """
     layout = points.layout
     rows, groups = np.empty((2, points.n_samples), np.int64)

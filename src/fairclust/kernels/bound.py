@@ -16,12 +16,10 @@ matter for this choice, because the loop adds in another order than NumPy, and r
 def bound_loop(  # type: ignore[no-untyped-def]
     a, group, count, row_min_sum, target, lam, lipschitz, max_iter, tol, least_share
 ):
-    """As `fairclust.solvers.bound.bound_iteration`, which explains it.
+    """The loop of `fairclust.solvers.bound.bound_iteration`, which explains it.
 
-    Returns
-    -------
-    scale, offset, mass, clustering, n_iter, bound
-        `bound` is the last bound. It is not finite if the iteration has diverged.
+    Returns the scale, offset, mass, clustering term, number of iterations and last bound. The bound is not finite if
+    the iteration has diverged.
     """
     n_tiles, n_clusters = a.shape[0], a.shape[1]
     n_groups = len(target)

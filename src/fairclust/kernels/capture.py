@@ -47,26 +47,11 @@ def _grow(order, n_places, n_agents, size):  # type: ignore[no-untyped-def]
 
 
 def capture(distances: np.ndarray, size: int) -> np.ndarray:
-    """Choose centres by greedy capture.
+    """Choose centres by greedy capture (Chen et al., "Proportionally fair clustering", ICML 2019, Algorithm 1).
 
-    Balls grow around all places at the same speed. When a ball holds `size` points that no centre has taken, its
-    place becomes a centre and takes them. The ball of a centre continues to grow and takes every point that it reaches.
-    The search ends when fewer than `size` points are left.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n_places, n_points)
-    size : int
-        At least one.
-
-    Returns
-    -------
-    ndarray of int
-        At most ``n_points // size`` places, in the order in which they became centres.
-
-    References
-    ----------
-    Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", ICML 2019, Algorithm 1.
+    Balls grow around all places at the same speed. When a ball holds `size` points that no centre has taken, its place
+    becomes a centre, takes them, and then takes every point that its ball reaches. The search ends when fewer than
+    `size` points are left. The at most ``n_points // size`` places are returned in the order of their choice.
     """
     order = np.argsort(distances, axis=None, kind="stable")
     n_places, n_points = distances.shape

@@ -25,27 +25,10 @@ _LARGEST = 1e150
 
 
 def dunn_distances(X: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
-    """Both parts of the Dunn index.
+    """Smallest distance between points of different clusters, and largest between points of the same cluster.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point. Any integers; only equality matters.
-
-    Returns
-    -------
-    separation : float
-        Smallest distance between two points of different clusters; ``inf`` if fewer than two clusters have points.
-    diameter : float
-        Largest distance between two points of the same cluster; 0 if no cluster has two points.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, ``labels`` are no integers, or ``X`` has a value that is not finite or above
-        1e150 in absolute value (its square would overflow).
+    The first is ``inf`` if fewer than two clusters have points, the second 0 if no cluster has two points. A value of
+    X that is not finite, or above 1e150 in absolute value (its square would overflow), raises ValueError.
     """
     points, codes, n_clusters = _checked(X, labels)
     return math.sqrt(_separation(points, codes)), math.sqrt(_diameter(points, codes, n_clusters))

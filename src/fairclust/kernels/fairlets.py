@@ -20,20 +20,10 @@ _FEW = 24
 
 @numba.njit(cache=True, nogil=True)
 def grid_cells(X, origin, side):  # type: ignore[no-untyped-def]
-    """Cell of every point in the finest grid of a quadtree: ``floor(2**DEPTH (x - origin) / side)``.
+    """Cell of every point in the finest grid of a quadtree: ``floor(2**DEPTH (x - origin) / side)``, as uint16.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    origin : ndarray of shape (n_features,)
-        Corner of the box. No point lies below it.
-    side : float
-        Length of the box's sides, positive.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features), uint16
-        From the highest bit on, each bit says in which half the point lies at one level.
+    No point may lie below `origin`, the corner of the box. From the highest bit on, each bit says in which half the
+    point lies at one level.
     """
     cells = np.empty(X.shape, np.uint16)
     top = 2.0**DEPTH - 1
@@ -41,11 +31,6 @@ def grid_cells(X, origin, side):  # type: ignore[no-untyped-def]
         for f in range(X.shape[1]):
             cells[i, f] = np.uint16(min(top, max(0.0, (X[i, f] - origin[f]) / side * 2.0**DEPTH)))
     return cells
-
-
-@numba.njit(cache=True, nogil=True)
-def _balanced(r, b, p, q):  # type: ignore[no-untyped-def]
-    return p * max(r, b) <= q * min(r, b)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -110,19 +95,9 @@ def _complete(many, few, x_many, x_few, p, q):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def heavy_points(reds, blues, p, q):  # type: ignore[no-untyped-def]
-    """Number of points of each colour to take from each child of a node.
+    """Number of points of each colour to take from each child of a node whose points are (p, q)-balanced in total.
 
     These are few points. The points left in every child are balanced, and so are all points taken together.
-
-    Parameters
-    ----------
-    reds, blues : ndarray of shape (n_children,), int64
-        Number of points of both colours in each child. The two sums are balanced.
-    p, q : int
-
-    Returns
-    -------
-    x_reds, x_blues : ndarray of shape (n_children,), int64
     """
     x_reds, x_blues = np.zeros_like(reds), np.zeros_like(blues)
     for c in range(len(reds)):
@@ -163,25 +138,11 @@ def _sort_by_cell(points, cells, is_blue, level, keys):  # type: ignore[no-untyp
 
 @numba.njit(cache=True, nogil=True)
 def tree_fairlets(cells, is_blue, p, q):  # type: ignore[no-untyped-def]
-    """Fairlets on a quadtree (Backurs et al. 2019, Algorithms 1 and 2).
+    """The number of every point's fairlet on a quadtree (Backurs et al. 2019, Algorithms 1 and 2), for coprime p <= q.
 
-    Every node, from the root down, takes the heavy points out of its children and cuts them into fairlets. The children
-    are then balanced. The tree is not stored: it is traversed depth first with a stack, and a node is a slice of one
-    array of points.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_samples, n_features), uint16
-        As `grid_cells` returns them.
-    is_blue : ndarray of shape (n_samples,), bool
-        The two groups, which are (p, q)-balanced.
-    p, q : int
-        Coprime, p <= q.
-
-    Returns
-    -------
-    fairlet : ndarray of shape (n_samples,), int64
-        Number of every point's fairlet, 0, 1, ...
+    Every node, from the root down, takes the heavy points out of its children, which are then balanced, and cuts them
+    into fairlets. The tree is not stored: it is traversed depth first with a stack, and a node is a slice of one array
+    of points. `cells` are those of `grid_cells`, and the two groups are (p, q)-balanced.
     """
     n = len(is_blue)
     fairlet = np.empty(n, np.int64)
@@ -243,20 +204,9 @@ def tree_fairlets(cells, is_blue, p, q):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def fairlet_medoids(X: NDArray[Any], members: NDArray[Any], ends: NDArray[Any]) -> NDArray[Any]:
-    """The point of every fairlet with the least sum of distances to the other points of the fairlet.
+    """The point of every fairlet with the least sum of distances to the fairlet's other points; ties go to the first.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    members : ndarray of shape (n_samples,)
-        Rows, sorted by fairlet.
-    ends : ndarray of shape (n_fairlets,)
-        The end of each fairlet in `members`.
-
-    Returns
-    -------
-    ndarray of shape (n_fairlets,), int64
-        Rows of X. If sums are equal, the first of these points is taken.
+    `members` are the rows of X sorted by fairlet, and `ends` says where each fairlet ends in it. Returns rows of X.
     """
     medoids = np.empty(len(ends), np.int64)
     begin = 0

@@ -68,9 +68,8 @@ def exp(x):  # type: ignore[no-untyped-def]
 def _exp_overload(x):  # type: ignore[no-untyped-def]
     """exp of numbers at most 0, as a plain polynomial after range reduction, so that loops vectorise.
 
-    The relative error is below 2e-7 in float32 and below 1e-15 in float64. Arguments below -80 (in float64:
-    -700) are replaced by that limit. The results are then normal numbers even after a row is divided by its
-    sum, which matters because arithmetic on subnormal numbers is slow.
+    The relative error is below 2e-7 in float32 and 1e-15 in float64. Arguments below -80 (float64: -700) become that
+    limit, so that results are normal numbers even after division by a row's sum: subnormal arithmetic is slow.
     """
     if x == types.float32:
         real, integer, mantissa, bias, floor = (

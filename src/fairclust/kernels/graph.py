@@ -27,42 +27,11 @@ _FAR_APART = "the points lie so far apart that their distances are not finite: r
 def build_knn_graph(
     X: np.ndarray, n_neighbors: int = 20, *, random_state: Any = 0, exact_max_rows: int = 50_000
 ) -> tuple[sp.csr_array, dict[str, Any]]:
-    """Symmetric nearest-neighbour graph with unit weights, ``W = (A + A') / 2``.
+    """Symmetric nearest-neighbour graph ``W = (A + A') / 2`` in float32, and a mapping that says how it was built.
 
-    ``A[p, q] = 1`` if q is among the `n_neighbors` points nearest to p. As in the published program, p itself
-    counts as one of them but gets no edge, so p has ``n_neighbors - 1`` neighbours.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Finite points, at least two.
-    n_neighbors : int, default=20
-        At least 2. A number above `n_samples` is lowered to it, which gives the complete graph.
-    random_state : int, RandomState or None, default=0
-        The seed of the approximate search and of the rows on which recall is measured.
-    exact_max_rows : int, default=50_000
-        With at most this many rows neighbours are exact. They are computed by a k-d tree for up to eight features, and
-        otherwise from all pairs (7 seconds for 50,000 rows of 25 features on two cores). With more rows they are found
-        by nearest-neighbour descent (pynndescent), in one thread, because its result depends on the number of threads.
-
-    Returns
-    -------
-    W : csr_array of shape (n_samples, n_samples), float32
-        Entries 1/2 and 1, empty diagonal.
-    info : dict
-        `method` ("kd_tree", "brute" or "nn_descent"), `n_neighbors`, `recall` (share of neighbours that are not farther
-        than the farthest true neighbour, measured on `recall_rows` random rows; 1 for the exact methods),
-        `recall_rows`, `n_edges` (undirected), `seconds`.
-
-    Raises
-    ------
-    ValueError
-        There are too few neighbours or points, or distances overflow.
-
-    References
-    ----------
-    Ziko et al., Variational Fair Clustering, AAAI 2021, Experiments; Dong et al., Efficient k-nearest
-    neighbor graph construction for generic similarity measures, WWW 2011.
+    ``A[p, q] = 1`` if q is among the `n_neighbors` points nearest to p (Ziko et al., AAAI 2021, Experiments). As in
+    the published program, p itself counts as one of them but gets no edge. A number above n_samples gives the complete
+    graph. Up to `exact_max_rows` rows neighbours are exact; above, they are approximate.
     """
     n_samples = len(X)
     if n_neighbors < 2 or n_samples < 2:
@@ -79,10 +48,12 @@ def build_knn_graph(
     if not np.isfinite(np.einsum("pf,pf->p", 2 * points, 2 * points)).all():
         raise ValueError(_FAR_APART)
     recall, recall_rows = 1.0, 0
+    # `recall` is the share of neighbours that are not farther than the farthest true neighbour, on random rows.
     if n_samples > exact_max_rows:
         method = "nn_descent"
         neighbors, recall, recall_rows = _nearest_by_descent(points, n_neighbors, rng)
     else:
+        # Brute force takes 7 seconds for 50,000 rows of 25 features on two cores.
         method = "kd_tree" if X.shape[1] <= _TREE_MAX_FEATURES else "brute"
         neighbors = _nearest(points, points, n_neighbors)[1]
 
@@ -120,11 +91,12 @@ def _nearest(points: np.ndarray, queries: np.ndarray, n_neighbors: int) -> tuple
 def _nearest_by_descent(
     points: np.ndarray, n_neighbors: int, rng: np.random.RandomState
 ) -> tuple[np.ndarray, float, int]:
-    """Approximate indices, their recall, and the number of rows it was measured on."""
+    """Approximate indices (Dong et al., WWW 2011), their recall, and the number of rows it was measured on."""
     # Imported only here, because the import takes seconds and most graphs are built without it.
     from pynndescent import NNDescent  # type: ignore[import-untyped]
 
     seed = int(rng.randint(np.iinfo(np.int32).max))
+    # One thread, because the result depends on the number of threads.
     index = NNDescent(
         points.astype(np.float32), n_neighbors=n_neighbors, random_state=seed, n_jobs=1, low_memory=True
     )
@@ -140,26 +112,10 @@ def _nearest_by_descent(
 
 
 def max_scaled_affinity(X: np.ndarray) -> np.ndarray:
-    """Affinity of all pairs, ``w_pq = exp(-||x_p - x_q||^2 / max ||x - x'||)``.
+    """Affinity of all pairs, ``w_pq = exp(-||x_p - x_q||^2 / max ||x - x'||)``, the only array of this size in memory.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_samples), float64
-        Symmetric, with ones on the diagonal. It is the only array of this size in memory.
-
-    Raises
-    ------
-    ValueError
-        Squared distances overflow.
-
-    References
-    ----------
-    Pan, Zhong, Qian, Balanced fair k-means clustering, 2023, published program. The square is divided by the largest
-    distance, not by its square, so the affinity depends on the unit of X.
+    It is that of the published program of Pan, Zhong, Qian, "Balanced fair k-means clustering", 2023. The square is
+    divided by the largest distance, not by its square, so the affinity depends on the unit of X.
     """
     W = cdist(X, X)
     largest = W.max(initial=0.0) or 1.0
@@ -227,15 +183,9 @@ def _largest_difference(one: sp.csr_array, two: sp.csr_array) -> float:
 
 @dataclass(frozen=True)
 class AffinityGraph:
-    """A checked affinity matrix with its degrees.
+    """A checked affinity matrix, symmetric and non-negative, with its degrees, the row sums, which are positive.
 
-    Attributes
-    ----------
-    W : csr_array of shape (n_nodes, n_nodes), float32 or float64
-        Symmetric, non-negative. A complete graph may have an ndarray, for which `associations` and `set_potentials` do
-        not work.
-    degrees : ndarray of shape (n_nodes,), float64
-        Row sums, positive.
+    A complete graph may have an ndarray, for which `associations` and `set_potentials` do not work.
     """
 
     W: sp.csr_array
@@ -243,21 +193,9 @@ class AffinityGraph:
 
     @classmethod
     def from_matrix(cls, W: Any) -> AffinityGraph:
-        """Check an affinity matrix.
+        """Check that an affinity matrix is finite, non-negative, symmetric and without a zero row.
 
-        Parameters
-        ----------
-        W : sparse or dense array of shape (n_nodes, n_nodes)
-            Finite and non-negative, symmetric up to rounding (1e-6 of the largest entry), no zero row.
-
-        Returns
-        -------
-        AffinityGraph
-
-        Raises
-        ------
-        ValueError
-            `W` violates one of these conditions, which the message names.
+        Symmetric means up to rounding, 1e-6 of the largest entry. A ValueError names the condition that is violated.
         """
         W = sp.csr_array(W)
         if W.dtype not in (np.float32, np.float64):
@@ -306,23 +244,11 @@ class AffinityGraph:
         return within.sum(axis=0), crossing.sum(axis=0)
 
     def set_potentials(self, potentials: Potentials, labels: np.ndarray, *, shift: float = 0.0) -> None:
-        """Fill in the potentials of the normalised cut of the affinity ``W + shift * D``, at hard labels S.
+        """Fill in ``a_pk = d_p z_k - 2 sum_q w_pq s_qk / (d'S_k)``, where ``z_k = S_k'W S_k / (d'S_k)^2``.
 
-        They are ``a_pk = d_p z_k - 2 sum_q w_pq s_qk / (d'S_k)`` with ``z_k = S_k'W S_k / (d'S_k)^2``, the gradient of
-        ``K - sum_k S_k'W S_k / (d'S_k)`` at S. D is the diagonal matrix of the degrees. Adding ``shift * D`` changes
-        the cut of hard labels by a constant. It makes the cut concave, so that its linearisation is an upper bound, if
-        no eigenvalue of ``D^-1/2 W D^-1/2`` is below ``-shift``.
-
-        Parameters
-        ----------
-        potentials : Potentials
-        labels : ndarray of shape (n_nodes,)
-            No cluster may be empty.
-        shift : float, default=0
-
-        References
-        ----------
-        Ziko et al., Variational Fair Clustering, AAAI 2021, Table 1, Ncut.
+        This is the gradient of the normalised cut of W + shift * D (Ziko et al., AAAI 2021, Table 1) at hard labels S
+        without empty clusters. The shift changes the cut of hard labels by a constant, and makes it concave, so that
+        its linearisation is an upper bound, if no eigenvalue of ``D^-1/2 W D^-1/2`` is below ``-shift``.
         """
         layout = potentials.layout
         within, crossing = self.associations(labels, potentials.a.shape[1], layout)

@@ -42,53 +42,22 @@ _SMALLEST = 1e-150
 
 
 class Medoid(NamedTuple):
-    """A medoid, or the best point found within a budget.
+    """A medoid, or the best point found within a budget, with bounds on the least sum of Euclidean distances."""
 
-    Attributes
-    ----------
-    row : int
-        Row of the point. If sums of evaluated points agree to 1e-12, it is the smallest of their rows, so that the
-        order of summation does not matter. -1 if there is no point.
-    cost : float
-        The least sum of Euclidean distances to all points that was found.
-    lower_bound : float
-        No point has a smaller sum, so the cost of the true medoid is in [lower_bound, cost]. Equal to ``cost`` if
-        ``row`` is proved to be a medoid.
-    evaluations : int
-        Number of points whose sum of distances was computed.
-    """
-
+    # Row of the point, -1 if there is none. If sums agree to 1e-12, it is the smallest of their rows, so that the order
+    # of summation does not matter.
     row: int
-    cost: float
-    lower_bound: float
-    evaluations: int
+    cost: float  # the least sum that was found
+    lower_bound: float  # no point has a smaller sum; equal to `cost` if `row` is proved to be a medoid
+    evaluations: int  # number of points whose sum was computed
 
 
 def medoid(X: ArrayLike, *, max_evaluations: int | None = None) -> Medoid:
-    """Point with the least sum of Euclidean distances to the others.
+    """Point with the least sum of Euclidean distances to the others, exact up to the rounding errors of float64 sums.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points. There may be none, which gives row -1 and cost 0.
-    max_evaluations : int, optional
-        Stop after this many evaluations (at least 1), with the best point and a lower bound. By default the result is
-        exact.
-
-    Returns
-    -------
-    Medoid
-
-    Raises
-    ------
-    ValueError
-        ``X`` is not a matrix with at least one feature, has a value that is not finite or above 1e150 in
-        absolute value (whose square would overflow), or ``max_evaluations`` < 1.
-
-    Notes
-    -----
-    The result is exact up to the rounding errors of float64 sums. In many dimensions the bounds are weaker, and the
-    exact search may evaluate most points, which takes O(n^2) time. ``max_evaluations`` bounds the time.
+    In many dimensions the bounds are weaker, and the exact search may take O(n^2) time. After `max_evaluations` points
+    it stops with the best point and a lower bound. A value of X that is not finite, or above 1e150 in absolute value
+    (its square would overflow), raises ValueError.
     """
     points = np.asarray(X, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] == 0:
@@ -109,29 +78,7 @@ def medoid(X: ArrayLike, *, max_evaluations: int | None = None) -> Medoid:
 def medoids(
     X: ArrayLike, labels: ArrayLike, n_clusters: int, *, max_evaluations: int | None = None
 ) -> list[Medoid]:
-    """Medoid of every cluster.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, in 0 .. n_clusters - 1.
-    n_clusters : int
-        Number of clusters K.
-    max_evaluations : int, optional
-        Budget per cluster, see `medoid`. Default: exact.
-
-    Returns
-    -------
-    list of Medoid
-        One for each cluster. ``row`` is a row of ``X``, or -1 with cost 0 for an empty cluster.
-
-    Raises
-    ------
-    ValueError
-        As in `medoid`, or the labels have another shape, are not integers, or are out of range.
-    """
+    """Medoid of every cluster, as a row of X; row -1 and cost 0 if it is empty. The budget is that of one cluster."""
     points = np.asarray(X)
     codes = np.asarray(labels)
     if points.ndim != 2 or points.shape[1] == 0:

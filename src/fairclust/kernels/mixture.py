@@ -41,36 +41,21 @@ _ENTRIES_PER_BLOCK = 75_000
 
 
 class Components(NamedTuple):
-    """Parameters of the components, laid out for the kernels.
+    """Parameters of the components, laid out for the kernels."""
 
-    Attributes
-    ----------
-    const : ndarray of shape (n_clusters,)
-        Log weight and normalising constant.
-    means : ndarray of shape (n_clusters, n_numeric)
-        Means minus the shift of the points.
-    precisions : ndarray of shape (n_clusters, n_numeric) or (1, 1)
-        Inverse variances; (1, 1) if all features of all components share one.
-    tables : ndarray of shape (n_clusters, n_levels + 1)
-        Log probabilities of all categories of all features. The last column, for unknown categories, is zero.
-    """
-
-    const: np.ndarray
-    means: np.ndarray
+    const: np.ndarray  # (n_clusters,), log weight and normalising constant
+    means: np.ndarray  # (n_clusters, n_numeric), minus the shift of the points
+    # Inverse variances, (n_clusters, n_numeric), or (1, 1) if all features of all components share one.
     precisions: np.ndarray
+    # (n_clusters, n_levels + 1), log probabilities of all categories of all features. The last column, for unknown
+    # categories, is zero.
     tables: np.ndarray
 
 
 class Moments(NamedTuple):
-    """Weighted sums over the points, about the components' means by default.
+    """Sums of w, ``w (x - mean)`` and ``w (x - mean)^2`` over the points, about the components' means by default.
 
-    Attributes
-    ----------
-    weight : ndarray of shape (n_clusters,)
-    first, second : ndarray of shape (n_clusters, n_numeric)
-        Sums of ``w (x - mean)`` and ``w (x - mean)^2``.
-    levels : ndarray of shape (n_clusters, n_levels)
-        Weight of every category. Unknown categories are left out.
+    `levels`, shape (n_clusters, n_levels), holds the weight of every category. Unknown categories are left out.
     """
 
     weight: np.ndarray
@@ -95,20 +80,10 @@ class Moments(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def probabilities_by_feature(logits, edges):  # type: ignore[no-untyped-def]
-    """Softmax over the categories of each feature, and its logarithm.
+    """Logarithm and value of the softmax over the categories of each feature, shape (n_clusters, n_levels).
 
-    This is compiled because every gradient step needs it. The tables are small, and a dozen NumPy calls would take
-    longer than a pass over some thousand points.
-
-    Parameters
-    ----------
-    logits : ndarray of shape (n_clusters, n_levels)
-    edges : ndarray of shape (n_features + 1,)
-        The first column of each feature, and the number of columns.
-
-    Returns
-    -------
-    logs, shares : ndarray of shape (n_clusters, n_levels)
+    `edges` holds the first column of each feature, and then the number of columns. This is compiled because every
+    gradient step needs it, and a dozen NumPy calls on small tables would take longer than a pass over 1,000 points.
     """
     logs = np.empty_like(logits)
     shares = np.empty_like(logits)
@@ -408,18 +383,11 @@ def _merged_rows(levels: np.ndarray, groups: np.ndarray, n_levels: int) -> tuple
 
 
 def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np.ndarray]:
-    """Replace many columns of categories by few columns of joint categories.
+    """Replace many columns of categories by few columns of joint categories, whose numbers run over all columns.
 
     The two columns with the fewest categories are joined repeatedly, as long as there are far fewer joint categories
-    than rows.
-
-    Returns
-    -------
-    joint : ndarray of shape (n_samples, n_joint_columns), int32
-        Numbers of joint categories, which are consecutive over all columns.
-    members : ndarray of shape (n_joint_categories + 1, width), int32
-        The categories of which each joint category is made, filled up with `n_levels`. The last joint category has
-        none.
+    than rows. The second array, shape (n_joint_categories + 1, width), lists the categories of each joint category,
+    filled up with `n_levels`. The last joint category has none.
     """
     limit = len(levels) // _ROWS_PER_JOINT
     parts = []
@@ -449,28 +417,18 @@ def _total(per_block: np.ndarray) -> np.ndarray:
 
 @dataclass
 class MixtureTiles:
-    """Points of a mixture in tiles, and the passes over them.
-
-    Attributes
-    ----------
-    layout : TileLayout
-    n_groups, n_levels : int
-        Number of groups, and number of categories of all categorical features together.
-    points : ndarray of shape (n_tiles, n_numeric, TILE)
-    codes : ndarray of shape (n_tiles, n_columns, TILE), int32
-        Columns of `Components.tables` (`n_levels` for an unknown category) or, with `members`, rows of `members`.
-    counts : ndarray of shape (n_tiles, TILE), optional
-        Number of rows of the data that each point stands for, 0 in the padding. By default each point is one row.
-    members : ndarray of shape (n_joint_categories + 1, width), int32, optional
-        The categories of which each joint category is made, if `codes` are joint categories.
-    """
+    """Points of a mixture in tiles, and the passes over them."""
 
     layout: TileLayout
     n_groups: int
-    n_levels: int
-    points: np.ndarray
+    n_levels: int  # number of categories of all categorical features together
+    points: np.ndarray  # (n_tiles, n_numeric, TILE)
+    # (n_tiles, n_columns, TILE), int32: columns of `Components.tables` (`n_levels` for an unknown category) or, with
+    # `members`, rows of `members`.
     codes: np.ndarray
+    # (n_tiles, TILE), the number of rows of the data that each point stands for, 0 in the padding. None: one row each.
     counts: np.ndarray | None = None
+    # (n_joint_categories + 1, width), int32, the categories of each joint category, if `codes` are joint categories.
     members: np.ndarray | None = None
 
     @classmethod
@@ -487,24 +445,11 @@ class MixtureTiles:
         unit: float = 1.0,
         merge: bool = False,
     ) -> MixtureTiles:
-        """Sort rows by group and cut them into tiles.
+        """Sort rows by group and cut them into tiles. Numeric features are shifted by `shift` and divided by `unit`.
 
-        Parameters
-        ----------
-        numeric : ndarray of shape (n_samples, n_numeric)
-        levels : ndarray of shape (n_samples, n_categorical), int32
-        n_levels : int
-        groups : ndarray of shape (n_samples,)
-        n_groups : int
-        shift : ndarray of shape (n_numeric,)
-            Subtracted from the numeric features.
-        dtype : float32 or float64
-        unit : float
-            The numeric features are divided by it after that.
-        merge : bool
-            Whether to join columns of categories and, if there are no numeric features, to make one point of rows with
-            the same categories and group. Sums over the points are the same up to rounding. This takes as long as
-            about ten passes, so it pays for tiles that are read more often than that.
+        With `merge`, columns of categories are joined, and without numeric features rows with the same categories and
+        group become one point. Sums over points stay the same up to rounding. This takes as long as about ten passes,
+        so it pays for tiles that are read more often than that.
         """
         counts, members = None, None
         if merge and levels.shape[1]:
@@ -605,26 +550,11 @@ class MixtureTiles:
         psi: np.ndarray | None = None,
         hard: np.ndarray | None = None,
     ) -> tuple[np.ndarray, float]:
-        """One pass over the responsibilities ``softmax(sharpness * z_i)``.
+        """Sums per group of the responsibilities ``softmax(sharpness * z_i)``, and the log-likelihood, in one pass.
 
-        Parameters
-        ----------
-        components : Components
-        sharpness : float
-            Inverse temperature.
-        with_logsum : bool
-        psi : ndarray, optional
-            An array from `room`, which is filled with the responsibilities.
-        hard : ndarray of shape (n_groups, n_clusters), optional
-            Filled with the number of rows of each group for which each component is the most probable.
-
-        Returns
-        -------
-        sums : ndarray of shape (n_groups, n_clusters)
-            Sums of the responsibilities per group.
-        logsum : float
-            The log-likelihood, if the sharpness is 1. For another sharpness it has no meaning; without `with_logsum` it
-            is 0.
+        `sharpness` is the inverse temperature; the second value has a meaning only at 1, and is 0 without
+        `with_logsum`. `psi`, from `room`, is filled with the responsibilities, and `hard`, shape (n_groups,
+        n_clusters), with the number of rows for which each component is the most probable.
         """
         n_clusters = len(components.const)
         mass = np.empty((self.layout.n_tiles, n_clusters))
@@ -659,26 +589,10 @@ class MixtureTiles:
         sharpness: float = 1.0,
         psi: np.ndarray | None = None,
     ) -> tuple[Moments, np.ndarray, float]:
-        """Moments with the weights ``psi_ik (alpha + C[g, k] - sum_l C[g, l] psi_il)``.
+        """Moments about the means, weighted by ``psi_ik (alpha + C[g, k] - sum_l C[g, l] psi_il)``, by default C = 0.
 
-        Parameters
-        ----------
-        components : Components
-        alpha : float
-        C : ndarray of shape (n_groups, n_clusters), optional
-            Zeros if not given.
-        sharpness : float
-            As in `table`. The weights are not multiplied by it.
-        psi : ndarray, optional
-            The array that `table` filled for the same components and sharpness. An empty one is not used.
-
-        Returns
-        -------
-        moments : Moments
-            About `components.means`.
-        sums : ndarray of shape (n_groups, n_clusters)
-        logsum : float
-            As in `table`. If `psi` is given, `sums` is empty and `logsum` is 0.
+        Also returns what `table` returns. With a `psi` that `table` filled for the same components and sharpness these
+        are empty and 0; an empty `psi` is not used. The weights are not multiplied by the sharpness.
         """
         n_clusters, n_features = components.means.shape
         n_tiles, dtype = self.layout.n_tiles, self.points.dtype

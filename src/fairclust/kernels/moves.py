@@ -86,37 +86,16 @@ def sweep(
     *,
     rho: float,
     lam: float,
-    own_group: bool = False,
+    own_group: bool = False,  # use only the fairness terms of a point's own group; the objective may then rise
+    # For several sensitive columns, ones and zeros of shape (n_values, n_groups): the groups that have each value. In
+    # the penalty, j then runs over all values of all columns. By default each group is a value.
     members: np.ndarray | None = None,
 ) -> tuple[int, float]:
-    """Visit the points in order and move each to the cluster with the least distance plus penalty, at fixed centres.
+    """Visit the points in order and move each to the cluster with the least squared distance plus penalty.
 
-    The penalty is ``rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k``. A point moves only if that
-    lowers the sum of squared distances plus the penalty, and only if it is not alone in its cluster.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    codes : ndarray of shape (n_samples,)
-        Groups. Every group has a point.
-    centers : ndarray of shape (n_clusters, n_features)
-    labels : ndarray of shape (n_samples,)
-        Changed in place.
-    counts : ndarray of shape (n_groups, n_clusters), int64
-        Number of points of each group in each cluster; changed in place. No cluster may be empty.
-    rho, lam : float
-    own_group : bool
-        Whether to use only the fairness terms of the point's own group. Points of different groups then lower different
-        sums, so the objective may rise.
-    members : ndarray of shape (n_values, n_groups), optional
-        For several sensitive columns, ones and zeros that say which groups have which value. In the penalty, j then
-        runs over all values of all columns. By default each group is a value.
-
-    Returns
-    -------
-    n_moved : int
-    summed : float
-        Sum of squared distances between the points and the centres of their new clusters.
+    The penalty is ``rho * sum_jk (n_jk / N_j - n_k / N)^2 + lam * sum_k 1 / n_k``. A point that is alone in its
+    cluster stays. `labels` and `counts`, shape (n_groups, n_clusters), change in place; no group or cluster may be
+    empty. Returns the number of moves and the sum of squared distances to the (fixed) centres.
     """
     if members is None:
         members = np.eye(len(counts))

@@ -18,16 +18,8 @@ DTYPES = {"single": np.float32, "double": np.float64}
 class TiledPoints(Potentials):
     """Points whose potentials are their (squared) distances to the centres of the last `measure`.
 
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Rows in the order in which they were given.
-    shift : ndarray of shape (n_features,)
-        Subtracted from the points and the centres, so that rounding errors are small for data far from the origin.
-    packed : ndarray of shape (n_tiles, n_features, TILE)
-        The shifted points.
-    squared : bool
-        Whether the potentials are squared distances.
+    `packed`, shape (n_tiles, n_features, TILE), holds the points minus `shift`, so that rounding errors are small for
+    data far from the origin.
     """
 
     X: np.ndarray
@@ -67,10 +59,7 @@ class TiledPoints(Potentials):
 class NearestPoints:
     """Points for plain k-means: one pass finds the nearest centres and adds up the clusters. It stores no distances.
 
-    Parameters
-    ----------
-    points : TiledPoints
-        With squared distances.
+    The `TiledPoints` given must have squared distances.
     """
 
     def __init__(self, points: TiledPoints) -> None:

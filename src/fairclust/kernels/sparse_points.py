@@ -16,19 +16,10 @@ from fairclust.kernels.tiles import TILE, make_layout
 
 @dataclass(kw_only=True)
 class SparsePoints(Potentials):
-    """Sparse points whose potentials are their squared distances to the centres of the last `measure`.
+    """CSR points whose potentials are their squared distances to the centres of the last `measure`.
 
-    The distances are computed as ``||x||^2 - 2 x'c + ||c||^2`` in double precision.
-
-    Attributes
-    ----------
-    X : sparse matrix of shape (n_samples, n_features), CSR, float64
-    shift : ndarray of shape (n_features,)
-        Zeros, because a shift would make the matrix dense.
-    squares : ndarray of shape (n_samples,)
-        Squared lengths of the rows.
-    squared : bool
-        Always True.
+    The distances are computed as ``||x||^2 - 2 x'c + ||c||^2`` in double precision. `shift` is zero, because a shift
+    would make the matrix dense.
     """
 
     X: Any

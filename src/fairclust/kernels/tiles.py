@@ -30,12 +30,8 @@ _MIN_ENTRIES_PER_THREAD = 150_000
 class TileLayout:
     """The place of each point in the tiles.
 
-    Attributes
-    ----------
-    order : ndarray of shape (n_samples,)
-        Point indices sorted by group, stable.
-    group, start, count : ndarray of shape (n_tiles,)
-        The group of each tile, its first position in `order`, and its number of real points.
+    `order` holds the points sorted by group, stable. Each tile has its group, its first position in `order` (`start`)
+    and its number of real points (`count`).
     """
 
     order: np.ndarray
@@ -49,19 +45,7 @@ class TileLayout:
 
 
 def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
-    """Sort points by group and cut each group into tiles.
-
-    Parameters
-    ----------
-    groups : ndarray of shape (n_samples,)
-        Group codes 0 .. n_groups - 1.
-    n_groups : int
-        Number of groups; a group may be empty.
-
-    Returns
-    -------
-    TileLayout
-    """
+    """Sort points by their group code and cut each group, which may be empty, into tiles."""
     order = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups, minlength=n_groups)
     first = np.concatenate(([0], np.cumsum(sizes)[:-1]))
@@ -94,18 +78,9 @@ def _pool(n_threads: int, pid: int) -> ThreadPoolExecutor:
 def run_over_tiles(kernel: Callable[..., None], n_tiles: int, entries: int, *args: object) -> None:
     """Call ``kernel(lo, hi, *args)`` over all tiles, in as many threads as `numba.get_num_threads` allows.
 
-    The kernels release the interpreter lock and write results for each tile. These are added afterwards in the order of
-    the tiles, so that results do not depend on the number of threads.
-
-    Parameters
-    ----------
-    kernel : callable
-        Compiled with ``nogil=True``.
-    n_tiles : int
-    entries : int
-        Size of the work (points times clusters). Small work is done in the calling thread.
-    *args
-        Further arguments of the kernel.
+    Kernels are compiled with ``nogil=True`` and write results for each tile. The caller adds these in the order of the
+    tiles, so that results do not depend on the number of threads. `entries` is the size of the work (points times
+    clusters); small work is done in the calling thread.
     """
     n_threads = int(min(numba.get_num_threads(), n_tiles, max(1, entries // _MIN_ENTRIES_PER_THREAD)))
     if n_threads <= 1:
@@ -131,21 +106,9 @@ def _pack(lo, hi, X, shift, unit, order, start, count, out):  # type: ignore[no-
 def pack_points(
     X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeLike = np.float32, unit: float = 1.0
 ) -> np.ndarray:
-    """Copy points into tiles.
+    """Copy ``(X - shift) / unit`` into tiles, shape (n_tiles, n_features, TILE).
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    layout : TileLayout
-    shift : ndarray of shape (n_features,)
-        Subtracted in float64 before the cast to `dtype`, so that data far from the origin keep their precision.
-    dtype : float32 or float64
-    unit : float
-        The differences are divided by it, in float64 as well.
-
-    Returns
-    -------
-    ndarray of shape (n_tiles, n_features, TILE)
+    The arithmetic is in float64, before the cast to `dtype`, so that data far from the origin keep their precision.
     """
     out = np.zeros((layout.n_tiles, X.shape[1], TILE), dtype)
     place = layout.order, layout.start, layout.count

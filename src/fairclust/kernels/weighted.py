@@ -60,14 +60,9 @@ def _weighted_soft(lo, hi, a, scale, offset, group, count, weight, mass, potenti
 
 
 class WeightedPotentials(Potentials):
-    """Potentials of points with weights. Call `weigh` before anything else.
+    """Potentials of points with positive weights of mean 1. Call `weigh` before anything else.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_samples,)
-        Positive weights of mean 1, in the order of the points.
-    weight : ndarray of shape (n_tiles, TILE)
-        The weights in tiles, and 0 in the padding.
+    `weight`, shape (n_tiles, TILE), holds the weights in tiles, and 0 in the padding.
     """
 
     weights: np.ndarray

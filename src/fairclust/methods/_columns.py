@@ -51,35 +51,11 @@ def new_groups(
     sensitive_features: Any,
     n_samples: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Groups of new rows, and the prices of these groups.
+    """The group of every new row, as a row of the returned prices, shape (n_new_groups, n_clusters).
 
-    Parameters
-    ----------
-    columns : tuple of SensitiveColumn
-        The sensitive columns of the fit, at least one.
-    known : ndarray of int, shape (n_groups, n_columns)
-        The value of each group of the fit in each column, as its position in the values of the column.
-    prices : ndarray of shape (n_groups, n_clusters)
-        The prices of the groups of the fit.
-    by_column : list of ndarray of shape (n_values, n_clusters)
-        The prices of the values of each column. A combination that did not occur in the fit has the sum of the prices
-        of its values. If the list is empty, these combinations are an error.
-    sensitive_features : array-like, data frame or mapping
-        The sensitive columns of the new rows.
-    n_samples : int
-        Number of new rows.
-
-    Returns
-    -------
-    codes : ndarray of shape (n_samples,), int32
-        The group of every new row, as a row of the returned prices.
-    prices : ndarray of shape (n_new_groups, n_clusters)
-
-    Raises
-    ------
-    ValueError
-        A column of the fit is missing or has values that were not seen in the fit, or a combination was not seen there
-        and `by_column` is empty.
+    `known` holds the value of each group of the fit in each column, as its position in the column's values. A
+    combination that did not occur in the fit has the sum of the prices of its values, `by_column`. If this list is
+    empty, it is a ValueError, as is a missing column or a new value.
     """
     named = split_columns(sensitive_features)
     if len(columns) == 1 and not columns[0].overlapping and columns[0].edges is None:

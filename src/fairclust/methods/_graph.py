@@ -21,15 +21,10 @@ from fairclust.solvers.spectral import Embedding, check_memory
 
 
 class GraphClusterer(FairClusterer):
-    """Base of the methods on graphs.
+    """Base of the methods on graphs, which implement ``_fit_graph(graph, points, codes, rng)``.
 
     A method has the parameters `affinity`, `n_neighbors`, `random_state` and, if its affinity may be dense,
-    `max_memory_mb`. It implements ``_fit_graph(graph, points, codes, rng)``.
-
-    Attributes
-    ----------
-    graph_info_ : dict
-        How the nearest-neighbour graph was built; empty for other affinities.
+    `max_memory_mb`. `graph_info_` says how the nearest-neighbour graph was built; it is empty for other affinities.
     """
 
     affinity: str

@@ -28,10 +28,7 @@ _LOG = logging.getLogger("fairclust.chunks")
 class InChunks(FairClusterer):
     """Base of the methods whose `fit` also takes rows in chunks.
 
-    Attributes
-    ----------
-    n_passes_ : int
-        Only after a fit on rows in chunks: how many times all rows were read.
+    After a fit on rows in chunks, `n_passes_` says how many times all rows were read.
     """
 
     max_iter: int

@@ -18,19 +18,10 @@ from fairclust.metrics.fairness import fairness_error as fairness_error_of
 
 @dataclass(frozen=True)
 class LamPath:
-    """Fits along a grid of `lam`.
+    """Fits along a grid of `lam`: the ascending `lams`, the fitted `estimators` and their `fairness_errors`.
 
-    Attributes
-    ----------
-    lams : ndarray of shape (n_lams,)
-        Ascending.
-    estimators : list
-        The fitted estimators, one for each `lam`.
-    fairness_errors : ndarray of shape (n_lams,)
-        ``sum_k KL(U || P_k)`` of the labels of each fit.
-    best : int or None
-        Index of the smallest `lam` whose fairness error is within the bound. None if there is none, or if no
-        bound was given.
+    A fairness error is ``sum_k KL(U || P_k)`` of the labels. `best` is the index of the smallest `lam` whose fairness
+    error is within the bound. It is None if there is none, or if no bound was given.
     """
 
     lams: np.ndarray

@@ -33,12 +33,7 @@ Fitted = TypeVar("Fitted")
 def share_ratio(counts: np.ndarray, target: np.ndarray) -> float:
     """The smallest ratio, in [0, 1], of a group's share in a cluster and its target share; 0 with empty clusters.
 
-    The smaller of the two shares is divided by the larger one.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_groups, n_clusters)
-    target : ndarray of shape (n_groups,)
+    The smaller of the two shares is divided by the larger one. `counts` has the shape (n_groups, n_clusters).
     """
     sizes = counts.sum(axis=0)
     shares = counts / np.maximum(sizes, 1)
@@ -49,18 +44,10 @@ def share_ratio(counts: np.ndarray, target: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Level:
-    """A bound on a fairness measure of the group-by-cluster table, or of the table of each sensitive column.
+    """A bound on a fairness measure of the group-by-cluster table, or of the table of each sensitive column."""
 
-    Attributes
-    ----------
-    name : str
-        The parameter that sets the bound; "share_ratio" for the default.
-    bound : float
-        Largest value of the measure for parameters "max_...", smallest value for the others.
-    """
-
-    name: str
-    bound: float
+    name: str  # the parameter that sets the bound; "share_ratio" for the default
+    bound: float  # largest value of the measure for parameters "max_...", smallest value for the others
 
     def worst(self, tables: Sequence[np.ndarray], targets: Sequence[np.ndarray]) -> float:
         """The bounded measure of the least fair column, from the tables and target shares of all columns."""
@@ -94,13 +81,8 @@ def check_default_weight(
 ) -> None:
     """Warn if a fit with the default weight, without a search, has a share ratio below four fifths.
 
-    Parameters
-    ----------
-    estimator : FairClusterer
-    weight : str
-        Name of the parameter for the weight of the penalty.
-    tables, targets
-        As for `Level.worst`.
+    `weight` is the name of the parameter for the weight of the penalty. `tables` and `targets` are as for
+    `Level.worst`.
     """
     level = Level("share_ratio", FOUR_FIFTHS)
     worst = level.worst(tables, targets)
@@ -115,23 +97,11 @@ def check_default_weight(
 def asked_level(
     estimator: Any, weight: str, sizes: Sequence[np.ndarray], *, default: bool = True
 ) -> Level | None:
-    """The level of fairness that an estimator's parameters set; None if there is none.
+    """The level of fairness that an estimator's parameters (`LEVELS`) set; None if there is none.
 
-    Parameters
-    ----------
-    estimator : object
-        With the parameters of `LEVELS`.
-    weight : str
-        Name of the parameter for the weight of the penalty.
-    sizes : list of ndarray of shape (n_values,)
-        For every sensitive column the number of rows with each value.
-    default : bool
-        Whether the weight "auto" without a level stands for shares between 0.8 and 1 / 0.8 times the target shares.
-
-    Raises
-    ------
-    ValueError
-        There are several levels, a level and a weight, or a balance above that of the data.
+    `sizes` holds, for every sensitive column, the number of rows with each value. With `default`, the weight "auto"
+    without a level stands for shares between 0.8 and 1 / 0.8 times the target shares. ValueError for several levels,
+    for a level and a weight, or for a balance above that of the data.
     """
     asked = [Level(name, bound) for name in LEVELS if (bound := getattr(estimator, name)) is not None]
     if len(asked) > 1:
@@ -200,26 +170,9 @@ def smallest_weight(
 ) -> tuple[Fitted, float, WeightPath]:
     """Raise a weight until a fit reaches the level, then bisect the last step four times on a logarithmic scale.
 
-    Parameters
-    ----------
-    fit : callable
-        Takes a weight, and an earlier fit to start from or None. Returns a fit, its value-by-cluster table for every
-        sensitive column, and the clustering term of its objective.
-    level : Level
-        The level to reach.
-    targets : list of ndarray of shape (n_values,)
-        The target shares of every column.
-    first : float
-        The first weight after 0. Each next one is four times as large; the last is 4**11 times `first`.
-
-    Returns
-    -------
-    fitted
-        The fit with the smallest weight tried that reaches the level. If none does, the fairest fit.
-    weight : float
-        The weight of that fit.
-    path : WeightPath
-        All fits of the search.
+    `fit` takes a weight and a fit to start from, or None, and returns a fit, its table for every column and its
+    clustering term. Weights are 0, `first`, and so on in steps of four up to 4**11 `first`. Returns the fit with the
+    smallest weight that reaches the level (if none does, the fairest fit), its weight, and all fits.
     """
     seen: list[_Seen[Fitted]] = []
 

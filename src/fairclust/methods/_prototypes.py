@@ -23,9 +23,9 @@ from fairclust.stored import Stored
 class PrototypeClusterer(CenterClusterer):
     """Base of the methods that assign a row x to the cluster ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``.
 
-    `fit` sets `cluster_centers_`, `scale_` and `offset_`, of shape (n_groups, n_clusters). `predict` repeats the
-    arithmetic of the last assignment exactly, so training rows get their `labels_` again, except for rows that a
-    method moved when it rounded that assignment (`n_rounded_` of the price methods).
+    `fit` sets `cluster_centers_`, `scale_` and `offset_`. `predict` repeats the arithmetic of the last assignment
+    exactly, so training rows get their `labels_` again, except for rows that a method moved when it rounded that
+    assignment (`n_rounded_` of the price methods).
     """
 
     _power = 2

@@ -176,15 +176,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         return start._replace(prototypes=prototypes, prices=None if self.match_reference else self.offset_)
 
     def _fit_from(self, start: Start, codes: np.ndarray, lam: float) -> None:
-        """Alternate assignments and centres, and restart from new seeds if a cluster is empty.
-
-        Parameters
-        ----------
-        start : Start
-        codes : ndarray of int, shape (n_samples,)
-        lam : float
-            The weight in the frame.
-        """
+        """Alternate assignments and centres, with new seeds if a cluster is empty. `lam` is that of the frame."""
         self._lam = lam
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)

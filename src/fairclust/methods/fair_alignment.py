@@ -232,13 +232,8 @@ class FairAlignmentKMeans(FairClusterer):
     ) -> tuple[np.ndarray, float, float, np.ndarray]:
         """Weighted Lloyd steps on the means of pairs and the points of split pairs, then costs and clusters.
 
-        Returns
-        -------
-        centers : ndarray of shape (n_clusters, n_features)
-        objective, clustering : float
-            Multiplied by the number of points.
-        ends : ndarray of int, shape (2, n_pairs)
-            The clusters of the pairs' rows in the first and in the second group.
+        Returns the centres, the objective and its clustering term, both multiplied by the number of points, and the
+        clusters of the pairs' rows in the first and in the second group, shape (2, n_pairs).
         """
         joint, split = np.flatnonzero(~apart), np.flatnonzero(apart)
         n_joint, n_split = len(joint), len(split)

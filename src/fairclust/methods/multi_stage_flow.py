@@ -177,18 +177,8 @@ class MultiStageFlowKMeans(FairClusterer):
 def _size_bounds(table: np.ndarray, n_points: int, balance: float) -> tuple[np.ndarray, np.ndarray]:
     """Bounds on the points of the next group in every cluster, relaxed where its points would not fit otherwise.
 
-    Parameters
-    ----------
-    table : ndarray of shape (n_assigned, n_clusters)
-        Counts of the groups that are assigned.
-    n_points : int
-        Size of the next group.
-    balance : float
-        Lower bound on the balance of every cluster.
-
-    Returns
-    -------
-    lower, upper : ndarray of int, shape (n_clusters,)
+    `table` counts the groups that are assigned, `n_points` is the size of the next group, and `balance` is the lower
+    bound on the balance of every cluster.
     """
     most, least = table.max(axis=0), table.min(axis=0)
     lower = np.ceil(balance * most - 1e-9).astype(np.int64)

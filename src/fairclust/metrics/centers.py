@@ -32,10 +32,7 @@ def points_and_labels(
 ) -> tuple[NDArray, NDArray[np.integer], NDArray[np.int64]]:
     """Points and labels as arrays of the same length, and the sizes of the clusters.
 
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, or the labels are not non-negative integers.
+    ValueError if the shapes disagree, or the labels are not non-negative integers.
     """
     points = np.asarray(X)
     sizes = cluster_sizes(labels)
@@ -48,10 +45,7 @@ def points_and_labels(
 def finite_points_and_labels(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray, NDArray[np.integer]]:
     """Points and labels as arrays of the same length, for metrics that compare points with each other.
 
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, there is no point, the labels are not non-negative integers, or ``X`` is not finite.
+    ValueError as in `points_and_labels`, and if there is no point or a value is not finite.
     """
     points, codes, _ = points_and_labels(X, labels)
     if codes.size == 0:
@@ -76,12 +70,7 @@ def cluster_means(
 ) -> NDArray[np.float64]:
     """Mean of every cluster, shape (n_clusters, n_features); zeros for a cluster without points.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    labels : ndarray of int, shape (n_samples,)
-    sizes : ndarray of int, shape (n_clusters,), optional
-        Number of points of each cluster. Default: counted from `labels`.
+    `sizes`, the number of points of each cluster, is counted from `labels` if it is not given.
     """
     sizes = cluster_sizes(labels) if sizes is None else sizes
     sums = np.zeros((sizes.size, X.shape[1]))
@@ -118,10 +107,7 @@ def checked_centers(
 ) -> NDArray[np.float64]:
     """The given centres as floats, or the means of the clusters if none are given.
 
-    Raises
-    ------
-    ValueError
-        If a label has no centre, or the numbers of features differ.
+    ValueError if a label has no centre, or the numbers of features differ.
     """
     if centers is None:
         return cluster_means(X, labels)

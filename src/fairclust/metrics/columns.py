@@ -57,22 +57,10 @@ def by_column(metric: str, labels: Any, *, sensitive_features: Any) -> dict[str,
 
 
 def split_columns(sensitive_features: Any) -> dict[str, Any]:
-    """Split sensitive features into columns, by name.
+    """Split sensitive features (array, data frame or mapping; None gives no columns) into columns, by name.
 
-    Parameters
-    ----------
-    sensitive_features : None, array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
-
-    Returns
-    -------
-    dict
-        The columns by name. Columns of a matrix are named by their positions, "0", "1" and so on. A single column
-        without a name gets the empty name. The result is empty if `sensitive_features` is None.
-
-    Raises
-    ------
-    ValueError
-        `sensitive_features` is an array of other than one or two dimensions, or one without columns.
+    Columns of a matrix are named by their positions, "0", "1" and so on. A single column without a name gets the empty
+    name. ValueError for an array of other than one or two dimensions, or one without columns.
     """
     if sensitive_features is None:
         return {}

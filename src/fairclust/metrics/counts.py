@@ -115,10 +115,7 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
 def one_spelling(text: str) -> str:
     """A text as a value: in the composed form of Unicode (NFC), without blanks and byte order marks around it.
 
-    Raises
-    ------
-    ValueError
-        The text has a NUL character, at whose place other programs, and NumPy at the end of a text, cut it off.
+    ValueError if it has a NUL character, where other programs, and NumPy at the end of a text, would cut it off.
     """
     if "\0" in text:
         raise ValueError(f"a NUL character in {shortened(ascii(text))}")
@@ -140,23 +137,8 @@ def describe_merged(spellings: Iterable[Any], values: Iterable[Any], counts: Ite
 def join_spellings(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Give texts that differ only in their spelling one code, and warn about it.
 
-    Parameters
-    ----------
-    codes : ndarray of int, shape (n_samples,)
-        Positions in `values`.
-    values : ndarray of shape (n_values,)
-        Different values. Those that are no text stay as they are.
-
-    Returns
-    -------
-    codes : ndarray of int, shape (n_samples,)
-    values : ndarray
-        The different texts as `one_spelling` writes them, sorted.
-
-    Raises
-    ------
-    ValueError
-        A text has a NUL character.
+    `codes` are positions in `values`, which are different. The new values are sorted, with texts as `one_spelling`
+    writes them, and values that are no text unchanged. ValueError if a text has a NUL character.
     """
     if values.dtype.kind not in "OU":
         return codes, values

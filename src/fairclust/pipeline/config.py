@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import posixpath
 from collections.abc import Iterable, Mapping
@@ -12,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
 from fairclust.datasets.spec import Catalogue, DatasetSpec, Name
+from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.models import Clusters, GridSpec, Names, Seeds, Strict, _check_unique
 from fairclust.pipeline.papers import Papers
@@ -141,7 +141,7 @@ class ScoreSpec(Strict):
     def _known(cls, value: list[str]) -> list[str]:
         for name in value:
             if name not in METRICS:
-                raise ValueError(f"there is no metric {name!r}{_nearest(name, METRICS)}")
+                raise ValueError(f"there is no metric {name!r}; {nearest(name, METRICS)}")
         return value
 
 
@@ -379,7 +379,7 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
             if str(section).startswith("x-"):  # anchors that the file's entries share
                 continue
             if section not in SECTIONS:
-                raise ConfigError(f"{file}: no such key {section!r}{_nearest(section, SECTIONS)}")
+                raise ConfigError(f"{file}: no such key {section!r}; {nearest(str(section), SECTIONS)}")
             if not isinstance(entries, dict):
                 raise ConfigError(f"{file}: {section}: expected names and entries; found {_short(entries)}")
             for name, entry in entries.items():
@@ -480,7 +480,7 @@ def load_config(
             )
             key = ".".join(map(str, location))
             if is_foreign:
-                texts = [f"no such key{_nearest(str(location[-1]), _known_fields(location))}"]
+                texts = [f"no such key; {nearest(str(location[-1]), _known_fields(location))}"]
             elif problem["type"] == "missing":
                 texts = ["missing; it has no default"]
             elif problem["type"] == "value_error":
@@ -504,14 +504,7 @@ def shipped_config(folder: Path) -> Config:
 
 
 def _unknown(key: str, names: Iterable[str], known: Mapping[str, Any]) -> list[str]:
-    return [f"{key}: there is no {name!r}{_nearest(name, known)}" for name in names if name not in known]
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    names = [str(k) for k in known]
-    longer = [k for k in names if str(name) and k.startswith(str(name))]
-    close = longer or difflib.get_close_matches(str(name), names, n=1)
-    return f"; did you mean {close[0]!r}?" if close else f" (known: {', '.join(map(str, known)) or 'none'})"
+    return [f"{key}: there is no {name!r}; {nearest(name, known)}" for name in names if name not in known]
 
 
 def _known_fields(location: tuple[Any, ...]) -> list[str]:

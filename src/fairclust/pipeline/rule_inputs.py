@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fairclust.datasets.digest import content_digest
-from fairclust.datasets.spec import nearest
+from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.blocks import At, Block, block_params, count_cells, estimated_minutes
 from fairclust.pipeline.cell_store import count_errors

@@ -17,22 +17,10 @@ FAIRNESS_LIMIT = 0.02
 
 
 def compare_value(metric: str, reported: float, decimals: int, ours: Spread) -> str:
-    """Whether our starts agree with a reported value.
+    """Whether our starts agree with a reported value: 'yes', 'start', 'lower', 'higher' or 'no'.
 
-    Parameters
-    ----------
-    metric : str
-        A name in `pipeline.columns.COLUMNS` or `pipeline.reported.OF_DATA`.
-    reported : float
-    decimals : int
-        Printed decimals of `reported`.
-    ours : Spread
-
-    Returns
-    -------
-    {'yes', 'start', 'lower', 'higher', 'no'}
-        'yes': the mean agrees; 'start': the value lies between the smallest and the largest of the starts, widened by
-        half a unit of the last digit or 0.1 %; 'no': a count that differs.
+    'yes': the mean agrees. 'start': the value lies between the smallest and the largest of the starts, widened by half
+    a unit of the last digit or 0.1 %. 'no': a count that differs.
     """
     if metric in OF_DATA:
         return "yes" if ours.mean == reported else "no"
@@ -72,12 +60,9 @@ def same_values(metric: str, decimals: int, ours: Spread, other: Spread) -> bool
 
 
 def compare_cost(metric: str, reported: float, decimals: int, ours: Spread) -> str:
-    """The cost at equal fairness beside the reported one.
+    """The cost at equal fairness beside the reported one: 'yes', 'lower' or 'higher'.
 
-    Returns
-    -------
-    {'yes', 'lower', 'higher'}
-        'yes': within 2 %, two standard deviations or half a unit of the last printed digit.
+    'yes' means within 2 %, two standard deviations or half a unit of the last printed digit.
     """
     allowed = max(LEVEL_SHARE * abs(reported), half_unit(decimals), _two_deviations(metric, reported, ours))
     if abs(ours.mean - reported) <= allowed * HAIR:

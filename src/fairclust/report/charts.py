@@ -55,9 +55,9 @@ def _params(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers between `low` and `high`."""
-    raw = (high - low) / about
+def ticks(low: float, high: float) -> list[float]:
+    """About five round numbers between `low` and `high`."""
+    raw = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(raw))
     step = next((m * power for m in (1, 2, 2.5, 5) if m * power >= raw * 0.9999), 10 * power)
     first = math.ceil(low / step - 1e-9)
@@ -96,21 +96,9 @@ def _domain(
 def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, title: str) -> dict[str, Any]:
     """The front of one data set and K: the first cost that has values there, against the first fairness metric.
 
-    Parameters
-    ----------
-    points : DataFrame
-        `leaderboard.best_of_starts` of one data set and K, with a column `setting`.
-    methods : sequence of str
-        All methods of the page; the page's script identifies a method by its position in this list.
-    names : Names
-    title : str
-
-    Returns
-    -------
-    dict
-        title, svg (Markup; None if there is nothing to show), front (rows of a table), head (headings of the table's
-        last two columns; absent without svg), note (which points are not shown, or why there are none), keys (methods
-        on the front as numbers).
+    Returns title, svg (None if there is nothing to show), front (rows of a table), head (headings of the table's last
+    two columns), note (which points are not shown, or why there are none), and keys (methods on the front, as
+    positions in `methods`, by which the page's script identifies them).
     """
     cost_name = next((name for name in COSTS if np.isfinite(points[name]).any()), COSTS[0])
     fair_name = FAIRNESS[0]

@@ -56,24 +56,12 @@ Finding = tuple[str, str]
 
 @dataclass(frozen=True)
 class Check:
-    """A check: its function, and the options and methods that a claim gives it.
-
-    Attributes
-    ----------
-    function : callable
-        (claim, place, material) -> Finding.
-    options : tuple of str
-        Options in `ClaimSpec.options` that the check takes in addition to `_COMMON_OPTIONS`.
-    n_methods : int
-        Smallest number of methods that the claim must name.
-    needs : tuple of str
-        Options that must be given.
-    """
+    """A check, and the options and methods that a claim gives it."""
 
     function: Callable[[ClaimSpec, Place, Material], Finding]
-    options: tuple[str, ...] = ()
-    n_methods: int = 1
-    needs: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()  # options that the check takes in addition to `_COMMON_OPTIONS`
+    n_methods: int = 1  # smallest number of methods that the claim must name
+    needs: tuple[str, ...] = ()  # options that must be given
 
 
 _COMMON_OPTIONS = ("lam", "settings", "metric")
@@ -84,16 +72,11 @@ _ALIKE = 0.01
 
 
 def compare(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """Each metric of the first method is at most `factor` times that of every other method.
+    """Each metric of the first method is at most `factor` times (at least, if higher is better) that of every other.
 
-    Options: `agg` ('mean' over the starts, the default, or 'best'); `factor` (default 1; if higher values are better,
-    the first method must have at least `factor` times the value of the other); `direction` ('lower' or 'higher',
-    instead of the metric's direction); `other_dataset` (the data set of the other methods, if it is another one).
-    With `equal`, a metric of fairness or of cost, the methods are compared where they are equal in it, on fronts
-    that are interpolated between settings: at `level`, or as `level_from` says. 'reported' is the level that the paper
-    reports for the first method, or else for the other, in `table`. 'both' is the best level that both methods reach.
-    'front' is nine levels from there to the worst that both methods have. `order` is the metric that forms the fronts
-    with `equal` (default: the metric itself). A comparison of times takes `programs_on`, as `faster` does.
+    With `equal`, the methods are compared where they are equal in that metric of fairness or of cost, on fronts that
+    are interpolated between settings; `order` forms these fronts, by default the metric itself. config/README.md
+    describes the options. A comparison of times takes `programs_on`, as `faster` does.
     """
     first, *rivals = claim.methods
     there = place
@@ -189,9 +172,8 @@ def faster(claim: ClaimSpec, place: Place, material: Material) -> Finding:
     """The second method takes at least `factor` times the seconds of the first, by the mean over all fits.
 
     The claim holds in part if the second method is slower, but by a smaller factor. `metrics` can name cpu_seconds
-    instead. These are times of the implementations of this project. The times of published programs, and those that the
-    paper reports, are shown beside them and not judged: on this data set, or on those in `programs_on` (data set to
-    methods).
+    instead. These are times of this project's implementations. Those of published programs, and those that the paper
+    reports, are shown beside them and not judged.
     """
     metric = claim.metrics[0] if claim.metrics else "seconds"
     factor = real_option(claim, "factor", 1.0)
@@ -265,13 +247,11 @@ def same_order(claim: ClaimSpec, place: Place, material: Material) -> Finding:
 
 
 def trend(claim: ClaimSpec, place: Place, material: Material) -> Finding:
-    """The metric of every method rises or falls with x, measured by Kendall's tau.
+    """The metric of every method rises or falls with x: the claim holds from Kendall's `tau` on, in part above 0.
 
-    Options: `x` ('n_clusters'; 'lam' or another metric, over the settings of a method; or 'sizes'), `direction`
-    ('rises' or 'falls', needed), `tau` (the claim holds from this value on, default 0.8, and in part above 0).
-    With `minus_lam` the metric is its difference between the lambdas `lam` and `minus_lam`. With x = sizes the
-    methods are points: `sizes` maps them to numbers, or lists these in the order of the methods. With `power` p, the
-    fitted power of x must be p within `tolerance` (default 0.25), instead of tau.
+    x is the number of clusters, lambda or another metric over the settings of a method, or `sizes`, for which the
+    methods are points. With `power` p, the fitted power of x must be p within `tolerance`. config/README.md describes
+    the options.
     """
     metric, x = metric_of(claim), str(claim.options["x"])
     direction = claim.options["direction"]
@@ -330,21 +310,7 @@ CHECKS: Mapping[str, Check] = {
 def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> Check:
     """Look up the check that a claim names, after validating the claim's keys and options for that check.
 
-    Parameters
-    ----------
-    name : str
-        Key of the claim, for the message.
-    claim : ClaimSpec
-    tables : mapping of str to TableSpec
-
-    Returns
-    -------
-    Check
-
-    Raises
-    ------
-    ClaimError
-        The check, an option, a metric or a table is unknown, or something that the check needs is not given.
+    ClaimError if the check, an option, a metric or a table is unknown, or something that the check needs is not given.
     """
     check = CHECKS.get(claim.check)
     if check is None:

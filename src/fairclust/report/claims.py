@@ -30,23 +30,9 @@ class Result:
 
 
 def check_claim(name: str, claim: ClaimSpec, material: Material) -> list[Result]:
-    """Check a claim.
+    """The result of a claim as a whole (with an empty data set), then one for each data set and K.
 
-    Parameters
-    ----------
-    name : str
-    claim : ClaimSpec
-    material : Material
-
-    Returns
-    -------
-    list of Result
-        The claim as a whole (with an empty data set), then one for each data set and K.
-
-    Raises
-    ------
-    ClaimError
-        See `validate_claim`.
+    ClaimError as in `validate_claim`.
     """
     check = validate_claim(name, claim, material.tables)
     results = []
@@ -76,29 +62,10 @@ def make_claims(
     stem: Path,
     programs: pd.DataFrame | None = None,
 ) -> None:
-    """Check all claims of a paper and write them as CSV, Markdown and LaTeX.
+    """Check all claims of a paper and write them as CSV, Markdown and LaTeX beside `stem`.
 
-    Parameters
-    ----------
-    paper, short_name : str
-    claims : mapping of str to ClaimSpec
-    tables : mapping of str to TableSpec
-        The paper's tables by name, for levels and orders.
-    reported : DataFrame
-        All reported values of the paper.
-    cells, steps : DataFrame
-        From `pipeline.scores.load_cells` and `load_steps`.
-    names : Names
-    stem : Path
-        Path without ending. The CSV has a line for each claim (with an empty data set) and one for each of
-        its data sets.
-    programs : DataFrame, optional
-        The values of published programs, from `pipeline.reported.load_programs`; claims on times show their seconds.
-
-    Raises
-    ------
-    ClaimError
-        A claim has keys or options that its check does not take, see `validate_claim`.
+    The CSV has a line for each claim (with an empty data set) and one for each of its data sets. `programs` holds the
+    values of published programs; claims on times show their seconds. ClaimError as in `validate_claim`.
     """
     if reported.empty:
         reported = pd.DataFrame(columns=[*KEY, "value", "decimals"])

@@ -142,26 +142,9 @@ def write_page(
 ) -> None:
     """Write the page, and an archive of it with tables, figures and scores, without paths of this machine.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        From `pipeline.scores.load_scores`.
-    runs : DataFrame
-        Run times and memory of the cells, for the archive.
-    provenance : dict
-        Versions, commit, machine and configuration.
-    papers : mapping
-        Paper to short_name, citation, year and tables (name to the plain data of a TableSpec). Papers without
-        data of this run get no section.
-    scoreboard : Path, optional
-        CSV of the scoreboard.
-    tables : mapping
-        Paper to the files of its tables and claims; '' to the tables that belong to no paper.
-    figures : sequence of Path
-        Files of figures, in a folder for each paper.
-    names : Names
-    page, archive : Path
-        Output.
+    `papers` maps each paper to short_name, citation, year and tables; papers without data of this run get no section.
+    `tables` maps papers to the files of their tables and claims, and '' to the tables that belong to no paper. `runs`
+    are the times and memory of the cells, `scoreboard` is a CSV, and figures lie in a folder for each paper.
     """
     text = make_page(scores, provenance, papers, scoreboard, tables, figures, names)
     with atomic_write(page) as file:

@@ -61,18 +61,8 @@ def best_of_starts(cells: pd.DataFrame) -> pd.DataFrame:
 def pareto(cost: np.ndarray, fairness: np.ndarray, higher: bool) -> np.ndarray:
     """Which points are on the front: no other point is better in one value and no worse in the other.
 
-    Equal points are all on the front, or none of them is.
-
-    Parameters
-    ----------
-    cost, fairness : array of shape (n,)
-        Points that are not finite are never on the front.
-    higher : bool
-        Whether higher fairness values are better.
-
-    Returns
-    -------
-    array of bool, shape (n,)
+    Equal points are all on the front, or none of them is. Points that are not finite are never on it. `higher` says
+    whether higher fairness values are better.
     """
     gain = np.where(np.isfinite(cost) & np.isfinite(fairness), fairness if higher else -fairness, -np.inf)
     best, at, on = -np.inf, np.inf, np.zeros(len(cost), bool)
@@ -83,19 +73,9 @@ def pareto(cost: np.ndarray, fairness: np.ndarray, higher: bool) -> np.ndarray:
 
 
 def dominated_areas(x: np.ndarray, y: np.ndarray, of: np.ndarray, n_sets: int) -> np.ndarray:
-    """The areas of the unit square that sets of points dominate.
+    """The areas of the unit square, shape (n_sets,), that sets of points with cost x and gain y dominate.
 
-    Parameters
-    ----------
-    x, y : array of shape (n,)
-        Cost and gain, scaled to the square. Points with x >= 1, y <= 0 or NaN dominate nothing.
-    of : array of int, shape (n,)
-        The set of each point, in 0 .. n_sets - 1.
-    n_sets : int
-
-    Returns
-    -------
-    array of shape (n_sets,)
+    `of` is the set of each point. Points with x >= 1, y <= 0 or NaN dominate nothing.
     """
     inside = (x < 1) & (y > 0)
     x, y, of = np.clip(x[inside], 0, None), np.clip(y[inside], None, 1), of[inside]
@@ -137,26 +117,16 @@ def _n_init(params: str) -> int:
 
 @dataclass(frozen=True)
 class Terms:
-    """The cells that are compared, with the numbers of the instance, entry and start to which each belongs.
+    """The cells that are compared, with the numbers of the instance, entry and start to which each belongs."""
 
-    Attributes
-    ----------
-    cells : DataFrame
-        From `on_equal_terms`, with the further columns instance, entry (a method on an instance) and start (one
-        seed of an entry), counted from 0, and bad (whether the status is not 'ok').
-    points : DataFrame
-        The best start of every setting, with the columns instance and entry.
-    entries : DataFrame
-        For every entry: dataset, n_clusters, method, instance, starts, settings, failed (number of cells without a
-        result), ok (number of cells with one), seconds (sum over its fits).
-    entry_of_start : array of int
-        The entry to which each start belongs.
-    """
-
+    # From `on_equal_terms`, with the further columns instance, entry (a method on an instance) and start (one seed of
+    # an entry), counted from 0, and bad (whether the status is not 'ok').
     cells: pd.DataFrame
-    points: pd.DataFrame
+    points: pd.DataFrame  # the best start of every setting, with the columns instance and entry
+    # For every entry: dataset, n_clusters, method, instance, starts, settings, failed (number of cells without a
+    # result), ok (number of cells with one), seconds (sum over its fits).
     entries: pd.DataFrame
-    entry_of_start: np.ndarray
+    entry_of_start: np.ndarray  # the entry to which each start belongs
 
 
 def make_terms(scores: pd.DataFrame) -> Terms:
@@ -196,19 +166,7 @@ def _boxes(terms: Terms, cost: np.ndarray, gain: np.ndarray) -> np.ndarray:
 
 
 def instance_scores(terms: Terms, cost: str, fairness: str) -> pd.DataFrame:
-    """Scores of every method on every instance that counts.
-
-    Parameters
-    ----------
-    terms : Terms
-    cost, fairness : str
-        Names of metrics.
-
-    Returns
-    -------
-    DataFrame
-        Columns dataset, n_clusters, method, score, sd, best, starts, settings, failed, seconds.
-    """
+    """Scores of every method on every instance that counts, for one cost and one fairness metric."""
     sign = 1 if METRICS[fairness].direction == "higher" else -1
     cells, points, entries = terms.cells, terms.points, terms.entries
     columns = [*INSTANCE, "method", "score", "sd", "best", "starts", "settings", "failed", "seconds"]
@@ -236,22 +194,14 @@ def instance_scores(terms: Terms, cost: str, fairness: str) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Board:
-    """A leaderboard for one cost and one fairness metric.
-
-    Attributes
-    ----------
-    cost, fairness : str
-    methods : DataFrame
-        Indexed by method and sorted by rank. Columns: rank, wins, score, sd, best (means over the method's
-        instances), starts (text: one number, or the smallest and the largest), instances, failed, seconds.
-    instances : DataFrame
-        From `instance_scores`.
-    """
+    """A leaderboard for one cost and one fairness metric."""
 
     cost: str
     fairness: str
+    # Indexed by method and sorted by rank. Columns: rank, wins, score, sd, best (means over the method's instances),
+    # starts (text: one number, or the smallest and the largest), instances, failed, seconds.
     methods: pd.DataFrame
-    instances: pd.DataFrame
+    instances: pd.DataFrame  # from `instance_scores`
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -259,12 +209,9 @@ class Board:
         return self.instances.set_index(["method", *INSTANCE]).score.unstack(INSTANCE, sort=False)
 
     def duels(self, method: str) -> pd.DataFrame:
-        """Compare the method with every rival on the instances that they share.
+        """Compare the method with every rival, the index, on the instances that they share.
 
-        Returns
-        -------
-        DataFrame
-            Indexed by rival: shared (number of instances), won, lost, lead (mean difference of scores).
+        The columns are shared (number of instances), won, lost and lead (mean difference of scores).
         """
         table = self.table
         others = table.drop(index=method)
@@ -281,13 +228,7 @@ class Board:
         return found[found.shared > 0].sort_values(["lead", "shared"], kind="stable")
 
     def behind(self, method: str) -> pd.DataFrame:
-        """The instances where another method has a higher score than this one, sorted by the lead, largest first.
-
-        Returns
-        -------
-        DataFrame
-            Columns dataset, n_clusters, leader, lead.
-        """
+        """The instances where another method, the leader, has a higher score, with the largest lead first."""
         table = self.table
         ran = table.columns[table.loc[method].notna()]
         rows = []
@@ -301,18 +242,7 @@ class Board:
 
 
 def make_board(terms: Terms, cost: str, fairness: str) -> Board | None:
-    """Rank the methods by a cost and a fairness metric.
-
-    Parameters
-    ----------
-    terms : Terms
-    cost, fairness : str
-
-    Returns
-    -------
-    Board or None
-        None if no instance counts.
-    """
+    """Rank the methods by a cost and a fairness metric; None if no instance counts."""
     found = instance_scores(terms, cost, fairness)
     if found.empty:
         return None
@@ -418,16 +348,6 @@ def make_leaderboard(scores: pd.DataFrame, names: Names, csv: Path) -> None:
     """Write the leaderboards of all costs and fairness metrics as one CSV.
 
     A row is a method on an instance. Rows without data set and K summarise all instances of the method.
-    Columns: cost, fairness, dataset, n_clusters, method, label, ours, rank, wins, score, sd, best, starts,
-    settings, failed, instances, seconds.
-
-    Parameters
-    ----------
-    scores : DataFrame
-        From `scores.load_scores`.
-    names : Names
-    csv : Path
-        Output.
     """
     columns = [
         *(

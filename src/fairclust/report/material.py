@@ -24,24 +24,14 @@ class CannotTest(Exception):
 
 @dataclass(frozen=True)
 class Material:
-    """The data that checks read.
+    """The data that checks read."""
 
-    Attributes
-    ----------
-    tables : mapping of str to TableSpec
-        The paper's tables by name.
-    reported, cells, steps : DataFrame
-        Reported values, and the frames of `pipeline.scores.load_cells` and `load_steps`.
-    names : Names
-    programs : DataFrame
-        The values of published programs, from `pipeline.reported.load_programs`.
-    """
-
-    tables: Mapping[str, TableSpec]
+    tables: Mapping[str, TableSpec]  # the paper's tables by name
     reported: pd.DataFrame
-    cells: pd.DataFrame
-    steps: pd.DataFrame
+    cells: pd.DataFrame  # from `pipeline.scores.load_cells`
+    steps: pd.DataFrame  # from `pipeline.scores.load_steps`
     names: Names
+    # The values of published programs, from `pipeline.reported.load_programs`.
     programs: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 

@@ -12,20 +12,14 @@ from fairclust.pipeline.columns import COLUMNS
 class Names:
     """Titles, labels and looks of the data sets and methods of a run, as plain data.
 
-    Attributes
-    ----------
-    datasets, methods, families : mapping of str to str
-        Name to title, label or family. A name without an entry is shown as it is in the configuration.
-    ours : collection of str
-        Methods of this project.
-    looks : mapping of str to int
-        Position of a method among all methods of the run. It decides the method's colour and mark everywhere.
+    A name without an entry is shown as it is in the configuration.
     """
 
-    datasets: Mapping[str, str] = field(default_factory=dict)
-    methods: Mapping[str, str] = field(default_factory=dict)
-    families: Mapping[str, str] = field(default_factory=dict)
-    ours: Collection[str] = ()
+    datasets: Mapping[str, str] = field(default_factory=dict)  # name to title
+    methods: Mapping[str, str] = field(default_factory=dict)  # name to label
+    families: Mapping[str, str] = field(default_factory=dict)  # name to family
+    ours: Collection[str] = ()  # methods of this project
+    # Position of a method among all methods of the run. It decides the method's colour and mark everywhere.
     looks: Mapping[str, int] = field(default_factory=dict)
 
     def dataset(self, name: str) -> str:

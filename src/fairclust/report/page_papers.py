@@ -59,18 +59,8 @@ def paper_section(
 ) -> dict[str, Any]:
     """The data that the template shows for one paper.
 
-    Parameters
-    ----------
-    name : str
-    paper : mapping
-        short_name, citation, year, tables: name to the plain data of a TableSpec.
-    board : DataFrame
-        From `verdicts.load_verdicts`.
-    claims : Path, optional
-        The CSV of the paper's claims.
-    figures : iterable of str
-        Files of its figures in the archive.
-    names : Names
+    `paper` holds short_name, citation, year and tables (name to the plain data of a TableSpec), `claims` is the CSV of
+    its claims, and `figures` are files in the archive.
     """
     of_paper = board[board.paper == name]
     specs = {str(spec["number"]): spec for spec in paper.get("tables", {}).values()}

@@ -141,19 +141,9 @@ def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
 
 
 def settings_table(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> Table | None:
-    """One row for each setting of each method: means over its starts, and the best start.
+    """One row for each setting of each method: means over its starts, and the best start (`points`).
 
-    Parameters
-    ----------
-    scores : DataFrame
-    points : DataFrame
-        From `charts.with_settings`: the best start of every setting.
-    names : Names
-
-    Returns
-    -------
-    Table or None
-        None if no cell has the status 'ok', or if there are more than `MAX_SETTINGS` settings.
+    None if no cell has the status 'ok', or if there are more than `MAX_SETTINGS` settings.
     """
     if points.empty or len(points) > MAX_SETTINGS:
         return None
@@ -317,17 +307,9 @@ def audited_metrics(points: pd.DataFrame) -> list[str]:
 def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
     """For each data set and K, the fairness of every method at its setting with the highest balance.
 
-    Parameters
-    ----------
-    points : DataFrame
-        From `charts.with_settings`: the best start of every setting.
-    names : Names
-
-    Returns
-    -------
-    list of dict
-        table, with a row for each method; sentences, which name the best and the worst methods in each metric. The list
-        is empty if no fit has a value of any metric of the audit.
+    A card has a table, with a row for each method, and sentences, which name the best and the worst methods in each
+    metric. There is no card if no fit has a value of any metric of the audit. `points` are the best starts of all
+    settings.
     """
     asked, found = audited_metrics(points), []
     if not asked:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from fairclust.messages import nearest
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.config import Config
 from fairclust.pipeline.fingerprint import ClassNotFound, class_parameters
@@ -42,9 +43,7 @@ def paper_problems(config: Config) -> list[str]:
 def _unknown(key: str, names: Iterable[str], known: Collection[str]) -> Iterator[str]:
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, list(known), 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known) or 'none'}"
-            yield f"{key}: there is no {name!r}; {hint}"
+            yield f"{key}: there is no {name!r}; {nearest(name, known)}"
 
 
 def _of_files(spec: PaperSpec, config: Config) -> Iterator[str]:

@@ -63,17 +63,7 @@ def percent(value: float) -> str:
 def spread_text(mean: float, sd: float, decimals: int, best: float = math.nan) -> str:
     """Mean ± standard deviation, and the best value if its text differs from that of the mean.
 
-    Parameters
-    ----------
-    mean, sd : float
-        A standard deviation that is missing (as for a single start) or infinite is left out.
-    decimals : int
-    best : float, optional
-        Left out if missing.
-
-    Returns
-    -------
-    str
+    A standard deviation that is missing (as for a single start) or infinite is left out, as is a missing best value.
     """
     text = number(mean, decimals)
     if text != MISSING and math.isfinite(sd):
@@ -130,21 +120,10 @@ def write_table(
     notes: Sequence[str] = (),
     lead: Sequence[str] = (),
 ) -> None:
-    """Write a table in three forms.
+    """Write a table as `stem` with the endings '.csv' (`data`, unrounded), '.md' and '.tex' (`shown`, texts).
 
-    Parameters
-    ----------
-    stem : Path
-        Path without ending; '.csv', '.md' and '.tex' are added.
-    data : DataFrame
-        Unrounded numbers for the CSV.
-    shown : DataFrame
-        Texts for Markdown and LaTeX, in the layout that a reader sees.
-    title : str
-    notes : sequence of str
-        Rules, remarks and reasons, printed below the table.
-    lead : sequence of str
-        Sentences that the reader of a long table should see first, printed above it in Markdown.
+    `notes` are rules, remarks and reasons below the table. `lead` holds sentences that the reader of a long table
+    should see first, printed above it in Markdown.
     """
     with atomic_write(_with_ending(stem, "csv")) as file:
         data.to_csv(file, index=False)

@@ -60,56 +60,26 @@ NO_VALUE = Spread()
 
 @dataclass(frozen=True)
 class ProgramRuns:
-    """What one way to run a published program gives beside a row, or what its published labels give.
+    """What one way to run a published program gives beside a row, or what its published labels give."""
 
-    Attributes
-    ----------
-    program : str
-        Its name in the paper's file.
-    kind : {'program', 'labels'}
-    words : str
-        The start and the iterate, if there are several ways, and the setting.
-    values : dict of str to Spread
-        By metric.
-    """
-
-    program: str
-    kind: str
-    words: str
-    values: dict[str, Spread]
+    program: str  # its name in the paper's file
+    kind: str  # 'program' or 'labels'
+    words: str  # the start and the iterate, if there are several ways, and the setting
+    values: dict[str, Spread]  # by metric
 
 
 @dataclass(frozen=True)
 class Value:
-    """One number of a row.
-
-    Attributes
-    ----------
-    metric : str
-    reported : float
-        NaN if the paper prints no value.
-    decimals : int
-        Printed decimals of `reported`.
-    ours : Spread
-        Over the starts of the chosen setting.
-    program : Spread
-        Over the runs of the published program.
-    program_kind : {'program', 'labels', ''}
-    agrees : {'yes', 'start', 'lower', 'higher', 'no', ''}
-        'start': only a start reaches it; empty if the value is not judged; 'no' is a count that differs.
-    cause : str
-        A key of `CAUSES`; empty if the value needs none.
-    reason, evidence, note : str
-    """
+    """One number of a row."""
 
     metric: str
-    reported: float = math.nan
-    decimals: int = 0
-    ours: Spread = NO_VALUE
-    program: Spread = NO_VALUE
-    program_kind: str = ""
-    agrees: str = ""
-    cause: str = ""
+    reported: float = math.nan  # NaN if the paper prints no value
+    decimals: int = 0  # printed decimals of `reported`
+    ours: Spread = NO_VALUE  # over the starts of the chosen setting
+    program: Spread = NO_VALUE  # over the runs of the published program
+    program_kind: str = ""  # 'program', 'labels' or empty
+    agrees: str = ""  # as `agreement.compare_value` says; empty if the value is not judged
+    cause: str = ""  # a key of `CAUSES`; empty if the value needs none
     reason: str = ""
     evidence: str = ""
     note: str = ""
@@ -117,47 +87,27 @@ class Value:
 
 @dataclass(frozen=True)
 class Row:
-    """A method on a data set with a K.
-
-    Attributes
-    ----------
-    dataset, method : str
-    n_clusters : int or None
-    lam : float
-        The printed lambda; NaN if there is none.
-    role : {'paper', 'variant', 'ours', 'stand-in'}
-        Rows of the paper and variants of them have reported values and a verdict. Variants are not counted.
-    original : str
-        The paper's data set that a stand-in replaces.
-    kind : {'as printed', 'matched fairness', ''}
-    choice : Choice
-    values : tuple of Value
-        In the order of the paper.
-    runs : tuple of ProgramRuns
-        The published program, run with the start and the iterate of this row.
-    all_runs : tuple of ProgramRuns
-        The same with every start and iterate. They decide whether the program has the printed values.
-    program : ProgramRuns or None
-        The runs that are shown. Of those that agree with ours, or else with the paper, or else of all, they are the
-        nearest to the paper.
-    as_program : bool
-        Whether ours agrees with some of `runs`.
-    verdict, direction, note : str
-    """
+    """A method on a data set with a K."""
 
     dataset: str
     method: str
     n_clusters: int | None
-    lam: float
+    lam: float  # the printed lambda; NaN if there is none
+    # 'paper', 'variant', 'ours' or 'stand-in'. Rows of the paper and variants of them have reported values and a
+    # verdict. Variants are not counted.
     role: str
-    kind: str
+    kind: str  # 'as printed', 'matched fairness' or empty
     choice: Choice
-    values: tuple[Value, ...]
-    original: str = ""
+    values: tuple[Value, ...]  # in the order of the paper
+    original: str = ""  # the paper's data set that a stand-in replaces
+    # The published program, run with the start and the iterate of this row.
     runs: tuple[ProgramRuns, ...] = ()
+    # The same with every start and iterate. They decide whether the program has the printed values.
     all_runs: tuple[ProgramRuns, ...] = ()
+    # The runs that are shown. Of those that agree with ours, or else with the paper, or else of all, they are the
+    # nearest to the paper.
     program: ProgramRuns | None = None
-    as_program: bool = False
+    as_program: bool = False  # whether ours agrees with some of `runs`
     verdict: str = ""
     direction: str = ""
     note: str = ""

@@ -25,18 +25,10 @@ AGREES = {"yes": "agrees", "start": "reached by a start", "no": "differs"}
 
 
 def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
-    """One line per row (method x data set x K x printed lambda of one table).
+    """One line per row (method x data set x K x printed lambda of one table), from one line per reported value.
 
-    Parameters
-    ----------
-    board : DataFrame
-        From `verdicts.load_verdicts`, with one line per reported value.
-
-    Returns
-    -------
-    DataFrame
-        The columns of `verdicts.ROW_KEY`, and kind, setting, seeds, verdict, direction, cause (of the causes of its
-        values the one that is known least), reason (the reasons of all values, joined) and values (their number).
+    ``cause`` is, of the causes of the row's values, the one that is known least, ``reason`` joins the reasons of all
+    values, and ``values`` is their number.
     """
     found = []
     for _, row in board.groupby(ROW_KEY, sort=False, dropna=False):
@@ -101,20 +93,10 @@ def count_causes(board: pd.DataFrame) -> dict[str, int]:
 
 
 def count_rows(board: pd.DataFrame, *, values: bool = False) -> pd.DataFrame:
-    """Rows, or values, by paper, kind of comparison and verdict.
+    """Rows (or, with `values`, values) by paper, kind of comparison and verdict.
 
-    Parameters
-    ----------
-    board : DataFrame
-        As for `row_verdicts`.
-    values : bool
-        Whether values are counted instead of rows.
-
-    Returns
-    -------
-    DataFrame
-        Columns paper, kind ('as printed', 'matched fairness', or 'not compared'), rows, and one per verdict;
-        papers in their given order, each with only the kinds that it has.
+    ``kind`` is 'as printed', 'matched fairness' or 'not compared', and each verdict has a column. Papers come in their
+    given order, each with only the kinds that it has.
     """
     rows = value_verdicts(board) if values else row_verdicts(board)
     kind = rows.kind.where(~rows.verdict.isin(_OF_PAPER), "not compared")
@@ -137,17 +119,8 @@ def make_scoreboard(
 ) -> None:
     """Write the scoreboard as CSV (a line per reported value), Markdown and LaTeX (a line per row).
 
-    Parameters
-    ----------
-    verdicts : mapping of str to sequence of Path
-        Paper to the '.verdicts.csv' of its tables.
-    claims : mapping of str to Path
-        Paper to its 'claims.csv'.
-    titles : mapping of str to str
-        Paper to its short name.
-    names : Names
-    stem : Path
-        Path without ending.
+    `verdicts` maps papers to the '.verdicts.csv' of their tables, `claims` to their 'claims.csv', and `titles` to
+    their short names.
     """
     board = load_verdicts(path for paths in verdicts.values() for path in paths)
     rows = row_verdicts(board)

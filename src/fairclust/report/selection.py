@@ -31,23 +31,13 @@ def match_on(fairness: str, order: str = "lam") -> MatchSpec:
 
 @dataclass(frozen=True)
 class Spread:
-    """A metric over the starts (seeds) of one setting.
-
-    Attributes
-    ----------
-    mean, sd : float
-        The standard deviation (with n - 1) is NaN for a single start.
-    low, high : float
-        The smallest and the largest value.
-    n : int
-        Number of starts that have a value.
-    """
+    """A metric over the starts (seeds) of one setting."""
 
     mean: float = math.nan
-    sd: float = math.nan
+    sd: float = math.nan  # with n - 1, so NaN for a single start
     low: float = math.nan
     high: float = math.nan
-    n: int = 0
+    n: int = 0  # number of starts that have a value
 
     def best(self, metric: str) -> float:
         """The value of the best start; NaN if neither direction of the metric is better."""
@@ -66,30 +56,15 @@ def spread(values: pd.Series) -> Spread:
 
 @dataclass(frozen=True)
 class Choice:
-    """A chosen setting, and how it was chosen.
+    """A chosen setting, and how it was chosen."""
 
-    Attributes
-    ----------
-    cells : DataFrame
-        The starts of the setting with status 'ok'; empty if there is nothing to choose from.
-    note : str
-        Why there is no cell, or what the reader must know about the chosen setting.
-    n_all : int
-        Number of starts of the setting, or of the method's cells if no setting was chosen.
-    setting : str
-        The parameters that differ within the grid, with their chosen values.
-    reached : bool
-        Whether the setting is as fair as required.
-    loosened : bool
-        Whether the tolerance of the level was used to find the setting.
-    """
-
+    # The starts of the setting with status 'ok'; empty if there is nothing to choose from.
     cells: pd.DataFrame
-    note: str = ""
-    n_all: int = 0
-    setting: str = ""
-    reached: bool = True
-    loosened: bool = False
+    note: str = ""  # why there is no cell, or what the reader must know about the chosen setting
+    n_all: int = 0  # number of starts of the setting, or of the method's cells if no setting was chosen
+    setting: str = ""  # the parameters that differ within the grid, with their chosen values
+    reached: bool = True  # whether the setting is as fair as required
+    loosened: bool = False  # whether the tolerance of the level was used to find the setting
 
     @property
     def n_ok(self) -> int:
@@ -123,15 +98,8 @@ def cells_of(cells: pd.DataFrame, dataset: str, method: str, n_clusters: float |
 def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
     """One row per setting: the start with the lowest objective (the lowest SSE if there is none).
 
-    Parameters
-    ----------
-    cells : DataFrame
-        The cells of one method on one data set with one K. Only those with status 'ok' count.
-
-    Returns
-    -------
-    DataFrame
-        Sorted by lambda, then by the objective (or SSE).
+    The cells are of one method on one data set with one K; only those with status 'ok' count. Sorted by lambda, then
+    by the objective (or SSE).
     """
     ok = cells[cells.status == "ok"]
     by = ok.objective.where(ok.objective.notna(), ok.sse)
@@ -140,20 +108,10 @@ def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def settings_means(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """One row per setting: means over its starts.
+    """Means over the starts of each setting, indexed by params in the order of the cells, given as for `best_starts`.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        As for `best_starts`.
-    metrics : iterable of str
-        Columns of the cells.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by params, in the order of the cells. Columns: the metrics, ``lam``, ``cost`` (the mean objective, or
-        the mean SSE if a start has no objective) and ``starts`` (the number of starts with status 'ok').
+    Columns: the metrics, ``lam``, ``cost`` (the mean objective, or the mean SSE if a start has no objective) and
+    ``starts`` (the number of starts with status 'ok').
     """
     numbers = list(dict.fromkeys(["lam", "objective", "sse", *metrics]))
     ok = cells.loc[cells.status == "ok", ["params", *numbers]]
@@ -170,22 +128,10 @@ def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
 
 
 def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | None = None) -> Choice:
-    """Choose the setting that represents a method, by means over its starts.
+    """Choose the setting that represents a method, by means over its starts (cells as for `best_starts`).
 
-    Parameters
-    ----------
-    cells : DataFrame
-        As for `best_starts`.
-    level : float, optional
-        The worst allowed value of the fairness metric.
-    match : MatchSpec, optional
-        How to choose. Without it, or without a level, the setting with the lowest mean objective is chosen.
-
-    Returns
-    -------
-    Choice
-        The first setting, in the order of `match`, whose mean fairness is within the level. If there is none, the
-        fairest setting, with ``reached`` False.
+    It is the first setting, in the order of `match`, whose mean fairness is within `level`. If there is none, it is
+    the fairest setting, with ``reached`` False. Without `match` or a level, the lowest mean objective decides.
     """
     if cells.empty:
         return Choice(cells, NOT_RUN)
@@ -219,29 +165,11 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
 
 
 def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = math.nan) -> Choice:
-    """A method at a level of fairness: a point of its front, interpolated between two settings.
+    """A method at a level of fairness: a point of its front, interpolated between the starts of two settings.
 
-    Settings are represented by the means over their starts. The cheapest setting that is fair enough is one end, and
-    of the settings that are cheaper but not fair enough the fairest is the other. Each start is interpolated linearly
-    between its values at the two ends.
-
-    Parameters
-    ----------
-    cells : DataFrame
-        As for `best_starts`.
-    level : float
-        The worst allowed value of the fairness metric.
-    match : MatchSpec
-        The fairness metric, and as its order the cost metric. If the order is lambda or the fairness metric itself,
-        there is no front, and `choose` decides.
-    cost : float
-        The cost that goes with the level. If no setting reaches the level, the one is shown that is nearest to both
-        by the sum of the squared relative differences.
-
-    Returns
-    -------
-    Choice
-        If its cells are interpolated, they have no lambda and no parameters.
+    The ends are the cheapest setting that is fair enough by its mean, and the fairest of the cheaper ones. If none is
+    fair enough, the setting nearest to `level` and `cost` is shown. If the order of `match` is lambda or the fairness
+    metric, there is no front, and `choose` decides. Interpolated cells have no params.
     """
     if match.order in ("lam", match.fairness):
         return choose(cells, level, match)
@@ -293,18 +221,9 @@ def _setting(cells: pd.DataFrame, params: str) -> Choice:
 
 
 def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
-    """The setting with the best mean of a metric.
+    """The setting with the best mean of a metric (cells as for `best_starts`).
 
-    Parameters
-    ----------
-    cells : DataFrame
-        As for `best_starts`.
-    metric : str
-        A name in `pipeline.columns.COLUMNS`. If neither direction is better, the highest mean is chosen.
-
-    Returns
-    -------
-    Choice
+    If neither direction of the metric is better, the highest mean is chosen.
     """
     means = settings_means(cells, [metric])
     if means.empty or means[metric].isna().all():
@@ -315,22 +234,10 @@ def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
 
 
 def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -> Choice:
-    """The setting that a paper publishes.
+    """The setting that a paper publishes: the printed lambda (NaN if there is none) and further parameters.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        As for `best_starts`.
-    lam : float
-        The printed lambda; NaN if the method has none.
-    params : mapping
-        Further parameters that the paper publishes.
-
-    Returns
-    -------
-    Choice
-        A choice without cells if the setting was not run. If several settings of the grid fit what the paper publishes,
-        the one with the lowest mean objective, with a note.
+    The choice has no cells if the setting was not run. If several settings of the grid fit what the paper publishes,
+    it is the one with the lowest mean objective, with a note.
     """
     wanted = {name: canonical_json(value) for name, value in params.items()}
     texts = list(cells.params.unique())
@@ -358,13 +265,8 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
 class Level:
     """The fairness at which a method is compared with a reported row.
 
-    Attributes
-    ----------
-    value : float
-        As reported.
-    allowed : float
-        The worst value that is as fair: looser by 2 %, or by half a unit of the last printed digit if that is more.
-        0.00 can be the rounded value of an error up to 0.005, and 0.50 that of a balance of 0.495.
+    The worst value that is as fair, `allowed`, is looser than `value` by 2 %, or by half a unit of the last printed
+    digit if that is more: 0.00 can be the rounded value of an error up to 0.005, and 0.50 that of a balance of 0.495.
     """
 
     value: float
@@ -388,29 +290,10 @@ def reported_level(
     n_clusters: float | None = None,
     lam: float = math.nan,
 ) -> Level | None:
-    """The fairness that a paper reports for a method, or else for the method `own`, as the level of a comparison.
+    """The best fairness that a paper reports for a method, or else for the method `own`, as the level of a comparison.
 
-    Parameters
-    ----------
-    match : MatchSpec
-        If it names a ``table``, the values of that table count.
-    table : str
-        The table whose values count otherwise.
-    reported : DataFrame
-        The paper's reported values.
-    dataset, method : str
-        Names in the paper's CSV.
-    own : str
-        The method whose value counts if the paper has no value for `method`.
-    n_clusters : int, optional
-        Only values with this K.
-    lam : float
-        Only values with this lambda, if the paper reports several for the method.
-
-    Returns
-    -------
-    Level or None
-        The level from the best reported value; None if the paper reports none.
+    Values of the table that `match` names count, or else those of `table`, with this K, and with this lambda if the
+    paper reports several for the method. None if the paper reports no value.
     """
     at = reported[reported.table == (match.table or table)]
     at = at[(at.dataset == dataset) & (at.metric == match.fairness)].dropna(subset="value")

@@ -34,21 +34,9 @@ def make_table(
     stem: Path,
     programs: pd.DataFrame | None = None,
 ) -> None:
-    """Write a paper's table as CSV, Markdown and LaTeX, and the verdicts on its values as CSV.
+    """Write a paper's table as CSV, Markdown and LaTeX, and the verdicts on its values as '.verdicts.csv'.
 
-    Parameters
-    ----------
-    paper, short_name : str
-    spec : TableSpec
-    reported : DataFrame
-        All reported values of the paper, from `pipeline.reported.load_reported`.
-    cells : DataFrame
-        From `pipeline.scores.load_cells`.
-    names : Names
-    stem : Path
-        Path without ending; '.csv', '.md', '.tex' and '.verdicts.csv' are added.
-    programs : DataFrame, optional
-        The values of published programs, from `pipeline.reported.load_programs`.
+    `reported` and `programs` are the values of the paper and of published programs, from `pipeline.reported`.
     """
     rows = table_rows(spec, reported, cells, programs)
     with atomic_write(stem.with_name(f"{stem.name}.verdicts.csv")) as file:
@@ -64,20 +52,8 @@ def make_table(
 
 
 def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) -> None:
-    """Write the table of every method on every data set at one level of the fairness error.
+    """Write the table of every method on every data set at one level of the fairness error, the largest mean allowed.
 
-    Parameters
-    ----------
-    scores : DataFrame
-        From `pipeline.scores.load_scores`.
-    level : float
-        The largest mean fairness error allowed.
-    names : Names
-    stem : Path
-        Path without ending.
-
-    Notes
-    -----
     One row per data set, K and method. For a method that does not reach the level, the fairest setting is shown.
     """
     match = match_on("fairness_error")
@@ -106,23 +82,12 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
     )
 
 
-def value_text(value: Value, *, with_best: bool = True) -> str:
-    """The text of a value: ours over the starts, and the reported value in brackets if there is one.
-
-    Parameters
-    ----------
-    value : Value
-    with_best : bool
-        Whether the best start is shown too.
-
-    Returns
-    -------
-    str
-    """
+def value_text(value: Value) -> str:
+    """The text of a value: ours over the starts, and the reported value in brackets if there is one."""
     column = COLUMNS.get(value.metric)
     decimals = max(min(column.decimals, 4) if column else 0, value.decimals)
     is_cost = column is not None and column.is_cost
-    best = value.ours.best(value.metric) if with_best and is_cost else math.nan
+    best = value.ours.best(value.metric) if is_cost else math.nan
     text = spread_text(value.ours.mean, value.ours.sd, decimals, best)
     if math.isnan(value.reported):
         return text

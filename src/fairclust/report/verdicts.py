@@ -57,21 +57,8 @@ def table_rows(
 ) -> list[Row]:
     """All rows of a table: the rows of the paper with verdicts, and those of our methods and stand-ins without.
 
-    Parameters
-    ----------
-    spec : TableSpec
-    reported : DataFrame
-        All reported values of the paper, from `pipeline.reported.load_reported`.
-    cells : DataFrame
-        From `pipeline.scores.load_cells`.
-    programs : DataFrame, optional
-        The values of published programs, from `pipeline.reported.load_programs`.
-
-    Returns
-    -------
-    list of Row
-        In the paper's order of data sets. The variants of a row follow it. The rows of our methods and of stand-ins
-        follow those of each data set.
+    They are in the paper's order of data sets. The variants of a row follow it. The rows of our methods and of
+    stand-ins follow those of each data set.
     """
     of_table = reported[reported.table == spec.number]
     rows: list[Row] = []
@@ -125,19 +112,9 @@ def table_rows(
 
 
 def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFrame:
-    """One line per reported value, with the verdict of its row.
+    """One line per reported value, with the verdict of its row, in the columns `VERDICT_COLUMNS`.
 
-    Parameters
-    ----------
-    paper : str
-    spec : TableSpec
-    rows : iterable of Row
-        Rows that are not the paper's are left out.
-
-    Returns
-    -------
-    DataFrame
-        With the columns `VERDICT_COLUMNS`; ``seeds`` is the number of starts that have a value.
+    Rows that are not the paper's are left out. ``seeds`` is the number of starts that have a value.
     """
     lines = []
     for row in rows:
@@ -189,17 +166,9 @@ _COUNTS = ("n_clusters", "decimals", "program_runs", "seeds")
 
 
 def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
-    """Read and join files of verdicts. Missing texts are read as empty strings.
+    """Read and join files of verdicts, those of `verdict_frame` or the scoreboard's CSV.
 
-    Parameters
-    ----------
-    paths : iterable of Path
-        CSV files of `verdict_frame`, or the scoreboard's CSV.
-
-    Returns
-    -------
-    DataFrame
-        With the columns `VERDICT_COLUMNS`.
+    Missing texts are read as empty strings.
     """
     frames = []
     for path in paths:

@@ -36,10 +36,7 @@ NEEDS_X = ("front", "bands")
 def draw(material: Material) -> Sheet:
     """The figure that the material's specification asks for.
 
-    Raises
-    ------
-    ValueError
-        There is no such plot, or its specification lacks an axis.
+    ValueError if there is no such plot, or its specification lacks an axis.
     """
     spec = material.spec
     if spec.plot not in PLOTS:
@@ -61,31 +58,11 @@ def make_figure(
     stem: Path,
     formats: Sequence[str],
 ) -> None:
-    """Draw a figure and write it.
+    """Draw a figure and write it as `stem` with each of the endings in `formats` (png, pdf, svg).
 
-    Parameters
-    ----------
-    spec : FigureSpec
-    match : MatchSpec, optional
-        How the table that `spec.table` names chooses settings.
-    reported : DataFrame, optional
-        The paper's reported values, shown where `spec.table` names a table.
-    cells : DataFrame
-        From `scores.load_cells`. Only the data sets, methods and K that `spec` names are drawn.
-    steps : DataFrame
-        From `scores.load_steps`.
-    planes : mapping
-        Data set to the folder of its prepared, unscaled points, for plots that show points.
-    names : Names
-    stem : Path
-        The file without its ending.
-    formats : sequence of str
-        Endings: png, pdf, svg.
-
-    Raises
-    ------
-    ValueError
-        There is no such plot, or its specification lacks an axis.
+    `match` says how the table that `spec.table` names chooses settings, and `planes` maps data sets to the folders of
+    their prepared, unscaled points. Only the data sets, methods and K that `spec` names are drawn. ValueError as in
+    `draw`.
     """
     mine = cells.dataset.isin(spec.datasets)
     if spec.methods:

@@ -68,16 +68,8 @@ class Sheet:
     """A figure of panels of equal size, with one legend and notes below them.
 
     Sizes are in inches and known before anything is drawn, so no layout engine is needed. A layout engine would draw
-    every figure twice.
-
-    Attributes
-    ----------
-    title : str
-    n_columns : int
-    size : tuple of float
-        Width and height of the axes of one panel, in inches.
-    wide : bool
-        Whether panels have a second vertical axis on their right.
+    every figure twice. `size` is that of the axes of one panel; with `wide`, panels have a second vertical axis on
+    their right.
     """
 
     title: str
@@ -195,10 +187,7 @@ class Material:
     def instances(self, *, first_k: bool = False) -> Iterator[tuple[str, int | None, pd.DataFrame]]:
         """Every data set and K with its cells; K is None if the data set has no cells.
 
-        Parameters
-        ----------
-        first_k : bool
-            Only the smallest K of a data set, unless the figure names values of K.
+        With `first_k` only the smallest K of a data set, unless the figure names values of K.
         """
         for dataset, cells in self.of_datasets():
             ks: list[int | None] = [int(k) for k in sorted(cells.n_clusters.unique())]
@@ -232,14 +221,7 @@ class Material:
 
 
 def why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
-    """Why cells have nothing to show.
-
-    Parameters
-    ----------
-    cells : DataFrame
-    names : iterable of str
-        The columns that the plot should show.
-    """
+    """Why cells have nothing to show of the columns `names`."""
     if cells.empty:
         return "no cell was run"
     bad = cells[cells.status != "ok"]

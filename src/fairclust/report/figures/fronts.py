@@ -25,20 +25,10 @@ _COST_OF_GRAPHS = "ncut"
 
 
 def settings_means(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    """Means and standard deviations over the starts of every setting, the cheapest first.
+    """Means and standard deviations over the starts of every setting, the cheapest first; then the fairer first.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        Cells of one method on one data set and K, with finite values.
-    x, y : str
-        Metrics. Of settings with equal cost, the fairer one comes first.
-
-    Returns
-    -------
-    DataFrame
-        Indexed by params, with the columns x, y, x_sd, y_sd, and front: whether the setting is fairer than every
-        setting before it.
+    The cells are of one method on one data set and K, with finite values. The columns are x, y, x_sd, y_sd, and front:
+    whether the setting is fairer than every setting before it.
     """
     sign = -1 if _lower(y) else 1
     grouped = cells.groupby("params")[[x, y]]
