@@ -211,7 +211,7 @@ def test_files_that_hold_no_labels_are_refused(clone, capsys, content, reason):
 @pytest.mark.parametrize(
     ("dataset", "options", "reason"),
     [
-        ("tpy_blobs", (), "there is no data set 'tpy_blobs'; nearest: 'toy_blobs'"),
+        ("tpy_blobs", (), "there is no data set 'tpy_blobs'; did you mean 'toy_blobs'"),
         ("people", (), "expected " + "0" * 64),
         ("toy_blobs", ("--n-clusters", "1"), "K must be from 2 to the number of rows, 600; found 1"),
         ("toy_blobs", ("--n-clusters", "601"), "K must be from 2 to the number of rows, 600; found 601"),

@@ -22,8 +22,7 @@ from fairclust.datasets import (
 from fairclust.datasets.graph import load_graph
 from fairclust.datasets.msbm import _pairs_within, make_msbm
 from fairclust.pipeline.blocks import Block, Grid
-from fairclust.pipeline.cell_store import read_pack
-from fairclust.pipeline.fit_block import run_block
+from fairclust.pipeline.fit_block import Setup, run_block
 from fairclust.pipeline.prepare_jobs import graph_folder
 
 # The graph has a square with a tail, a separate pair and a single node. e-e is a loop, and b-a repeats an edge.
@@ -138,22 +137,10 @@ def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path: Path) -> No
     assert load_graph(tmp_path / "graph")[0].nnz == 10
 
     def run(cls: str, graph: Path | None, **params: Any) -> dict[str, Any]:
-        output = tmp_path / f"{cls}.cells"
-        run_block(
-            Block("demo", "m", 2, (Grid(params, {}, (0,)),)),
-            class_path=cls,
-            fingerprint="f",
-            data=tmp_path / "data",
-            graph=graph,
-            output=output,
-            elsewhere=[],
-            limits={"cell_seconds": 60.0, "cell_memory_mb": 4000.0},
-            metrics=["balance", "sse", "ncut"],
-            score_options={},
-            scorer="s",
-            threads=1,
-        )
-        return read_pack(output)[0].record
+        block = Block("demo", "m", 2, (Grid(params, {}, (0,)),))
+        limits = {"cell_seconds": 60.0, "cell_memory_mb": 4000.0}
+        setup = Setup(tmp_path / "data", graph, tmp_path, [], limits, {}, 1)
+        return run_block(block, setup, cls, "f", ("balance", "sse", "ncut"), "s")[0]
 
     for cls in (
         "fairclust.methods.fair_spectral.FairSpectralClustering",

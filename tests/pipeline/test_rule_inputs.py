@@ -233,7 +233,11 @@ def test_a_wider_grid_changes_only_the_parameters_of_its_own_jobs(tmp_path):
     wide = {"vfc": {**VFC, "grid": {"lam": [1, 10, 100]}}, "kmeans": KMEANS}
     after = all_params(RuleInputs(config(tmp_path, reported=ONE_ROW, methods=wide)))
     different = {key for key in before if before[key] != after[key]}
-    assert different == {"scores", *(f"('fit', '{d}/vfc/k{k}')" for d in "ab" for k in (2, 5))}
+    assert different == {
+        "scores",
+        "('paper', 'doe')",
+        *(f"('fit', '{d}/vfc/k{k}')" for d in "ab" for k in (2, 5)),
+    }
 
 
 def test_a_figure_of_points_needs_them_unscaled(tmp_path):

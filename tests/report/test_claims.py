@@ -473,9 +473,10 @@ def test_claims_that_no_check_accepts(change, message):
         )
 
 
-def test_every_check_states_its_options():
+def test_every_option_of_a_check_is_described(root):
+    page = (root / "config/README.md").read_text()
     for check in CHECKS.values():
-        text = check.function.__doc__ or ""
+        text = f"{check.function.__doc__}{page}"
         for option in check.options:
             assert f"`{option}`" in text or option in ("agg", "factor"), (check, option)
 

@@ -9,7 +9,7 @@ import pytest
 from frames import cell, frame, tradeoff
 
 from fairclust.datasets.store import PreparedDataset, save_prepared, write_skipped
-from fairclust.pipeline.cell_store import write_pack
+from fairclust.pipeline.cell_store import cell_path, write_cell
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.report.figures import PLOTS, Material, draw, make_figure
 from fairclust.report.names import Names
@@ -233,16 +233,16 @@ def test_points_are_drawn_from_stored_labels(tmp_path):
     groups = (np.arange(60) % 3).astype(np.int32)
     card = {"status": "ok", "rows": 60, "columns": ["x", "y"], "groups": [{"name": name} for name in "abc"]}
     save_prepared(PreparedDataset(X, groups, ("x", "y"), tuple("abc"), card), tmp_path / "plane")
-    balanced = settings(*GRID).assign(pack=str(tmp_path / "k3.cells"))
+    balanced = settings(*GRID).assign(pack=str(tmp_path / "fits/ds577/k3.cells"))
     chosen = balanced[balanced.sse == 515.0].key.iloc[0]
     given = {
         "datasets": ["ds577"], "planes": {"ds577": tmp_path / "plane"}, "points": True, "table": "IV",
         "reported": REPORTED, "match": MatchSpec(fairness="fairness_ratio", order="sse", table="III"),
     }  # fmt: skip
-    write_pack(tmp_path / "k3.cells", [({"key": "another", "status": "ok"}, None)], 1)
-    assert "labels are not in its pack" in words(sheet("clusters", balanced, **given))
+    write_cell(cell_path(tmp_path, chosen), {"key": chosen, "status": "ok"}, None)
+    assert "the cell has no labels" in words(sheet("clusters", balanced, **given))
     labels = np.arange(60) // 20
-    write_pack(tmp_path / "k3.cells", [({"key": chosen, "status": "ok"}, labels)], 1)
+    write_cell(cell_path(tmp_path, chosen), {"key": chosen, "status": "ok"}, labels)
     found = sheet("clusters", balanced, **given)
     assert "FR 0.8050, SSE 515.0" in words(found)
     drawn = found.panels[0].collections

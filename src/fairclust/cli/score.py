@@ -39,23 +39,7 @@ _DIGITS = 9
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Score labels of a data set of the catalogue, and compare them with the clusterings of a run.
-
-    Parameters
-    ----------
-    args : Namespace
-        dataset, labels, n_clusters, run, mirror, configfile.
-
-    Returns
-    -------
-    list of str
-        The scores, and for each notion of fairness what the run has at the same cost and at the same fairness.
-
-    Raises
-    ------
-    CommandError
-        The labels, the data or the scores of the run cannot be used.
-    """
+    """The scores of labels of a data set, and for each notion of fairness what the run has at the same cost."""
     config = load(args.configfile)
     try:
         data = _load_data(config, args.dataset, args.mirror)

@@ -63,7 +63,7 @@ def plot_clusters(material: Material) -> Sheet:
             continue
         labels = labels_of(Path(choice.cell.pack), str(choice.cell.key))
         if labels is None or len(labels) != len(data.X):
-            sheet.say(axes, "the cell's labels are not in its pack")
+            sheet.say(axes, "the cell has no labels")
             continue
         _draw_points(axes, data, labels)
         values = [

@@ -1,0 +1,139 @@
+"""Everything wrong about a paper is found before any job, and a paper reads its own cells only."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairclust.pipeline.blocks import blocks_of, plan_blocks
+from fairclust.pipeline.config import load_config, read_yaml
+from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.report.paper_checks import paper_problems
+
+ROOT = Path(__file__).parents[2]
+
+
+def shipped():
+    raw = read_yaml(ROOT / "config/config.yaml")
+    return {**raw, "catalogues": [str(ROOT / place) for place in raw["catalogues"]]}
+
+
+def test_the_shipped_papers_have_no_problems():
+    assert paper_problems(load_config(shipped())) == []
+
+
+@pytest.fixture
+def paper(tmp_path):
+    """Return a copy of a shipped paper, and a function that writes it, changed, and returns its problems."""
+    spec = read_yaml(ROOT / "config/papers/vfc.yaml")["papers"]["vfc"]
+    for kind in ("", "_programs"):
+        text = (ROOT / f"config/papers/vfc{kind}.csv").read_text()
+        (tmp_path / f"mine{kind}.csv").write_text(text)
+
+    def problems(change, lines=lambda text: text, file="mine.csv"):
+        mine = copy.deepcopy(spec)
+        change(mine)
+        (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"papers": {"mine": mine}}))
+        (tmp_path / file).write_text(lines((tmp_path / file).read_text()))
+        raw = shipped()
+        run = {**raw["run"], "papers": ["mine"]}
+        return paper_problems(load_config({**raw, "also": str(tmp_path), "run": run}))
+
+    return problems
+
+
+def first(mapping):
+    return next(iter(mapping.values()))
+
+
+def table(spec):
+    return next(table for table in spec["tables"].values() if table.get("match"))
+
+
+def set_at(place, key, value):
+    place[key] = value
+
+
+FRONT = {"plot": "front", "title": "F", "datasets": ["adult"], "y": ["balance"]}
+DAMAGE = {
+    "match.fairness": lambda p: set_at(table(p)["match"], "fairness", "fairness_eror"),
+    "match.order": lambda p: set_at(table(p)["match"], "order", "sze"),
+    "match.table": lambda p: set_at(table(p)["match"], "table", "99"),
+    ".own": lambda p: set_at(table(p), "own", "vfc_kmean"),
+    ".control": lambda p: set_at(table(p), "control", "kmean"),
+    ".beside": lambda p: set_at(table(p), "beside", ["balanse"]),
+    ".settings": lambda p: set_at(table(p), "settings", {"vfc_kmeanz": {}}),
+    ".settings.vfc_kmeans": lambda p: set_at(table(p), "settings", {"vfc_kmeans": {"lamm": 1}}),
+    ".variants": lambda p: set_at(table(p), "variants", {"vfc_kmeanz": ["kmeans"]}),
+    ".reasons.0.method": lambda p: set_at(table(p), "reasons", [{"method": "vfc_kmeanz", "reason": "none"}]),
+    ".plot": lambda p: set_at(first(p["figures"]), "plot", "frond"),
+    ".x: there": lambda p: p["figures"].update(f=FRONT | {"x": "ssee"}),
+    ".y: there": lambda p: p["figures"].update(f=FRONT | {"x": "sse", "y": ["balanse"]}),
+    ".x: the plot": lambda p: p["figures"].update(f=FRONT),
+    ".table": lambda p: set_at(first(p["figures"]), "table", "99"),
+    ".check": lambda p: set_at(first(p["claims"]), "check", "reches"),
+    ".options": lambda p: set_at(first(p["claims"]), "options", {"levle": 1}),
+    "there is no metric": lambda p: set_at(first(p["claims"]), "metrics", ["ssse"]),
+    "cells_of": lambda p: set_at(p, "cells_of", ["fcm"]),
+}
+
+
+@pytest.mark.parametrize("key", DAMAGE)
+def test_every_damaged_field_of_a_paper_is_found(paper, key):
+    problems = paper(DAMAGE[key])
+    assert problems and all(line.startswith("papers.mine.") for line in problems)
+    assert any(key in line for line in problems), problems
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        (",sse,", ",ssee,", "unknown metric"),
+        ("table,dataset", "table,data set", "lacks the columns"),
+        (",adult,", ",adlt,", "there is no dataset 'adlt'; did you mean 'adult'?"),
+        (",vfc_kmeans,", ",vfc_kmean,", "there is no method 'vfc_kmean'; did you mean"),
+    ],
+)
+def test_every_damaged_line_of_reported_values_is_found(paper, old, new, message):
+    problems = paper(lambda _: None, lambda text: text.replace(old, new, 3))
+    assert len(problems) == 1 and "mine.csv" in problems[0] and message in problems[0], problems
+
+
+def test_a_damaged_line_of_a_program_is_found(paper):
+    problems = paper(lambda _: None, lambda text: text.replace(",sse,", ",ssee,"), "mine_programs.csv")
+    assert len(problems) == 1 and "mine_programs.csv" in problems[0]
+
+
+def test_a_paper_reads_its_own_cells(tmp_path):
+    generated = {"title": "A", "generator": "fairclust.datasets.synthetic:make_synthetic", "n_clusters": 2}
+    figure = {"plot": "front", "title": "F", "datasets": ["a"], "x": "sse", "y": ["balance"]}
+
+    def paper_of(ks, lams, **more):
+        experiment = {"datasets": ["a"], "methods": ["vfc"], "n_clusters": ks, "seeds": 1}
+        experiment["settings"] = {"vfc": {"grid": {"lam": lams}}}
+        named = {"short_name": "P", "citation": "C", "year": 2020}
+        return {**named, "experiments": [experiment], "figures": {"f": figure}, **more}
+
+    def inputs(**more):
+        raw = {
+            "run": {"papers": ["mine", "theirs"]},
+            "datasets": {"a": generated},
+            "methods": {"vfc": {"class": "fairclust.methods.variational_kmeans.VariationalFairKMeans"}},
+            "papers": {"mine": paper_of([3, 5], [1, 2], **more), "theirs": paper_of([2, 3], [2, 9])},
+        }
+        return RuleInputs(load_config(raw))
+
+    def cells(inputs):
+        found = blocks_of(inputs.config, inputs.products_of("mine")["cells_of"])
+        return {(block.n_clusters, cell.params["lam"]) for block in found for cell in block.cells()}
+
+    alone = inputs()
+    assert {at[2] for at in alone.figures["mine", "f"].needs} == {3, 5}
+    # The run has both papers' lambdas with K = 3 in one block, of which the paper reads its own.
+    assert cells(alone) == {(k, lam) for k in (3, 5) for lam in (1, 2)}
+    assert sum(len(block.cells()) for block in plan_blocks(alone.config)) == 7
+    wide = inputs(cells_of=["theirs"])
+    assert {at[2] for at in wide.figures["mine", "f"].needs} == {2, 3, 5}
+    assert cells(wide) == cells(alone) | {(2, 2), (2, 9), (3, 9)}
+    assert alone.products_of("mine")["cells"] != wide.products_of("mine")["cells"]
