@@ -113,8 +113,9 @@ def test_the_names_in_a_record_of_other_results_are_not_believed(tmp_path, data)
 
 def test_another_name_of_data_set_or_method_finds_the_cells(tmp_path, data):
     first = run(tmp_path, data, block("ok"))
-    again = run(tmp_path, data, replace(block("ok"), method="renamed"))
-    assert [{**row, "method": "odd"} for row in again] == first
+    renamed = replace(block("ok"), method="renamed", dataset="new_name", states_of="toy")
+    again = run(tmp_path, data, renamed)
+    assert [{**row, "method": "odd", "dataset": "toy"} for row in again] == first
 
 
 def test_two_jobs_of_one_block_at_once_do_not_disturb_each_other(tmp_path, data):
@@ -260,11 +261,12 @@ def test_a_job_has_several_blocks(tmp_path, data):
 
 
 def test_after_the_last_attempt_a_job_writes_what_is_finished_and_errors(tmp_path, data):
-    (done,) = run(tmp_path / "results", data, block("ok"), metrics=["sse"])
+    asked = replace(block("ok"), dataset=data.name)
+    (done,) = run(tmp_path / "results", data, asked, metrics=["sse"])
     job = job_of(tmp_path, data, 3, "ok", "die")
     fit(job)
     rows = read_output(Path(job.output[0]))
-    assert {**rows[0], "dataset": "toy"} == done
+    assert rows[0] == done
     assert rows[1]["status"] == "error" and rows[1]["lost"]
     assert rows[1]["reason"] == "its job ended without a result 2 times; see fit.log"
     assert len(stored(tmp_path / "results")) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from fairclust.pipeline.config import Config
@@ -60,6 +60,8 @@ class Block:
         The grids of the run's experiments. A cell that several experiments ask for is fitted once.
     seed : int or None
         The only seed of this block; None if the block has all seeds.
+    states_of : str
+        The earlier name of the data set, if it has been renamed: its random states depend on this name.
     """
 
     dataset: str
@@ -67,6 +69,7 @@ class Block:
     n_clusters: int
     grids: tuple[Grid, ...] = field(compare=False)
     seed: int | None = None
+    states_of: str = ""
 
     @property
     def name(self) -> str:
@@ -88,7 +91,7 @@ class Block:
         for grid in self.grids:
             for params in grid.settings():
                 for seed in grid.seeds if self.seed is None else (self.seed,):
-                    state = derive_random_state(self.dataset, self.n_clusters, seed)
+                    state = derive_random_state(self.states_of or self.dataset, self.n_clusters, seed)
                     found.setdefault(canonical_json([params, seed]), Cell(params, seed, state))
         return list(found.values())
 
@@ -152,7 +155,10 @@ def blocks_of(config: Config, papers: Iterable[str]) -> list[Block]:
         known = grids.setdefault((dataset, method, k), [])
         if grid not in known:
             known.append(grid)
-    return [Block(*at, tuple(asked)) for at, asked in grids.items()]
+    return [
+        Block(*at, tuple(asked), states_of=config.datasets[at[0]].formerly or "")
+        for at, asked in grids.items()
+    ]
 
 
 def plan_blocks(config: Config) -> list[Block]:
@@ -166,7 +172,7 @@ def plan_blocks(config: Config) -> list[Block]:
             continue
         for seed in seeds:
             own = tuple(grid for grid in whole.grids if seed in grid.seeds)
-            blocks.append(Block(*whole.at, own, seed))
+            blocks.append(replace(whole, grids=own, seed=seed))
     return blocks
 
 
@@ -224,10 +230,11 @@ def block_params(block: Block) -> dict[str, Any]:
         grids: list of ``{params, axes, seeds}``; seed: the block's only seed, or None.
     """
     grids = [{"params": dict(g.params), "axes": dict(g.axes), "seeds": list(g.seeds)} for g in block.grids]
-    return {"grids": grids, "seed": block.seed}
+    earlier = {"states_of": block.states_of} if block.states_of else {}
+    return {"grids": grids, "seed": block.seed, **earlier}
 
 
 def block_of(dataset: str, method: str, n_clusters: int, params: Mapping[str, Any]) -> Block:
     """Rebuild a block from its names and its `block_params`."""
     grids = tuple(Grid(g["params"], g["axes"], tuple(g["seeds"])) for g in params["grids"])
-    return Block(dataset, method, n_clusters, grids, params["seed"])
+    return Block(dataset, method, n_clusters, grids, params["seed"], params.get("states_of", ""))

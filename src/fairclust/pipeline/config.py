@@ -120,6 +120,9 @@ class RunnableDataset(DatasetSpec):
 
     settings: dict[str, GridSpec] = Field(default_factory=dict)
     """Method to parameters, or axes of its grid, that differ on this data set."""
+    formerly: Name | None = Field(
+        default=None, description="Its name in earlier runs, so that its cells keep their random states."
+    )
 
 
 class ScoreSpec(Strict):

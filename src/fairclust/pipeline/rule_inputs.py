@@ -199,7 +199,7 @@ class RuleInputs(ReportInputs):
         if spec.generator is not None:
             code.append(spec.generator.replace(":", ".").rpartition(".")[0])
         # Not in JSON mode, which would turn keys that are numbers of columns into text.
-        stated = spec.model_dump(exclude_unset=True, exclude={"settings", "shown", "title"})
+        stated = spec.model_dump(exclude_unset=True, exclude={"settings", "shown", "title", "formerly"})
         return {
             "dataset": {"title": spec.title, **stated, **changes},
             "sources": {
