@@ -52,7 +52,7 @@ def prune(args: argparse.Namespace) -> list[str]:
     jobs = {results / "fits" / f"{name}.cells" for name in plan_jobs(config, blocks)}
     old = [path for path in sorted(results.glob("fits/*/*.cells")) if path not in jobs]
     lines = [f"{path}: belongs to no job of the configuration" for path in old]
-    keys = {key for block in blocks for key in keys_of(config, block)}
+    keys = {key for block in blocks for key in keys_of(config, block, block.cells())}
     extra = [path for path in sorted(results.glob("cells/*/*.cell")) if path.stem not in keys]
     lines += [f"{results / 'cells'}: {len(extra)} cells that are not asked for"] if extra else []
     size = sum(path.stat().st_size for path in (*old, *extra))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fairclust.pipeline.config import Config
@@ -27,7 +27,7 @@ class Cell:
     def key(self, *, data_hash: str, class_path: str, fingerprint: str, n_clusters: int) -> str:
         """Name of the cell in the store; everything that the result depends on goes into it."""
         what = {
-            **asdict(self),
+            **vars(self),
             "data": data_hash,
             "class": class_path,
             "source": fingerprint,
@@ -87,12 +87,16 @@ class Block:
 
     def cells(self) -> list[Cell]:
         """The cells without duplicates: settings in the order of the experiments, and the seeds of each setting."""
-        found: dict[str, Cell] = {}
+        found: dict[tuple[str, int], Cell] = {}
+        name = self.states_of or self.dataset
+        states = {
+            seed: derive_random_state(name, self.n_clusters, seed) for g in self.grids for seed in g.seeds
+        }
         for grid in self.grids:
             for params in grid.settings():
+                text = canonical_json(params)
                 for seed in grid.seeds if self.seed is None else (self.seed,):
-                    state = derive_random_state(self.states_of or self.dataset, self.n_clusters, seed)
-                    found.setdefault(canonical_json([params, seed]), Cell(params, seed, state))
+                    found.setdefault((text, seed), Cell(params, seed, states[seed]))
         return list(found.values())
 
 

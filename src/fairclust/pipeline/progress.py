@@ -62,8 +62,8 @@ class Progress:
         return text + (f", {self.to_go} to go" if self.to_go else "")
 
 
-def keys_of(config: Config, block: Block) -> list[str]:
-    """The keys of a block's cells in their order; empty as long as the data set, or its graph, is not prepared."""
+def keys_of(config: Config, block: Block, cells: Iterable[Cell]) -> list[str]:
+    """The keys of cells of a block; empty as long as the data set, or its graph, is not prepared."""
     method = config.methods[block.method]
     data = Path(config.results) / "data"
     graph = data / "graphs" / block.dataset if method.input == "graph" else None
@@ -77,12 +77,13 @@ def keys_of(config: Config, block: Block) -> list[str]:
         "n_clusters": block.n_clusters,
     }
     fingerprint = class_fingerprint(method.class_)
-    return [cell.key(fingerprint=fingerprint, **what) for cell in block.cells()]
+    return [cell.key(fingerprint=fingerprint, **what) for cell in cells]
 
 
 def known_records(config: Config, block: Block) -> list[tuple[Cell, dict[str, Any] | None]]:
     """A block's cells, each with its stored record if there is one for the present source."""
-    cells, keys = block.cells(), keys_of(config, block)
+    cells = block.cells()
+    keys = keys_of(config, block, cells)
     if not keys:
         return [(cell, None) for cell in cells]
     results, reuse = Path(config.results), list(map(Path, as_list(config.reuse)))
