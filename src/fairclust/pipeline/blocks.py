@@ -52,24 +52,14 @@ class Grid:
 
 @dataclass(frozen=True)
 class Block:
-    """All cells of a data set, method and K; only those of one seed if all together would take too long.
-
-    Attributes
-    ----------
-    grids : tuple of Grid
-        The grids of the run's experiments. A cell that several experiments ask for is fitted once.
-    seed : int or None
-        The only seed of this block; None if the block has all seeds.
-    states_of : str
-        The earlier name of the data set, if it has been renamed: its random states depend on this name.
-    """
+    """All cells of a data set, method and K; only those of one seed if all together would take too long."""
 
     dataset: str
     method: str
     n_clusters: int
-    grids: tuple[Grid, ...] = field(compare=False)
-    seed: int | None = None
-    states_of: str = ""
+    grids: tuple[Grid, ...] = field(compare=False)  # a cell of several experiments is fitted once
+    seed: int | None = None  # the only seed of this block; None if it has all
+    states_of: str = ""  # the earlier name of a renamed data set, on which its random states depend
 
     @property
     def name(self) -> str:
@@ -101,14 +91,9 @@ class Block:
 
 
 def derive_random_state(dataset: str, n_clusters: int, seed: int) -> int:
-    """The random state of a cell. It depends on data set, K and seed, and never on the order of cells.
+    """The random state of a cell, in [0, 2**31). It depends on data set, K and seed, and never on the order of cells.
 
     All methods and lambdas share it: with the same seed, they start from the same k-means++ picks.
-
-    Returns
-    -------
-    int
-        In [0, 2**31).
     """
     digest = hashlib.sha256(f"{dataset}|{n_clusters}|{seed}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
@@ -183,9 +168,8 @@ def plan_blocks(config: Config) -> list[Block]:
 def plan_jobs(config: Config, blocks: Iterable[Block]) -> dict[str, list[Block]]:
     """The blocks of every fit job, by the job's place below the folder of fits, which is named after its first block.
 
-    A job has at most `jobs.minutes` of estimated work, unless a single block takes longer. Blocks of one data set are
-    packed first, and what is left of several data sets is packed together. A method on a graph, or one that asks for
-    resources of its own, shares a job only with methods that ask for the same.
+    A job has at most `jobs.minutes` of work, unless a single block takes longer. Blocks of one data set are packed
+    first. Methods with other inputs or resources are packed apart.
     """
 
     def kind(block: Block) -> str:
@@ -226,13 +210,7 @@ def count_cells(block: Block) -> int:
 
 
 def block_params(block: Block) -> dict[str, Any]:
-    """A block's cells as parameters of its job. They are short, because Snakemake prints them when they change.
-
-    Returns
-    -------
-    dict
-        grids: list of ``{params, axes, seeds}``; seed: the block's only seed, or None.
-    """
+    """A block's cells as parameters of its job. They are short, because Snakemake prints them when they change."""
     grids = [{"params": dict(g.params), "axes": dict(g.axes), "seeds": list(g.seeds)} for g in block.grids]
     earlier = {"states_of": block.states_of} if block.states_of else {}
     return {"grids": grids, "seed": block.seed, **earlier}

@@ -87,13 +87,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def read_labels(path: Path) -> np.ndarray | None:
-    """The labels of a cell, shape (n_samples,); None if it has none.
-
-    Raises
-    ------
-    DamagedFile
-        The file does not match its digests, or there is no such file.
-    """
+    """The labels of a cell, shape (n_samples,); None if it has none. DamagedFile if the file is damaged or missing."""
     found, content = None, b""
     with suppress(OSError), path.open("rb") as file:
         found = _read_front(file)
@@ -116,13 +110,7 @@ def write_output(path: Path, records: Sequence[dict[str, Any]]) -> None:
 
 
 def read_output(path: Path) -> list[dict[str, Any]]:
-    """The records in the output of a fit job.
-
-    Raises
-    ------
-    DamagedFile
-        The file is damaged. The next run writes it again.
-    """
+    """The records in the output of a fit job; DamagedFile if it is damaged. The next run then writes it again."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         line, _, content = path.read_bytes().partition(b"\n")
         if _digest(content).hex() == json.loads(line)["digest"]:

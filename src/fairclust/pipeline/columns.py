@@ -16,17 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Column:
-    """How a number is shown.
-
-    Attributes
-    ----------
-    label : str
-    decimals : int
-    direction : {'lower', 'higher', 'none'}
-        Which values are better.
-    is_cost : bool
-        Whether the relative difference from a reported value is meaningful.
-    """
+    """How a number is shown. For costs, the relative difference from a reported value is meaningful."""
 
     label: str
     decimals: int
@@ -78,21 +68,9 @@ def of_columns(
     n_clusters: int,
     numbers: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> dict[str, dict[str, float | None]]:
-    """The metrics in `BY_COLUMN`, for each of several sensitive columns.
+    """The metrics in `BY_COLUMN` for each of several sensitive columns, given as codes; None where one is undefined.
 
-    Parameters
-    ----------
-    labels : ndarray of int64, shape (n_samples,)
-    columns : mapping of str to ndarray of int, shape (n_samples,)
-        Codes of the values, by column.
-    n_clusters : int
-    numbers : mapping of str to ndarray of float64, shape (n_samples,)
-        The numbers of each column that is cut into ranges. For these columns `mean_deviation` is computed as well.
-
-    Returns
-    -------
-    dict of str to dict
-        The value of each metric, by column and metric; None where it is undefined.
+    `numbers` are those of columns that are cut into ranges. For them `mean_deviation` is computed as well.
     """
     # Imported here, so that callers who need only the names of this module do not wait for numba.
     from fairclust.metrics.counts import contingency

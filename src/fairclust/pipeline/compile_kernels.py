@@ -36,18 +36,7 @@ _VARIANTS: dict[str, list[dict[str, object]]] = {
 
 
 def fit_in_all_variants(name: str) -> str:
-    """Fit one method of the package on a few rows, in variants that need different kernels.
-
-    Parameters
-    ----------
-    name : str
-        Name of a class in `fairclust.methods`.
-
-    Returns
-    -------
-    str
-        What went wrong; empty if nothing did.
-    """
+    """Fit one method of the package on a few rows, in variants that need different kernels; returns what went wrong."""
     data = make_group_blobs(n_rows=120)
     X = np.abs(np.round(data.X)) if name == "FairMixture" else np.asarray(data.X, dtype=float)
     groups = np.asarray(data.groups) % 2

@@ -284,20 +284,9 @@ def laid_over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]
 
 
 def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
-    """Drop the shipped selection of papers and data sets if a user's file selects papers or data sets.
+    """Drop the shipped selection of papers and data sets if the user's files or command line make a selection.
 
-    Parameters
-    ----------
-    merged : mapping
-        The shipped configuration with the user's laid over it.
-    user : mapping
-        The user's files and command line alone.
-
-    Returns
-    -------
-    dict
-        A file that names `run.datasets` and no `run.papers` does not run the shipped papers, and the other
-        way round.
+    A file that names `run.datasets` and no `run.papers` does not run the shipped papers, and the other way round.
     """
     found = dict(merged)
     mine, run = user.get("run"), found.get("run")
@@ -309,13 +298,7 @@ def with_user_layer(merged: Mapping[str, Any], user: Mapping[str, Any]) -> dict[
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file.
-
-    Raises
-    ------
-    ConfigError
-        The file cannot be read or does not contain a mapping.
-    """
+    """The mapping in a YAML file; ConfigError if the file cannot be read or holds something else."""
     try:
         found = load_file(path)
     except ValueError as error:
@@ -330,18 +313,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def catalogue_files(places: Any, key: str = "catalogues", base: Path = Path()) -> list[Path]:
     """The YAML files of catalogue folders, sorted by name. A place can also be a single file.
 
-    Parameters
-    ----------
-    places : str, list of str or None
-    key : str
-        Key that error messages name.
-    base : Path
-        The folder that the places are relative to.
-
-    Raises
-    ------
-    ConfigError
-        There is no such folder or file.
+    Places are relative to `base`. Messages name the `key`. ConfigError if there is no such folder or file.
     """
     found: list[Path] = []
     if not isinstance(places, str | list | None) or any(not isinstance(p, str) for p in as_list(places)):
@@ -357,23 +329,9 @@ def catalogue_files(places: Any, key: str = "catalogues", base: Path = Path()) -
 
 
 def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Merge catalogue files.
+    """Merge catalogue files into sections; also returns the file that defines each ``section.name``.
 
-    Parameters
-    ----------
-    files : iterable of Path
-
-    Returns
-    -------
-    sections : dict
-        sources, datasets, methods and papers.
-    homes : dict
-        ``section.name`` to the file that defines it.
-
-    Raises
-    ------
-    ConfigError
-        An entry is defined in two files, or a file holds something else.
+    ConfigError if an entry is defined in two files, or a file holds something else.
     """
     sections: dict[str, Any] = {section: {} for section in SECTIONS}
     homes: dict[str, Path] = {}
@@ -401,24 +359,10 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
 
 
 def resolve(raw: Mapping[str, Any], base: Path = Path()) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Merge the catalogues of a configuration below it. The result is plain data that is not checked yet.
+    """Merge the catalogues of a configuration below it; also returns the file that defines each ``section.name``.
 
-    Parameters
-    ----------
-    raw : mapping
-    base : Path
-        The folder that the paths of the catalogues are relative to.
-
-    Returns
-    -------
-    merged : dict
-    homes : dict
-        ``section.name`` to the file of the catalogue that defines it.
-
-    Raises
-    ------
-    ConfigError
-        A catalogue cannot be read or merged.
+    The result is plain data that is not checked yet. `base` is the folder that the places of the catalogues start
+    from.
     """
     also, shipped = (catalogue_files(raw.get(key), key, base) for key in ("also", "catalogues"))
     files = list(dict.fromkeys([*shipped, *also]))
@@ -442,27 +386,10 @@ def load_config(
     origin: str = "config/config.yaml",
     base: Path = Path(),
 ) -> Config:
-    """Check a configuration that comes from Snakemake or from YAML.
+    """Check a configuration that comes from Snakemake or from YAML, with all layers merged.
 
-    Parameters
-    ----------
-    raw : mapping
-        All layers, merged.
-    user : mapping, optional
-        The user's layers alone, see `with_user_layer`.
-    origin : str
-        File that error messages name.
-    base : Path
-        The folder that the paths of the catalogues are relative to.
-
-    Returns
-    -------
-    Config
-
-    Raises
-    ------
-    ConfigError
-        One line per problem: the key, what was found, what is expected, the nearest valid name.
+    `user` are the user's layers alone, `origin` is the file that messages name. ConfigError has a line for each
+    problem: the key, what was found, what is expected, the nearest valid name.
     """
     if not isinstance(raw, Mapping):
         raise ConfigError(f"{origin} cannot be used:\n  - expected keys and values; found {_short(raw)}")

@@ -99,17 +99,7 @@ _Place = tuple[str, str]
 
 
 class _Module:
-    """The statements at the top of a module.
-
-    Attributes
-    ----------
-    named : dict of str to list of statements
-        The statements that define or change each function, class and constant.
-    rest : list of statements
-        Those that run on import and define no name.
-    bound : dict of str to (module, name)
-        What each imported name stands for.
-    """
+    """The statements at the top of a module, and what each imported name stands for."""
 
     def __init__(self, name: str, file: Path) -> None:
         self.name = name
@@ -229,17 +219,9 @@ def _read(place: _Place, top: str) -> tuple[str, frozenset[_Place]]:
 
 
 def code_closure(*roots: str) -> dict[str, str]:
-    """Hashes of all statements that are reached from some modules or names in modules.
+    """Hashes of all statements that are reached from ``package.module`` or ``package.module:name``, by ``module:name``.
 
-    Parameters
-    ----------
-    *roots : str
-        ``package.module`` or ``package.module:name``.
-
-    Returns
-    -------
-    dict of ``module:name`` to hash
-        The name is empty for the statements of a module that define no name.
+    The name is empty for the statements of a module that define no name.
     """
     seen: dict[str, str] = {}
     for root in roots:
@@ -311,21 +293,9 @@ def class_closure(path: str) -> dict[str, str]:
 
 
 def class_fingerprint(path: str) -> str:
-    """Fingerprint of a class and of all that it reaches.
+    """Fingerprint of ``package.module.Class``, which the module must define itself, and of all that the class reaches.
 
-    Parameters
-    ----------
-    path : str
-        ``package.module.Class``; the module must define the class itself.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ClassNotFound
-        The module does not exist or does not define the class. The message names the classes that it defines.
+    ClassNotFound, with the classes that the module defines, if there is no such class.
     """
     module, _, name = path.rpartition(".")
     file = _module_file(module)

@@ -45,41 +45,21 @@ class TryAgain(RuntimeError):
 
 @dataclass(frozen=True)
 class Setup:
-    """What the blocks of a fit job on one data set share.
-
-    Attributes
-    ----------
-    data, graph : Path, Path or None
-        Folders of the prepared data set, and of its graph for methods that fit it.
-    results, reuse : Path, list of Path
-        The folder of results, and others from which finished cells are taken.
-    limits : mapping
-        cell_seconds, cell_memory_mb.
-    scoring : mapping
-        Keyword arguments of `score_labels`.
-    threads : int
-        Recorded with each cell. The caller has already set this number for BLAS and numba.
-    versions : str
-        If not empty, cells that other versions have fitted are fitted again: a text of `version_text`.
-    since : float
-        Cells that were finished before this time are fitted again.
-    last_attempt : bool
-        Whether a cell that exceeds its memory limit gets the status 'error'; otherwise TryAgain is raised.
-    given_up : str
-        If not empty, nothing is fitted, and cells that are not in the store get the status 'error' with this reason.
-    """
+    """What the blocks of a fit job on one data set share."""
 
     data: Path
-    graph: Path | None
+    graph: Path | None  # for methods that fit it
     results: Path
-    reuse: list[Path]
-    limits: Mapping[str, float]
-    scoring: Mapping[str, Any]
-    threads: int
-    versions: str = ""
-    since: float = 0.0
-    last_attempt: bool = True
-    given_up: str = ""
+    reuse: list[Path]  # folders of results of other runs, from which finished cells are taken
+    limits: Mapping[str, float]  # cell_seconds, cell_memory_mb
+    scoring: Mapping[str, Any]  # keyword arguments of `score_labels`
+    threads: int  # recorded; the caller has already set this number for BLAS and numba
+    versions: str = ""  # a text of `version_text`: cells that other versions have fitted are fitted again
+    since: float = 0.0  # cells that were finished before this time are fitted again
+    last_attempt: bool = True  # a cell over its memory gets the status 'error'; otherwise TryAgain is raised
+    given_up: str = (
+        ""  # if not empty, nothing is fitted, and missing cells get the status 'error' with this reason
+    )
 
 
 def fit(job: Job) -> None:
@@ -132,22 +112,8 @@ def run_block(
 ) -> list[dict[str, Any]]:
     """Fit and score every cell of a block that the store does not have, and return the records of all its cells.
 
-    Parameters
-    ----------
-    block : Block
-    setup : Setup
-        If the card of its data says 'skipped', every cell becomes a skipped record.
-    class_path, fingerprint : str
-        The method's class, and the fingerprint of its source.
-    metrics : tuple of str
-        Names of the metrics to compute.
-    scorer : str
-        Fingerprint of the metrics' source. When it changes, cells are scored again but not fitted again.
-
-    Raises
-    ------
-    TryAgain
-        A cell exceeds its memory limit, and this is not the last attempt.
+    When the fingerprint `scorer` of the metrics changes, cells are scored again but not fitted again. TryAgain if a
+    cell exceeds its memory and this is not the last attempt.
     """
     card = read_card(setup.data)
     own: dict[str, Any] = {"dataset": block.dataset, "method": block.method, "n_clusters": block.n_clusters}
@@ -216,16 +182,9 @@ def run_block(
 def finished_cell(
     path: Path, reuse: Iterable[Path], limits: Mapping[str, float], versions: str = "", since: float = 0.0
 ) -> tuple[dict[str, Any], np.ndarray | None, bool] | None:
-    """A cell that need not be fitted again: its record, its labels, and whether it is in this store.
+    """A cell that need not be fitted again: record, labels, and whether it is in this store, to which `path` belongs.
 
-    Parameters
-    ----------
-    path : Path
-        Its file in this store.
-    reuse : iterable of Path
-        Folders of results of other runs.
-    limits, versions, since
-        As in `Setup`.
+    `reuse` are folders of results of other runs; the other arguments are as in `Setup`.
     """
     for file in places_of(path, reuse):
         record = read_record(file)

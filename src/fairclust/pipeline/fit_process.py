@@ -35,26 +35,14 @@ _PREPARATION_SECONDS = 600.0
 
 @dataclass(frozen=True)
 class Task:
-    """What a fitting process needs to know for all cells of a block.
+    """What a fitting process needs to know for all cells of a block."""
 
-    Attributes
-    ----------
-    data, graph : str, str or None
-        Folders of the prepared data set and, for methods that fit it, of its neighbour graph.
-    class_path : str
-    n_clusters : int
-    metrics : tuple of str
-        Names of the metrics to compute.
-    score_options : mapping
-        Keyword arguments of `score_labels`.
-    """
-
-    data: str
-    graph: str | None
+    data: str  # the folder of the prepared data set
+    graph: str | None  # the folder of its graph, for methods that fit it
     class_path: str
     n_clusters: int
     metrics: tuple[str, ...]
-    score_options: Mapping[str, Any]
+    score_options: Mapping[str, Any]  # keyword arguments of `score_labels`
 
 
 def load_class(path: str) -> Any:
@@ -127,25 +115,10 @@ def _make(class_path: str, n_clusters: int, cell: Mapping[str, Any]) -> Any:
 def fit_cell(
     X: Any, groups: Any, class_path: str, n_clusters: int, cell: Mapping[str, Any], points: Any = None
 ) -> tuple[dict[str, Any], np.ndarray | None]:
-    """Fit one cell in this process.
+    """Fit one cell, a `blocks.Cell` as plain data, in this process; returns its record and its labels or None.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features) or sparse array of shape (n_samples, n_samples)
-    groups : ndarray of shape (n_samples,), or mapping of column to ndarray of this shape
-    class_path : str
-    n_clusters : int
-    cell : mapping
-        A `blocks.Cell` as plain data.
-    points : ndarray of shape (n_samples, n_features), optional
-        Beside a graph X: the features of its nodes, for methods whose `fit` takes them.
-
-    Returns
-    -------
-    record : dict
-        Status 'ok', 'skipped', 'diverged' or 'error' with the reason; seconds, memory, the estimator's own
-        numbers and its history.
-    labels : ndarray of shape (n_samples,) or None
+    Beside a graph X, `points` are the features of its nodes, for methods whose `fit` takes them. The record has
+    status, reason, seconds, memory, the estimator's own numbers and its history.
     """
     from fairclust.base import Diverged, NotSupported
 
@@ -294,11 +267,7 @@ def _serve(pipe: Connection, task: Task) -> None:
 class FitProcess:
     """A child process that fits and scores cells of one block. If it ends early, a new process replaces it.
 
-    Parameters
-    ----------
-    task : Task
-    cell_seconds, cell_memory_mb : float
-        Limits of one cell; loading, compilation and scoring do not count as time.
+    Loading, compilation and scoring do not count for the limit of seconds.
     """
 
     def __init__(self, task: Task, *, cell_seconds: float, cell_memory_mb: float) -> None:
@@ -322,15 +291,7 @@ class FitProcess:
         return answer
 
     def fit(self, cell: Mapping[str, Any]) -> tuple[dict[str, Any], np.ndarray | None, dict[str, Any]]:
-        """Fit and score one cell within the limits.
-
-        Returns
-        -------
-        record, labels
-            As `fit_cell`, with the further status 'timeout'.
-        scores : dict
-            metrics, counts and score_seconds; empty without labels.
-        """
+        """Fit and score one cell within the limits: record and labels of `fit_cell`, and the scores."""
         answer = self._ask("fit", dict(cell))
         if not isinstance(answer, _Ended):
             return answer

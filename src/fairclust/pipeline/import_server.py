@@ -48,10 +48,7 @@ class ServerGone(ConnectionError):
 def start() -> subprocess.Popen[bytes]:
     """Start a server as a child of this process, and tell the scripts of this process where it is.
 
-    Returns
-    -------
-    Popen
-        The server; it ends with this process, or when `stop` is called.
+    It ends with this process, or when `stop` is called.
     """
     _remove_sockets_of_the_dead()
     folder = tempfile.mkdtemp(prefix=f"fairclust-{os.getpid()}-")
@@ -88,18 +85,7 @@ def stop(server: subprocess.Popen[bytes] | None) -> None:
 
 
 def ask(address: str, job: Job, function: str) -> str:
-    """Let the server run a function for a job.
-
-    Returns
-    -------
-    str
-        What went wrong; empty if nothing did.
-
-    Raises
-    ------
-    ServerGone
-        There is no server, or it ended before the job began.
-    """
+    """Let the server run a function for a job; returns what went wrong. ServerGone if it ended before the job began."""
     request = pickle.dumps({"job": job, "function": function, "environment": dict(os.environ)})
     with socket.socket(socket.AF_UNIX) as connection:
         try:

@@ -28,13 +28,7 @@ def download(job: Job) -> None:
 
 
 def check_downloads(job: Job) -> None:
-    """What the rule `download` does. Only this target fails if a source is missing; a run goes on without it.
-
-    Raises
-    ------
-    DatasetError
-        Sources are missing. The message names each with the reason and the fix.
-    """
+    """What the rule `download` does. Only this target fails if a source is missing; a run goes on without it."""
     records = [read_record(Path(folder)) for folder in job.input.get("", [])]
     missing = [record["reason"] for record in records if record["status"] != "ok"]
     if missing:
@@ -58,15 +52,7 @@ def graph(job: Job) -> None:
 def obtain_source(name: str, spec: Mapping[str, Any], folder: str | Path, asked: Mapping[str, Any]) -> None:
     """Fetch a source into a folder with a record: status 'ok' with the hash, or 'unavailable' with the reason.
 
-    Parameters
-    ----------
-    name : str
-    spec : mapping
-        A `SourceSpec` as plain data.
-    folder : path
-        The output, which holds only this source.
-    asked : mapping
-        `mirrors`, and `again`, the time at which a new attempt was asked for. It is kept in the record.
+    `asked` has the mirrors, and `again`, the time at which a new attempt was asked for. It is kept in the record.
     """
     folder = Path(folder)
     try:
@@ -81,13 +67,7 @@ def obtain_source(name: str, spec: Mapping[str, Any], folder: str | Path, asked:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """The record of a source.
-
-    Raises
-    ------
-    DamagedFile
-        There is none, or it is damaged.
-    """
+    """The record of a source; DamagedFile if there is none, or it is damaged."""
     try:
         record = json.loads((folder / RECORD).read_text())
         if (
@@ -103,10 +83,7 @@ def read_record(folder: Path) -> dict[str, Any]:
 def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str, Any]) -> Path:
     """The file of a fetched source. Its path follows from the catalogue's entry, its hash from the record.
 
-    Raises
-    ------
-    DamagedFile
-        The file is missing, or its content is not what was fetched.
+    DamagedFile if the file is missing, or its content is not what was fetched.
     """
     path = folder / local_path(name, spec, "")
     if not path.is_file() or sha256_of(path) != record["sha256"]:
@@ -118,16 +95,9 @@ def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str,
 
 
 def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max_rows: int) -> None:
-    """Build the neighbour graph of a prepared data set.
+    """Build the neighbour graph of a prepared data set, see `kernels.graph.build_knn_graph`.
 
     If the data set has its own graph, that graph is copied. If the data set was skipped, so is its graph.
-
-    Parameters
-    ----------
-    data_folder, folder : Path
-        Input and output.
-    n_neighbors, exact_max_rows : int
-        See `kernels.graph.build_knn_graph`.
     """
     try:
         data = load_prepared(data_folder)
@@ -145,22 +115,9 @@ def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max
 
 
 def prepare_folder(name: str, spec: Mapping[str, Any], fetched: Sequence[str], folder: str | Path) -> None:
-    """Prepare a data set, or write the folder of a skipped one.
+    """Prepare a data set from the folders of `obtain_source`, or write the folder of a skipped one.
 
-    Parameters
-    ----------
-    name : str
-    spec : mapping
-        A `DatasetSpec` as plain data.
-    fetched : sequence of str
-        Folders that `obtain_source` has written, each with the name of its source.
-    folder : path
-        The output.
-
-    Raises
-    ------
-    DamagedFile
-        A file has changed since it was fetched.
+    DamagedFile if a file has changed since it was fetched.
     """
     dataset = DatasetSpec.model_validate(spec["dataset"])
     sources = {key: SourceSpec.model_validate(value) for key, value in spec["sources"].items()}

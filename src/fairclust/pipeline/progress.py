@@ -24,27 +24,14 @@ from fairclust.pipeline.provenance import package_versions
 
 @dataclass(frozen=True)
 class Progress:
-    """Counts of cells.
-
-    Attributes
-    ----------
-    done : int
-        Cells that a repeated run does not fit again, whatever their status.
-    failed : int
-        Cells, done or to go, with a status other than 'ok' and 'skipped'.
-    skipped, to_go : int
-    timed : int
-        Cells whose fit was timed.
-    seconds : float
-        Sum of the wall seconds of these fits.
-    """
+    """Counts of cells. Those that are done are not fitted again by a repeated run, whatever their status."""
 
     done: int = 0
-    failed: int = 0
+    failed: int = 0  # done or to go, with a status other than 'ok' and 'skipped'
     skipped: int = 0
     to_go: int = 0
-    timed: int = 0
-    seconds: float = 0.0
+    timed: int = 0  # cells whose fit was timed
+    seconds: float = 0.0  # the sum of their wall seconds
 
     def __add__(self, other: Progress) -> Progress:
         return Progress(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
@@ -101,17 +88,7 @@ def _is_done(config: Config) -> Callable[[Mapping[str, Any]], bool]:
 
 
 def block_progress(config: Config, block: Block) -> Progress:
-    """Count a block's cells.
-
-    Parameters
-    ----------
-    config : Config
-    block : Block
-
-    Returns
-    -------
-    Progress
-    """
+    """Count a block's cells."""
     total, is_done = Progress(), _is_done(config)
     with suppress(OSError, DatasetError):
         if read_card(Path(config.results, "data", "prepared", block.dataset))["status"] != "ok":

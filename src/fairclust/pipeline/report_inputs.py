@@ -53,35 +53,15 @@ def _reported_rows(path: str) -> list[dict[str, str]]:
 
 @dataclass
 class Product:
-    """What a table, a figure or the claims of a paper need from the run.
-
-    Attributes
-    ----------
-    needs : list of (data set, method, K)
-        The part of the run that it shows.
-    metrics : set of str
-        The columns that it shows.
-    planes : list of str
-        Data sets whose unscaled points it shows.
-    """
+    """What a table, a figure or the claims of a paper need from the run."""
 
     needs: list[At] = field(default_factory=list)
     metrics: set[str] = field(default_factory=set)
-    planes: list[str] = field(default_factory=list)
+    planes: list[str] = field(default_factory=list)  # data sets whose unscaled points it shows
 
 
 class ReportInputs:
-    """The blocks of a run, and everything that is made from their cells.
-
-    Parameters
-    ----------
-    config : Config
-
-    Raises
-    ------
-    ConfigError
-        The reported values of a paper cannot be read.
-    """
+    """The blocks of a run, and everything that is made from their cells."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
@@ -262,13 +242,7 @@ class ReportInputs:
     ) -> dict[str, Any]:
         """Titles, labels and looks of data sets and methods, as plain data.
 
-        Parameters
-        ----------
-        needs : iterable of (data set, method, K)
-        rows : iterable of mapping
-            Reported values, whose data sets and methods need not be in the run.
-        claims : iterable of ClaimSpec
-            Claims, whose data sets and methods need not be in the run either.
+        Data sets and methods of reported values (`rows`) and of claims need not be in the run.
         """
         needs, rows, claims = list(needs), list(rows), list(claims)
         shown = dict.fromkeys([*(at[0] for at in needs), *(row["dataset"] for row in rows)])

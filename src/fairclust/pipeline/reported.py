@@ -56,25 +56,10 @@ class ReportedError(ValueError):
 
 @cache
 def load_reported(path: str | Path) -> pd.DataFrame:
-    """Read the reported values of one paper.
+    """Read the reported values of one paper, a row for each. Do not change the frame: it is cached.
 
-    Parameters
-    ----------
-    path : path
-        The CSV.
-
-    Returns
-    -------
-    DataFrame
-        One row per value: table, dataset, n_rows, n_groups, n_clusters, lam, method, metric, value, decimals,
-        note. Text columns are ``string`` (an absent note is empty), counts are ``Int64``, ``lam`` and
-        ``value`` are ``float64``; what a paper does not print is missing. Do not change it: it is cached.
-
-    Raises
-    ------
-    ReportedError
-        The file cannot be read or breaks the format: wrong columns or types, a repeated value, an unknown metric, or
-        neither a value nor a note.
+    Texts are ``string``, counts ``Int64``, ``lam`` and ``value`` ``float64``; what a paper does not print is missing.
+    ReportedError, with the lines, if the file breaks the format.
     """
     raw = _read(path)
     lacking = [name for name in _NEEDED if name not in raw.columns]
@@ -110,25 +95,10 @@ def load_reported(path: str | Path) -> pd.DataFrame:
 
 
 def load_programs(path: str | Path, kinds: Mapping[str, str]) -> pd.DataFrame:
-    """Read the values of a paper's published programs.
+    """Read the values of a paper's published programs, whose `kinds` the paper's file states; absent numbers are NaN.
 
-    Parameters
-    ----------
-    path : path
-        The CSV.
-    kinds : mapping of str to {'program', 'labels'}
-        The programs that the paper's file describes.
-
-    Returns
-    -------
-    DataFrame
-        One row per value: the columns of the file, and ``kind``. Numbers are ``float64``, absent ones NaN.
-
-    Raises
-    ------
-    ReportedError
-        The file cannot be read, lacks a column, holds a text where a number belongs, a value twice, an unknown metric
-        or a program that the paper's file does not describe.
+    ReportedError, with the lines, if the file breaks the format or names a program that the paper's file does not
+    describe.
     """
     raw = _read(path)
     columns = [*_PROGRAM_TEXT, *_PROGRAM_NUMBERS]

@@ -56,14 +56,9 @@ def foreign_folder(results: Path) -> str:
 
 
 def lock(results: Path) -> IO[bytes] | None:
-    """Lock the folder of results for this process. The lock ends with the process, also when it is killed.
+    """Lock the folder of results until the file is closed or this process ends; None if another run has it.
 
     Snakemake locks the working folder, but two working folders may share their results.
-
-    Returns
-    -------
-    file or None
-        Holds the lock until it is closed. None if another run has it.
     """
     path = results / _LOCK
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,10 +76,7 @@ def lock(results: Path) -> IO[bytes] | None:
 def tidy(results: Path) -> list[str]:
     """Remove what killed runs have left, and copy damaged or changed outputs, which are then made again.
 
-    Returns
-    -------
-    list of str
-        A line for each output that is made again.
+    Returns a line for each output that is made again.
     """
     remove_leftovers(results)
     lines = []
@@ -98,19 +90,9 @@ def tidy(results: Path) -> list[str]:
 
 
 def remove_damaged_metadata(folder: Path) -> list[str]:
-    """Remove damaged records of Snakemake, because Snakemake would stop at them.
+    """Remove damaged records of Snakemake, because Snakemake would stop at them; returns a line for each.
 
     Snakemake takes an output without a record to be up to date.
-
-    Parameters
-    ----------
-    folder : Path
-        Where Snakemake keeps a record of each output.
-
-    Returns
-    -------
-    list of str
-        A line for each record that was removed.
     """
     lines = []
     for path in folder.rglob("*"):
@@ -137,10 +119,7 @@ def _copy(path: Path) -> Path:
 def mend_time_stamps(results: Path) -> Iterator[str]:
     """Set time stamps in the future to now. Otherwise everything made from these files would count as outdated.
 
-    Yields
-    ------
-    str
-        A line for the user, if they were far ahead.
+    Yields a line for the user if they were far ahead.
     """
     now, ahead = time.time(), 0.0
     for path in results.rglob("*"):
@@ -187,12 +166,10 @@ def is_damaged(path: Path, digest: str) -> bool:
 
 
 def remade(results: Path) -> dict[str, int]:
-    """For jobs whose outputs were damaged: how often they have run again for that, the coming time included.
+    """For jobs, named by their logs, whose outputs were damaged: how often they have run again for that.
 
-    A job is named by its log, without ending.
-
-    The number is a parameter of the job. It grows if an output is damaged, so that Snakemake runs the job again, and
-    the job writes it beside its digests, so that it stays the same afterwards.
+    The number is a parameter of the job. It grows if an output is damaged, and the job writes it beside its digests,
+    so that it stays the same afterwards.
     """
     damaged = set(damaged_outputs(results))
     found = {}

@@ -51,13 +51,7 @@ def share_sources() -> None:
 
 
 def megabytes(paths: Iterable[str]) -> float:
-    """Size of files and folders, in units of 2**20 bytes.
-
-    Raises
-    ------
-    FileNotFoundError
-        One of them is not there (yet).
-    """
+    """Size of files and folders, in units of 2**20 bytes."""
     size = 0
     for path in map(Path, paths):
         files = path.rglob("*") if path.is_dir() else [path]
@@ -74,17 +68,7 @@ def _fingerprint_or_reason(module: str) -> str:
 
 
 class RuleInputs(ReportInputs):
-    """All jobs of a run.
-
-    Parameters
-    ----------
-    config : Config
-
-    Raises
-    ------
-    ConfigError
-        A class does not exist or does not take a parameter, or the reported values of a paper cannot be read.
-    """
+    """All jobs of a run. ConfigError if a class does not exist or does not take a parameter."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
@@ -166,18 +150,8 @@ class RuleInputs(ReportInputs):
     def asked(self, source: str, *, at_once: bool = False) -> dict[str, Any]:
         """Where to look for a source. A new value makes Snakemake try the download again.
 
-        Parameters
-        ----------
-        source : str
-        at_once : bool
-            Whether to try again even if a download has failed within the last hour.
-
-        Returns
-        -------
-        dict
-            The value of the last attempt if it found the file, or if it failed within the last hour with the same
-            mirrors; otherwise a new value. An archive of the user is represented by the digest of its content,
-            because an archive that replaces it may have an older time stamp.
+        It is new if the last attempt failed more than an hour ago or with other mirrors, or if `at_once`. A user's
+        archive is stated by its digest, because an archive that replaces it may have an older time stamp.
         """
         new = {"mirrors": self.config.mirrors, "again": ""}
         archive = [content_digest(path) for path in self.own_archive(source)]

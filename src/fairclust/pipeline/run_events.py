@@ -26,18 +26,7 @@ from fairclust.pipeline.summary import duration
 
 
 class RunEvents:
-    """The handlers of one Snakemake process.
-
-    Parameters
-    ----------
-    workflow : object
-        Snakemake's workflow.
-    inputs : RuleInputs
-    began : float
-        When the process began, in seconds since the epoch.
-    cache : bool
-        Whether Snakemake's cache between workflows is in use.
-    """
+    """The handlers of one Snakemake process, which began at a time in seconds since the epoch."""
 
     def __init__(self, workflow: Any, inputs: RuleInputs, began: float, *, cache: bool) -> None:
         self._workflow = workflow
@@ -73,13 +62,7 @@ class RunEvents:
                     forget_failures(results)
 
     def on_start(self) -> None:
-        """Copy damaged outputs, which are made again, and start the import server.
-
-        Raises
-        ------
-        WorkflowError
-            The results cannot be written, or another run is using them.
-        """
+        """Copy damaged outputs, which are made again, and start the import server."""
         results = Path(self._inputs.results)
         main_process = self._workflow.is_main_process
         if main_process and results.is_dir() and not os.access(results, os.W_OK):
@@ -145,19 +128,7 @@ class RunEvents:
 
 
 def no_report_yet(arguments: Sequence[str], results: Path) -> str:
-    """Why Snakemake cannot make its report, with the fix; empty if it can, or if the command asks for no report.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        The command line of the run, program first.
-    results : Path
-        The folder of results.
-
-    Returns
-    -------
-    str
-    """
+    """Why Snakemake cannot make its report, with the fix; empty if it can, or if it is not asked for one."""
     asked = any(word == "--report" or word.startswith("--report=") for word in arguments[1:])
     if not asked or (results / "provenance.json").is_file():
         return ""

@@ -59,19 +59,10 @@ _ROWS_AT_ONCE = 20_000
 
 
 def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> pd.DataFrame:
-    """The cells of some data sets, methods and K in the outputs of fit jobs.
+    """The cells of some data sets, methods and K, in this order, in the outputs of fit jobs.
 
-    Parameters
-    ----------
-    packs : iterable of path
-    needs : iterable of (data set, method, K)
-        The cells come in this order.
-
-    Returns
-    -------
-    DataFrame
-        `SCORE_COLUMNS` and, of `RUN_COLUMNS`, all but wall_seconds, which is called `seconds`; nll, soft_delta,
-        min_distance and accuracy (NaN where a cell has none); `pack`, the output of its job.
+    The columns are `SCORE_COLUMNS`, those of `RUN_COLUMNS` with `seconds` for wall_seconds, numbers that estimators
+    state, accuracy, and `pack`, the output of the job.
     """
     rows = [{**_row(record), "pack": pack} for record, pack in _records(packs, needs)]
     return _with_more(_frame(rows, [*SCORE_COLUMNS, *RUN_COLUMNS, "pack"]))
@@ -112,13 +103,7 @@ def cells_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def load_scores(scores: Path) -> pd.DataFrame:
-    """All cells of a run as `load_cells` returns them, without `pack`, from the gathered tables.
-
-    Parameters
-    ----------
-    scores : Path
-        ``scores.parquet``; ``runs.parquet`` is in the same folder.
-    """
+    """All cells of a run as `load_cells` returns them, without `pack`, from ``scores.parquet`` and ``runs.parquet``."""
     frame, runs = _typed(read_table(scores)), _typed(read_table(scores.with_name("runs.parquet")))
     costs = runs.drop(columns=[name for name in _IDENTITY if name != "key"])
     if len(costs) == len(frame) and (costs.key.fillna("") == frame.key.fillna("")).all():
@@ -140,10 +125,8 @@ def load_steps(packs: Iterable[str | Path], needs: Iterable[At]) -> pd.DataFrame
 def labels_of(pack: str | Path, key: str) -> np.ndarray | None:
     """Labels of one cell, shape (n_samples,); None if it has none. `pack` is the output of its job.
 
-    Raises
-    ------
-    DamagedFile
-        The cell is damaged. It is removed first, with the output of its job, so that the next run fits it again.
+    If the cell is damaged, it is removed with this output, so that the next run fits it again; then DamagedFile is
+    raised.
     """
     path = cell_path(store_of(Path(pack)), key)
     try:
@@ -157,13 +140,7 @@ def labels_of(pack: str | Path, key: str) -> np.ndarray | None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A table of the results, written as Parquet.
-
-    Raises
-    ------
-    ValueError
-        The file is damaged.
-    """
+    """A table of the results, written as Parquet; ValueError if the file is damaged."""
     try:
         # Not by path: pyarrow would map the file, and replacing a file while it is mapped would crash.
         return pq.read_table(io.BytesIO(path.read_bytes()), page_checksum_verification=True).to_pandas()
@@ -174,22 +151,10 @@ def read_table(path: Path) -> pd.DataFrame:
 
 
 def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs: Path) -> dict[str, Any]:
-    """Join all cells into the tidy tables, as Parquet and CSV.
+    """Join all cells, in the order of the configuration, into tidy tables of scores and of costs, as Parquet and CSV.
 
-    Parameters
-    ----------
-    packs : sequence of Path
-        Outputs of fit jobs.
-    order : iterable of (data set, method, K)
-        The order of the cells, that of the configuration.
-    scores, runs : Path
-        Paths without ending: scores hold what is reproducible, runs what a cell cost.
-
-    Returns
-    -------
-    dict
-        The summary: cells, by_status, and missing: dataset, method, status, reason, lost, cells. A cell is lost if its
-        job ended without a result in every attempt.
+    Returns the summary: cells, by_status, and missing, a dict for each reason. A cell is lost if its job ended without
+    a result in every attempt.
     """
     by_status: dict[str, int] = {}
     missing: dict[tuple[str, str, str, str, bool], int] = {}

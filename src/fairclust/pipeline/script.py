@@ -46,22 +46,7 @@ class JobFailed(SystemExit):
 
 @dataclass(frozen=True)
 class Job:
-    """A Snakemake job as plain data.
-
-    Attributes
-    ----------
-    rule : str
-    input : mapping
-        Name of an input to its paths; unnamed ones under the empty name.
-    output : list of str
-    params, wildcards, resources : mapping
-    threads : int
-    log : str
-    folder : str
-        The working folder.
-    config : mapping
-        The configuration as Snakemake has it, all layers merged.
-    """
+    """A Snakemake job as plain data. Unnamed inputs are under the empty name, and `config` has all layers merged."""
 
     rule: str
     input: Mapping[str, list[str]]
@@ -111,19 +96,9 @@ def die_with(parent: int) -> None:
 
 
 def main(snakemake: Any, function: str) -> None:
-    """Run a function for a Snakemake job.
+    """Run ``package.module:function`` with the `Job` of the object that Snakemake passes to scripts.
 
-    Parameters
-    ----------
-    snakemake : object
-        The object that Snakemake passes to scripts.
-    function : str
-        ``package.module:function``; it is called with the `Job`.
-
-    Raises
-    ------
-    JobFailed
-        For any error, after its traceback went to the log.
+    For any error JobFailed is raised, after its traceback went to the log.
     """
     die_with(os.getppid())
     if not _main_process_lives():
@@ -152,13 +127,7 @@ def _main_process_lives() -> bool:
 
 
 def run(job: Job, function: str) -> str:
-    """Run a function for a job in this process.
-
-    Returns
-    -------
-    str
-        What went wrong; empty if nothing did.
-    """
+    """Run a function for a job in this process; returns what went wrong, empty if nothing did."""
     sys.path.insert(0, job.folder)  # so that classes in the user's working folder can be imported
     log, began = Path(job.log), time.perf_counter()
     try:

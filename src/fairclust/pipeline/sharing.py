@@ -13,13 +13,8 @@ from fairclust.temporary import temporary_beside
 def forget_failures(results: str | Path) -> None:
     """Remove failed downloads and skipped data sets from the cache, and keep a copy of each in the results.
 
-    Snakemake caches every output, also one that only states why a data set was skipped. Another workflow must try
-    again by itself.
-
-    Parameters
-    ----------
-    results : path
-        Folder of results, in which outputs that are in the cache are symbolic links.
+    Snakemake caches every output, also one that only states why a data set was skipped. Outputs in the cache are
+    symbolic links in the results.
     """
     place = os.environ.get("SNAKEMAKE_OUTPUT_CACHE")
     if place is None:

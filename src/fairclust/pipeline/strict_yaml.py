@@ -115,11 +115,7 @@ class _Loader(yaml.SafeLoader):
 def load_file(path: Path) -> Any:
     """The content of a YAML file.
 
-    Raises
-    ------
-    ValueError
-        The file cannot be read, is not valid or holds a value that YAML 1.1 changes. The message is one line and
-        names the line of the file and the key.
+    ValueError, a line with place and key, if the file is not valid or holds a value that YAML 1.1 changes.
     """
     try:
         if path.exists() and not path.is_file():

@@ -14,17 +14,7 @@ from fairclust.pipeline.provenance import provenance
 
 
 def write_summary(summary: dict[str, Any], settings: dict[str, Any], output: Path, origin: Path) -> None:
-    """Write the counts of cells, and the provenance of the results.
-
-    Parameters
-    ----------
-    summary : dict
-        From `scores.gather_scores`.
-    settings : dict
-        The configuration of the run, kept with the provenance.
-    output, origin : Path
-        JSON of counts and missing cells; JSON of versions, commit, machine and configuration.
-    """
+    """Write counts and missing cells of `gather_scores`, and the provenance with the configuration, as JSON."""
     with atomic_write(output) as file:
         file.write(json.dumps(summary, indent=2).encode())
     with atomic_write(origin) as file:
@@ -73,17 +63,7 @@ def job_seconds(benchmarks: Iterable[Path], began: float = 0.0) -> dict[str, flo
 
 
 def describe_times(runs: Path, benchmarks: Iterable[Path], began: float) -> list[str]:
-    """What this run spent on fitting, and what the pipeline added.
-
-    Parameters
-    ----------
-    runs : Path
-        Parquet with the cost of every cell.
-    benchmarks : iterable of Path
-        Files with the usage of each job, which `script` writes.
-    began : float
-        When Snakemake was started, in seconds since the epoch.
-    """
+    """What this run, which began at a time in seconds since the epoch, spent on fits, and what the pipeline added."""
     from fairclust.pipeline.scores import read_table
 
     frame = read_table(runs)
@@ -100,13 +80,9 @@ def describe_times(runs: Path, benchmarks: Iterable[Path], began: float) -> list
 
 
 def require_complete(summary: Path, problems: Sequence[str] = (), *, strict: bool) -> None:
-    """Raise if no cell is ok, if cells were lost with their jobs, if tables or figures could not be made (`problems`),
-    or, if `strict`, if any cell is not ok.
+    """Raise if no cell is ok, cells were lost with their jobs, or tables or figures could not be made (`problems`).
 
-    Raises
-    ------
-    RuntimeError
-        Lists what is missing and why.
+    With `strict`, raise if any cell is not ok.
     """
     found = json.loads(summary.read_text())
     if found["cells"] and not found["by_status"].get("ok"):
