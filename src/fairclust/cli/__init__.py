@@ -23,6 +23,7 @@ _COMMANDS = {
     "report": "report:run",
     "methods": "methods:run",
     "new-method": "scaffold:run",
+    "check": "check:run",
     "status": "status:run",
     "prune": "status:prune",
     "explain": "configuration:explain",
@@ -61,6 +62,11 @@ def _parser() -> argparse.ArgumentParser:
     new = commands.add_parser("new-method", help="write the skeleton of a method, and its test")
     new.add_argument("name", help="in snake_case, such as my_method")
     new.add_argument("--folder", type=Path, default=Path("my_methods"), help="default: %(default)s")
+
+    check = commands.add_parser(
+        "check", help="check a configuration and its data sets before a run: columns, groups, missing cells"
+    )
+    check.add_argument("files", nargs="*", type=Path, metavar="FILE", help="laid over config/config.yaml")
 
     status = commands.add_parser(
         "status", help="how far a run is: finished, failed and remaining cells, and the time left"

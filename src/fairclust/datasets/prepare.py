@@ -14,11 +14,13 @@ from fairclust.datasets.edges import join_pieces, read_graph
 from fairclust.datasets.errors import SourceCorrupt, problem
 from fairclust.datasets.generate import Generated, run_generator
 from fairclust.datasets.groups import code_groups, read_numbers
+from fairclust.datasets.raw import groups_of_file, is_raw, read_raw
 from fairclust.datasets.scaling import MEANING, minmax, standardize, unit_rows
 from fairclust.datasets.spec import DatasetSpec, SensitiveSpec, SourceSpec, source_names, stated_sources
 from fairclust.datasets.store import PreparedDataset, data_hash
 from fairclust.datasets.table import Factor, Table, TableFile
 from fairclust.solvers.sensitive import BETWEEN, cross_codes
+from fairclust.tables.values import value_text
 
 LARGEST = 1e140
 # Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.
@@ -59,6 +61,7 @@ def prepare_dataset(
     SourceCorrupt
         A file does not have the hash that its source states.
     """
+    scaled = False
     if spec.generator is not None:
         made = run_generator(name, spec.generator, spec.params)
         rows_read = len(made.X)
@@ -68,6 +71,10 @@ def prepare_dataset(
         files, origin = _files(name, spec, paths, sources or {})
         if spec.edges:
             made, rows_read, dropped = read_graph(name, spec, files)
+        elif is_raw(spec):
+            found, more, scaled = read_raw(name, spec, files)
+            made, rows_read, dropped = _made_of(found), found["rows_read"], found["dropped"]
+            origin |= more
         else:
             made, rows_read, dropped, ordered = _read(name, spec, files)
             origin |= {"ordered": ordered} if ordered else {}
@@ -93,7 +100,10 @@ def prepare_dataset(
         )
     sizes = np.bincount(made.groups, minlength=len(made.group_names))
     _check_sizes(name, made, sizes)
-    scaling = _scale(name, made, spec.scale) if made.W is None else []
+    if scaled:
+        scaling: list[dict[str, Any]] = [{"step": step, "meaning": MEANING[step]} for step in spec.scale]
+    else:
+        scaling = _scale(name, made, spec.scale) if made.W is None else []
     card = {
         "status": "ok",
         "name": name,
@@ -193,32 +203,20 @@ def _read(
     drops = {table.position(column): listed for column, listed in spec.drop_rows.items()}
     read = table.read(features, inside, drops, [*ordered, *categorical, *truth, *further])
     if read.factor is not None:
-        factor, group_file, column = read.factor, table, inside or 0
+        factor, words = read.factor, (table.path.name, table.names[inside or 0])
     else:
-        reader = sensitive.reader or spec.reader.model_copy(update={"names": ()})
-        group_file = TableFile(files[1], reader, name)
-        column = group_file.position(sensitive.column)
-        factor = group_file.read([], column).factor or Factor(np.empty(0, np.int32), ())
-        if len(factor.codes) != len(read.kept):
-            raise problem(
-                "the file of the groups has another number of rows than the table",
-                dataset=name,
-                file=files[1].name,
-                column=group_file.names[column],
-                expected=f"{len(read.kept):,} rows",
-                found=f"{len(factor.codes):,}",
-                fix="use the file that belongs to the table; check 'header' of both",
-            )
-    words = group_file.path.name, group_file.names[column]
+        key = [] if sensitive.key is None else _texts(table, table.position(sensitive.key))
+        factor, group_name = groups_of_file(name, spec, sensitive, files, table.names, key, len(read.kept))
+        words = files[1].name, group_name
     groups, group_names = code_groups(name, sensitive, factor, read.kept, *words)
     columns: dict[str, tuple[np.ndarray, tuple[str, ...]]] = {}
     numbers = {}
     if sensitive.bins is not None:
-        numbers[group_file.names[column]] = read_numbers(name, factor, read.kept, *words)
+        numbers[words[1]] = read_numbers(name, factor, read.kept, *words)
     if more:
-        read, rest, measured = _split_columns(name, more, read, group_file, further)
+        read, rest, measured = _split_columns(name, more, read, table, further)
         numbers |= measured
-        columns = {group_file.names[column]: (groups, group_names), **rest}
+        columns = {words[1]: (groups, group_names), **rest}
         groups, group_names = _combinations(list(columns.values()))
     # From here on, ordered categories are numeric features: X holds their codes.
     levels = read.categories[: len(ordered)]
@@ -236,6 +234,28 @@ def _read(
     if truth:
         made = _split_truth(made)
     return made, len(read.kept), read.dropped, values
+
+
+def _made_of(found: dict[str, Any]) -> Generated:
+    """The data of a raw table, with the combinations of several sensitive columns as the groups."""
+    columns = found["groups"]
+    groups, names = (
+        next(iter(columns.values())) if len(columns) == 1 else _combinations(list(columns.values()))
+    )
+    return Generated(
+        found["X"],
+        groups,
+        found["feature_names"],
+        names,
+        truth=found.get("truth"),
+        columns=columns if len(columns) > 1 else {},
+        numbers=found["numbers"],
+    )
+
+
+def _texts(table: TableFile, column: int) -> list[str]:
+    factor = table.read([], column).factor or Factor(np.empty(0, np.int32), ())
+    return [value_text(factor.values[code]) for code in factor.codes]
 
 
 def _split_columns(

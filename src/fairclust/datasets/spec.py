@@ -209,6 +209,8 @@ class SensitiveSpec(Spec):
     """Name, or number counted from 0."""
     source: Name | SourceSpec | None = None
     """Another file that holds the groups, one row for each row of the table."""
+    key: ColumnRef | None = None
+    """A column of both files, by which the rows are joined. Without it they are in the same order."""
     reader: ReaderSpec | None = None
     """How that file is read. Default: like the table, but without `names`."""
     groups: dict[str, tuple[CellValue, ...] | Literal["*"]] | None = None
@@ -313,6 +315,10 @@ class DatasetSpec(Spec):
     """
     drop_rows: dict[ColumnRef, tuple[CellValue, ...]] = Field(default_factory=dict)
     """Rows to leave out, as a mapping from columns to cell values."""
+    missing: Literal["error", "drop", "impute"] = "error"
+    """Missing cells of a table whose features are not listed: an error that names all columns, or their rows are left
+    out, or features are filled with the median or the most frequent category. Rows without a group are left out then.
+    """
     truth: ColumnRef | None = None
     """Column of true classes, with which labels are compared. It is no feature, and methods do not see it."""
     edges: EdgesSpec | None = None
@@ -350,6 +356,11 @@ class DatasetSpec(Spec):
             self.sensitive_columns
         ):
             raise ValueError("'sensitive' lists a column twice. Fix: list it once")
+        if self.source is None and self.missing != "error":
+            raise ValueError("'missing' belongs to a table")
+        for column in self.sensitive_columns:
+            if column.key is not None and column.source is None:
+                raise ValueError("'sensitive.key' joins the groups of another file. Fix: name it as 'source'")
         if self.source is not None and self.params:
             raise ValueError("'params' belongs to a generator")
         if self.generator is not None:

@@ -132,7 +132,10 @@ def prepare_folder(name: str, spec: Mapping[str, Any], fetched: Sequence[str], f
             if record["status"] != "ok":
                 raise DatasetError(record["reason"])
             paths[source] = fetched_file(folders[source], source, stated, record)
-        save_prepared(prepare_dataset(name, dataset, paths, sources), folder)
+        data = prepare_dataset(name, dataset, paths, sources)
+        for note in data.card.get("notes", ()):
+            print(note, file=sys.stderr)
+        save_prepared(data, folder)
     except DamagedFile:
         raise
     except Exception as error:

@@ -1,0 +1,128 @@
+"""Tables whose features are not listed: roles of columns, missing cells, groups in another file."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairclust import PriceFairKMeans
+from fairclust.cli import main
+from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.prepare import prepare_dataset
+from fairclust.datasets.spec import DatasetSpec
+
+N = 120
+
+
+@pytest.fixture
+def people():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "id": np.arange(1000, 1000 + N),
+            "age": rng.normal(40, 10, N).round(2),
+            "job": rng.choice(["baker", "nurse", "pilot"], N),
+            "constant": 7,
+            "sex": rng.choice(["f", "m"], N),
+        }
+    )
+
+
+def prepare(folder, people, groups=None, **changes):
+    people.to_csv(folder / "people.csv", index=False)
+    sensitive = {"column": "sex"}
+    paths = {"mine": folder / "people.csv"}
+    if groups is not None:
+        groups.to_csv(folder / "groups.csv", index=False)
+        sensitive |= {"source": {"path": "groups.csv"}}
+        paths["mine.groups"] = folder / "groups.csv"
+    raw = {"title": "Mine", "source": {"path": "people.csv"}, "sensitive": sensitive, "n_clusters": 3}
+    sensitive |= changes.pop("sensitive", {})
+    return prepare_dataset("mine", DatasetSpec.model_validate({**raw, **changes}), paths)
+
+
+def test_identifiers_and_constants_are_left_out_with_the_reason(tmp_path, people):
+    data = prepare(tmp_path, people)
+    assert data.feature_names == ("age", "job_baker", "job_nurse", "job_pilot")
+    assert set(data.card["left_out"]) == {"id", "constant"}
+    assert "identifier" in data.card["left_out"]["id"] or "counts" in data.card["left_out"]["id"]
+    assert [group["name"] for group in data.card["groups"]] == ["f", "m"]
+    np.testing.assert_array_equal(data.groups, (people.sex == "m").astype(int))
+    np.testing.assert_allclose(np.linalg.norm(data.X, axis=1), 1)
+
+
+def test_the_command_fit_prepares_a_table_in_the_same_way(tmp_path, people, capsys):
+    data = prepare(tmp_path, people)
+    table, out = tmp_path / "people.csv", tmp_path / "out.csv"
+    words = ["fit", table, "--sensitive", "sex", "--n-clusters", 3, "--scale", "l2", "--out", out]
+    assert main(list(map(str, words))) == 0, capsys.readouterr().err
+    labels = PriceFairKMeans(3, random_state=0).fit_predict(data.X, sensitive_features=data.groups)
+    found = pd.read_csv(out).cluster.to_numpy()
+    assert len(set(zip(labels, found, strict=True))) == 3
+
+
+def test_every_column_with_missing_cells_is_named_at_once(tmp_path, people):
+    people.loc[:4, "age"] = np.nan
+    people.loc[10:12, "job"] = None
+    people.loc[20, "sex"] = None
+    with pytest.raises(
+        DatasetError, match=r"age \(5\), job \(3\), sex \(1\).*'missing: drop'.*'missing: impute'"
+    ):
+        prepare(tmp_path, people)
+    dropped = prepare(tmp_path, people, missing="drop")
+    assert dropped.card["rows"] == N - 9
+    imputed = prepare(tmp_path, people, missing="impute", scale="none")
+    assert imputed.card["rows"] == N - 1  # the row without a group
+    kept = people.sex.notna()
+    np.testing.assert_allclose(imputed.X[:5, 0], people.age[kept].median())
+
+
+def test_decimal_commas_and_other_delimiters(tmp_path, people):
+    plain = prepare(tmp_path, people)
+    path = tmp_path / "people.csv"
+    people.to_csv(path, sep=";", decimal=",", index=False)
+    raw = {"title": "Mine", "source": {"path": "people.csv"}, "sensitive": {"column": "sex"}, "n_clusters": 3}
+    for reader in ({"decimal": ","}, {"sep": ";", "decimal": ","}):
+        data = prepare_dataset("mine", DatasetSpec.model_validate({**raw, "reader": reader}), {"mine": path})
+        np.testing.assert_array_equal(data.X, plain.X)
+
+
+def test_groups_of_another_file_are_joined_by_a_key(tmp_path, people):
+    groups = people[["id", "sex"]].sample(frac=1, random_state=0)
+    table, key = people.drop(columns="sex"), {"sensitive": {"key": "id"}}
+    data = prepare(tmp_path, table, groups, **key)
+    np.testing.assert_array_equal(data.groups, (people.sex == "m").astype(int))
+    assert "id" in data.card["left_out"]
+    # The same if the features are listed.
+    listed = prepare(tmp_path, table, groups, features=["age"], **key)
+    np.testing.assert_array_equal(listed.groups, data.groups)
+
+
+@pytest.mark.parametrize("features", [{}, {"features": ["age"]}])
+@pytest.mark.parametrize(
+    "change, key, message",
+    [
+        (lambda g: g, {}, "has a column of the table.*'key: id'"),
+        (lambda g: g[1:], {"key": "id"}, "rows of the table have no group; found 1 values: '1000'"),
+        (lambda g: pd.concat([g, g[:2]]), {"key": "id"}, "more than once; found 2 values: '1000', '1001'"),
+        (lambda g: g.rename(columns={"id": "number"})[1:], {}, "another number of rows.*expected 120 rows"),
+        (lambda g: g, {"key": "nobody"}, "no such column"),
+    ],
+)
+def test_groups_that_cannot_be_joined_are_refused(tmp_path, people, change, key, message, features):
+    groups = change(people[["id", "sex"]])
+    with pytest.raises(DatasetError, match=message):
+        prepare(tmp_path, people.drop(columns="sex"), groups, sensitive=key, **features)
+
+
+def test_truth_and_dropped_rows(tmp_path, people):
+    people["town"] = np.where(np.arange(N) % 2, "north", "south")
+    people["cluster"] = np.arange(N) % 4
+    data = prepare(tmp_path, people, truth="cluster", drop_rows={"job": ["pilot"]})
+    kept = people.job != "pilot"
+    np.testing.assert_array_equal(data.truth, people.cluster[kept])
+    assert data.card["dropped"] == [{"column": "job", "value": "pilot", "rows": int((~kept).sum())}]
+
+
+def test_a_table_without_any_feature_says_why(tmp_path, people):
+    with pytest.raises(DatasetError, match=r"no column is left to cluster by \(id: .*constant: constant"):
+        prepare(tmp_path, people[["id", "constant", "sex"]])
