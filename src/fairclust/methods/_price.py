@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -26,6 +27,7 @@ from fairclust.group_encoding import neutral_order
 from fairclust.kernels.points import DTYPES, NearestPoints, TiledPoints
 from fairclust.kernels.weighted import WeightedPoints
 from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.metrics.centers import pairwise_blocks
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall
 from fairclust.solvers.bounds import Asked, bounds_criterion
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
@@ -337,7 +339,6 @@ class PriceClusterer(PrototypeClusterer):
         asked, unit = self._asked(), self._unit
         budget = check_budget(asked, self.max_cost, self.max_cost_increase, cost * unit) / unit
         starts = [run.prototypes for run in sorted(plain, key=_rank)]
-        work = Work()
 
         def attempt(criterion: Criterion, found: Prices, kept: Any) -> Attempt:
             least = lower_bound(points, criterion, found)
@@ -345,9 +346,11 @@ class PriceClusterer(PrototypeClusterer):
             paid = np.inf if least > budget else round_prices(points, criterion, found)[1]
             return Attempt(paid, least, kept)
 
+        moving, fixed = Work(), Work()
+
         def clustering(tolerance: float | None) -> Attempt:
             nonlocal starts
-            criterion = replace(criterion_of(tolerance=tolerance), work=work)
+            criterion = replace(criterion_of(tolerance=tolerance), work=moving)
             runs = self._runs(points, criterion, starts)
             # The final centres for one tolerance are good starts for the next.
             starts = [run.prototypes for run in runs]
@@ -356,13 +359,13 @@ class PriceClusterer(PrototypeClusterer):
             return attempt(criterion, found, run)
 
         def assignment(tolerance: float | None) -> Attempt:
-            criterion = replace(criterion_of(tolerance=tolerance), work=work)
+            criterion = replace(criterion_of(tolerance=tolerance), work=fixed)
             found = solve(points, criterion)
             return attempt(criterion, found, (criterion, found))
 
-        run = fairest_within(clustering, budget).found
+        run = fairest_within(clustering, budget, moving).found
         points.measure(run.prototypes.centers)
-        fairest = fairest_within(assignment, budget)
+        fairest = fairest_within(assignment, budget, fixed)
         self.tolerance_, self.tolerance_bound_ = fairest.tolerance, fairest.tolerance_bound
         return run, *fairest.found
 
@@ -443,21 +446,25 @@ class PriceClusterer(PrototypeClusterer):
                 saved = strict / cost - 1 if cost > 0 else np.inf
                 bound = lower_bound(points, criterion, found)
                 self.gap_ = certified_gap(criterion, found, cost, bound, counts)
-        exactly: Callable[[np.ndarray], float] | None = None
-        if isinstance(points, TiledPoints) and not sp.issparse(points.X):
+        free_of_charge = np.zeros_like(found.prices)
+        # No labels cost less than those of the nearest centres. This cost is a second bound on the gap.
+        nearest = points.priced(free_of_charge)[3] if dear else 0.0
+        if isinstance(points, TiledPoints) and not sp.issparse(points.X) and codes is not None:
             # The tiles may be in single precision. What is reported is summed in double precision from the rows.
             of_rows = points.weights if isinstance(points, WeightedPoints) else None
             exactly = partial(self._paid, points.X, centers=prototypes.centers, weights=of_rows)
-            free, free_counts, _, _ = points.priced(found.prices)
-            cost = exactly(self.labels_)
+            # So are the cheapest clusters at the prices found in it, or their sum would not be the least.
+            cheapest = partial(
+                _cheapest_clusters, points.X, prototypes.centers, codes=codes, power=self._power
+            )
+            free = cheapest(found.prices)
+            free_counts = np.zeros_like(found.prices)
+            np.add.at(free_counts, (codes, free), 1.0 if of_rows is None else of_rows)
+            cost, nearest = exactly(self.labels_), exactly(cheapest(free_of_charge)) if dear else 0.0
             bound = exactly(free) + float((found.prices * free_counts).sum()) - paid_limits(criterion, found)
             self.gap_ = certified_gap(criterion, found, cost, bound, counts)
-        if dear:
-            # No labels cost less than those of the nearest centres. This cost is a second bound on the gap.
-            near, _, _, nearest = points.priced(np.zeros_like(found.prices))
-            nearest = nearest if exactly is None else exactly(near)
-            if nearest > 0:
-                self.gap_ = min(self.gap_, max(0.0, cost / nearest - 1))
+        if nearest > 0:
+            self.gap_ = min(self.gap_, max(0.0, cost / nearest - 1))
         self.cost_, self.lower_bound_ = cost * unit, bound * unit
         self.violation_ = float(criterion.excess(counts).max()) * unit
         history = [{**record, **{name: record[name] * unit for name in _IN_UNITS}} for record in run.history]
@@ -523,6 +530,19 @@ class _Loose(NamedTuple):
 
 
 _IN_UNITS = ("objective", "clustering", "fairness", "violation")
+
+
+def _cheapest_clusters(
+    X: np.ndarray, centers: np.ndarray, prices: np.ndarray, codes: np.ndarray, power: int
+) -> np.ndarray:
+    """The cheapest cluster of every row at the prices, from distances in double precision."""
+    found = np.empty(len(X), dtype=np.int32)
+    centers = centers.astype(float)
+    for block in pairwise_blocks(len(X), len(centers)):
+        costs = euclidean_distances(X[block].astype(float), centers, squared=power == 2)
+        costs += prices[codes[block]]
+        found[block] = costs.argmin(axis=1)
+    return found
 
 
 def _more(increase: float) -> str:

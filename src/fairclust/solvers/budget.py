@@ -9,6 +9,7 @@ import numpy as np
 
 from fairclust.base import NotSupported
 from fairclust.solvers.bounds import Asked
+from fairclust.solvers.criteria import Work
 
 # Number of times the interval [0, 1] of tolerances is halved: to a width of less than 1e-4.
 _STEPS = 14
@@ -77,8 +78,8 @@ def check_budget(
     return float(budget)
 
 
-def fairest_within(attempt: Callable[[float | None], Attempt], budget: float) -> Fairest:
-    """The smallest tolerance whose assignment costs no more than the budget.
+def fairest_within(attempt: Callable[[float | None], Attempt], budget: float, work: Work) -> Fairest:
+    """The smallest tolerance found whose assignment costs no more than the budget, when the work is done at the latest.
 
     Parameters
     ----------
@@ -86,6 +87,8 @@ def fairest_within(attempt: Callable[[float | None], Attempt], budget: float) ->
         Takes a tolerance, or None for no bounds on the shares, and returns an `Attempt`. It raises `NotSupported` if no
         assignment is within the bounds.
     budget : float
+    work : Work
+        Shared by all attempts. The bisection ends when it is done.
 
     Raises
     ------
@@ -104,6 +107,8 @@ def fairest_within(attempt: Callable[[float | None], Attempt], budget: float) ->
         )
     low, high, refused = 0.0, 1.0, 0.0
     for _ in range(_STEPS):
+        if work.is_done():
+            break
         tolerance = (low + high) / 2
         tried = _attempt(attempt, tolerance)
         if tried is not None and tried.cost <= budget:

@@ -19,18 +19,19 @@ from scipy.sparse import csr_array
 
 from fairclust.base import NotSupported
 from fairclust.solvers.group_system import row_products
+from fairclust.solvers.highs import SECONDS
 from fairclust.solvers.row_system import Factors
 
-# About the seconds that a linear system, each pair of its unknowns, each operation on the blocks of groups, and each
-# distance in a pass over the points take.
-_SYSTEM, _UNKNOWNS, _OPERATION, _DISTANCE = 8e-4, 6e-8, 1e-8, 3e-9
+# About the seconds that a linear system, each pair of its unknowns, each operation on the blocks of groups, each
+# distance in a pass over the points, and each entry of a mixed-integer program take.
+_SYSTEM, _UNKNOWNS, _OPERATION, _DISTANCE, _ENTRY = 8e-4, 6e-8, 1e-8, 3e-9, 1e-4
 
 
 @dataclass
 class Work:
-    """A limit on the Newton steps, in about the seconds that they take.
+    """A limit on Newton steps and mixed-integer programs, in about the seconds that they take.
 
-    It is counted instead of measured, so that every machine stops at the same step. The steps may take as long as the
+    It is counted instead of measured, so that every machine stops at the same step. They may take as long as the
     passes over the points, and `extra` seconds more.
     """
 
@@ -53,6 +54,10 @@ class Work:
     def blocks(self, number: int, size: int) -> None:
         """Count solutions for blocks of this size, one for each group."""
         self.spent += _OPERATION * number * size**3
+
+    def program(self, n_entries: int) -> None:
+        """Count a mixed-integer program with so many entries in its rows."""
+        self.spent += min(SECONDS, _ENTRY * n_entries)
 
     def is_done(self, part: float = 1.0) -> bool:
         """Whether this part of the work is spent. `is_cut` is set if all of it is."""

@@ -86,6 +86,7 @@ def move_nearby(
     paid = weight[:, None] * (cost - cost[each, own][:, None]) / unit
     least = np.r_[np.zeros(cells), np.full(n_helpers, -np.inf), np.zeros(n_sides + 1)]
     last = np.r_[np.ones(cells), np.full(n_helpers + n_sides + 1, np.inf)]
+    criterion.work.program(system.nnz)
     done = milp(
         np.r_[paid.ravel(), np.zeros(n_helpers), np.full(n_sides, _ALL), _WORST],
         constraints=LinearConstraint(

@@ -216,6 +216,7 @@ def _search_at_sizes(
         np.full(n_free, -np.inf),
     ]
     last = [(np.ceil(soft) + _NEAR_CELLS).ravel(), np.full(soft.size + n_free + n_over, np.inf)]
+    criterion.work.program(system.nnz)
     done = milp(
         np.concatenate(costs),
         constraints=LinearConstraint(system.tocsc(), np.concatenate(low), np.concatenate(high)),
@@ -433,6 +434,7 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
     # In a cell with many points, those that move lie close to a boundary, so a larger distance is allowed.
     objective[far] = 2 / (1 + soft.ravel())
     objective[excess], objective[worst] = _ALL, WORST
+    criterion.work.program(system.nnz)
     done = milp(
         objective,
         constraints=LinearConstraint(system.tocsc(), below, above),
