@@ -271,8 +271,8 @@ ERRORS: dict[str, tuple[dict[str, Any], str]] = {
         "found 3 of 4 rows that were read. Fix: check 'drop_rows'",
     ),
     "groups file too short": (
-        {"groups_text": "sex\nf\nm\n", "sensitive": {"column": "sex", "source": "groups"}},
-        "file 'g.csv', column 'sex': the file of the groups has another number of rows than the table; "
+        {"groups_text": "gender\nf\nm\n", "sensitive": {"column": "gender", "source": "groups"}},
+        "file 'g.csv', column 'gender': the file of the groups has another number of rows than the table; "
         "expected 4 rows; found 2",
     ),
     "no path": (

@@ -11,7 +11,7 @@ from fairclust.datasets.store import read_card
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.prepare_jobs import check_downloads, obtain_source, prepare_folder
 
-TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))
+TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i * 7 % 31},{i * i % 17}\n" for i in range(40))
 FAR = {"file": "deep/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
 SPEC = {"title": "Far", "source": "far", "sensitive": {"column": "sex"}, "n_clusters": 2}
 

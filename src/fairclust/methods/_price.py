@@ -346,11 +346,9 @@ class PriceClusterer(PrototypeClusterer):
             paid = np.inf if least > budget else round_prices(points, criterion, found)[1]
             return Attempt(paid, least, kept)
 
-        moving, fixed = Work(), Work()
-
-        def clustering(tolerance: float | None) -> Attempt:
+        def clustering(tolerance: float | None, work: Work) -> Attempt:
             nonlocal starts
-            criterion = replace(criterion_of(tolerance=tolerance), work=moving)
+            criterion = replace(criterion_of(tolerance=tolerance), work=work)
             runs = self._runs(points, criterion, starts)
             # The final centres for one tolerance are good starts for the next.
             starts = [run.prototypes for run in runs]
@@ -358,14 +356,14 @@ class PriceClusterer(PrototypeClusterer):
             points.measure(run.prototypes.centers)
             return attempt(criterion, found, run)
 
-        def assignment(tolerance: float | None) -> Attempt:
-            criterion = replace(criterion_of(tolerance=tolerance), work=fixed)
+        def assignment(tolerance: float | None, work: Work) -> Attempt:
+            criterion = replace(criterion_of(tolerance=tolerance), work=work)
             found = solve(points, criterion)
             return attempt(criterion, found, (criterion, found))
 
-        run = fairest_within(clustering, budget, moving).found
+        run = fairest_within(clustering, budget).found
         points.measure(run.prototypes.centers)
-        fairest = fairest_within(assignment, budget, fixed)
+        fairest = fairest_within(assignment, budget)
         self.tolerance_, self.tolerance_bound_ = fairest.tolerance, fairest.tolerance_bound
         return run, *fairest.found
 

@@ -11,6 +11,8 @@ from fairclust.base import NotSupported
 from fairclust.solvers.bounds import Asked
 from fairclust.solvers.criteria import Work
 
+# The limit of work after which the bisection ends. What has begun is finished, within a limit of its own.
+_SECONDS = 2.0
 # Number of times the interval [0, 1] of tolerances is halved: to a width of less than 1e-4.
 _STEPS = 14
 
@@ -78,27 +80,35 @@ def check_budget(
     return float(budget)
 
 
-def fairest_within(attempt: Callable[[float | None], Attempt], budget: float, work: Work) -> Fairest:
-    """The smallest tolerance found whose assignment costs no more than the budget, when the work is done at the latest.
+def fairest_within(attempt: Callable[[float | None, Work], Attempt], budget: float) -> Fairest:
+    """The smallest tolerance found whose assignment costs no more than the budget.
 
     Parameters
     ----------
     attempt : callable
-        Takes a tolerance, or None for no bounds on the shares, and returns an `Attempt`. It raises `NotSupported` if no
-        assignment is within the bounds.
+        Takes a tolerance, or None for no bounds on the shares, and the limit of its work, and returns an `Attempt`. It
+        raises `NotSupported` if no assignment is within the bounds.
     budget : float
-    work : Work
-        Shared by all attempts. The bisection ends when it is done.
 
     Raises
     ------
     NotSupported
         Even without bounds on the shares the assignment costs more. Bounds on the sizes can cause this.
     """
-    strict = _attempt(attempt, 0.0)
+    spent = 0.0
+
+    def attempted(tolerance: float | None) -> Attempt:
+        nonlocal spent
+        work = Work()
+        try:
+            return attempt(tolerance, work)
+        finally:
+            spent += max(work.spent, 0.0)
+
+    strict = _if_any(attempted, 0.0)
     if strict is not None and strict.cost <= budget:
         return Fairest(0.0, 0.0, strict.found)
-    best = attempt(None)
+    best = attempted(None)
     if best.cost > budget:
         found = f"{best.cost:.6g}" if best.cost < np.inf else f"at least {best.lower_bound:.6g}"
         raise NotSupported(
@@ -107,10 +117,10 @@ def fairest_within(attempt: Callable[[float | None], Attempt], budget: float, wo
         )
     low, high, refused = 0.0, 1.0, 0.0
     for _ in range(_STEPS):
-        if work.is_done():
+        if spent >= _SECONDS:
             break
         tolerance = (low + high) / 2
-        tried = _attempt(attempt, tolerance)
+        tried = _if_any(attempted, tolerance)
         if tried is not None and tried.cost <= budget:
             high, best = tolerance, tried
             continue
@@ -120,7 +130,7 @@ def fairest_within(attempt: Callable[[float | None], Attempt], budget: float, wo
     return Fairest(high, refused, best.found)
 
 
-def _attempt(attempt: Callable[[float | None], Attempt], tolerance: float) -> Attempt | None:
+def _if_any(attempt: Callable[[float | None], Attempt], tolerance: float) -> Attempt | None:
     try:
         return attempt(tolerance)
     except NotSupported:

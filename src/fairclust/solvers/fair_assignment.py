@@ -44,8 +44,6 @@ _LEAST_TOL = 1e-7
 _SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
 # Tiles of smaller problems are kept in double precision.
 _DOUBLE_ENTRIES = 1 << 23
-# The limit of work of a search for a tolerance within a budget, which solves up to 16 problems.
-_BUDGET_SECONDS = 3.0
 _BLOCK_ROWS = 1 << 14
 # Lower temperatures are used only if the relative rounding error of the sums is at most this.
 _DOUBLE_ROUNDING = 1e-12
@@ -198,10 +196,7 @@ def fair_assignment(
     potentials = _potentials(costs, sensitive, weights)
     asked = Asked(tolerance, min_balance, max_gap, target, size_min, size_max, crossed, mean_tolerance)
 
-    budgeted = max_cost is not None or max_cost_increase is not None
-    work = Work(_BUDGET_SECONDS) if budgeted else Work()
-
-    def solved(asked: Asked) -> tuple[Criterion, Prices]:
+    def solved(asked: Asked, work: Work) -> tuple[Criterion, Prices]:
         mean = None if weights is None else unit
         criterion = bounds_criterion(asked, sensitive, potentials.group_sizes, n_clusters, unit=mean)
         criterion = replace(criterion, work=work)
@@ -212,20 +207,22 @@ def fair_assignment(
     def assigned(criterion: Criterion, found: Prices) -> FairAssignment:
         return _assign(costs, potentials, criterion, found, sensitive, residuals, weights, unit)
 
-    if not budgeted:
-        return _with_warning(assigned(*solved(asked)), work)
+    if max_cost is None and max_cost_increase is None:
+        work = Work()
+        return _with_warning(assigned(*solved(asked, work)), work)
     budget = check_budget(asked, max_cost, max_cost_increase, potentials.row_min_sum * unit)
 
-    def attempt(tolerance: float | None) -> Attempt:
-        criterion, found = solved(asked._replace(tolerance=tolerance))
+    def attempt(tolerance: float | None, work: Work) -> Attempt:
+        criterion, found = solved(asked._replace(tolerance=tolerance), work)
         least = lower_bound(potentials, criterion, found) * unit
         if least > budget:
             return Attempt(np.inf, least, None)
         made = assigned(criterion, found)
-        return Attempt(made.cost, made.lower_bound, made)
+        return Attempt(made.cost, made.lower_bound, (made, work))
 
-    fairest = fairest_within(attempt, budget, work)
-    made = replace(fairest.found, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
+    fairest = fairest_within(attempt, budget)
+    made, work = fairest.found
+    made = replace(made, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
     return _with_warning(made, work)
 
 

@@ -24,7 +24,7 @@ from fairclust.solvers.points import Points, WeightedPoints
 # soft table itself exceeds the bounds.
 _WINDOW, _PER_EXCESS = 3, 2
 # The search is limited by nodes instead of seconds, so that every machine finds the same table.
-_MAX_NODES = 50
+_MAX_NODES = 20
 _TOLERANCE = 0.05
 # If the rows cannot all be met, the objective adds these costs for each point of the largest excess and of the sum of
 # all excesses.
