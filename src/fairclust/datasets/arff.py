@@ -12,25 +12,7 @@ _DATA = re.compile(r"\s*@data\b", re.IGNORECASE)
 
 
 def arff_head(lines: Iterable[str]) -> tuple[int, list[str]]:
-    """Read the lines before the cells.
-
-    Parameters
-    ----------
-    lines : iterable of str
-        The lines of the file, starting with its first one.
-
-    Returns
-    -------
-    count : int
-        Number of lines up to and including ``@data``.
-    names : list of str
-        Names of the columns, in order.
-
-    Raises
-    ------
-    ValueError
-        There is no ``@data``, or no attribute before it.
-    """
+    """Number of lines up to and including ``@data``, and the names of the columns in order; a ValueError without them."""
     names: list[str] = []
     for count, line in enumerate(lines, 1):
         if found := _ATTRIBUTE.match(line):

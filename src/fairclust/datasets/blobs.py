@@ -15,30 +15,10 @@ def make_group_blobs(
     std: float = 0.6,
     seed: int = 0,
 ) -> Generated:
-    """Draw round blobs on a circle; one group dominates each blob.
+    """Draw round blobs of one size on a circle of radius 3, in random order; one group dominates each blob.
 
-    A clustering that finds the blobs is unfair. The larger `majority` is, the less fair it is.
-
-    Parameters
-    ----------
-    n_rows, n_blobs, n_groups : int
-        Sizes; the blobs get equally many rows, give or take one.
-    majority : float
-        Probability that a row of blob b belongs to group ``b % n_groups``; the other groups share the rest.
-    std : float
-        Standard deviation of a blob; the circle has radius 3.
-    seed : int
-        Seed of points and groups.
-
-    Returns
-    -------
-    Generated
-        ``X`` (n_rows, 2) in random order, groups 'A', 'B', ... or 'group 1', ... if there are more than 26.
-
-    Raises
-    ------
-    ValueError
-        A size is too small, or `majority` is not a probability.
+    A row of blob b belongs to group ``b % n_groups`` with probability `majority`, and the other groups share the rest.
+    A clustering that finds the blobs is therefore unfair, the more so the larger `majority` is.
     """
     if min(n_rows, n_blobs) < 1 or n_groups < 2 or not 0.0 <= majority <= 1.0:
         raise ValueError("n_rows and n_blobs must be positive, n_groups at least 2, majority in [0, 1]")

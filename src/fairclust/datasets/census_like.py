@@ -16,29 +16,8 @@ def make_census_like(
     group_share: float = 0.4847,
     seed: int = 0,
 ) -> Generated:
-    """Draw from a mixture whose components differ in the share of the two groups.
+    """Draw from a mixture whose components differ in the share of two groups; `group_share` is that of the first one.
 
-    Parameters
-    ----------
-    n_rows, n_features, n_components : int
-        Shape; Census II has 2,458,285 rows and 25 features and is clustered with K = 20.
-    group_share : float
-        Expected share of the first group, between 0 and 1.
-    seed : int
-        Seed of mixture and points.
-
-    Returns
-    -------
-    Generated
-        ``X`` (n_rows, n_features) and two groups.
-
-    Raises
-    ------
-    ValueError
-        A size is not positive or the share not strictly between 0 and 1.
-
-    Notes
-    -----
     Features have scales from 1 to 10,000, as ages and incomes do. Each block of rows has a separate seed, so little
     more memory is needed than for the result, and a shorter data set is the beginning of a longer one.
     """

@@ -18,30 +18,9 @@ from fairclust.datasets.table import TableFile
 def read_graph(
     name: str, spec: DatasetSpec, files: list[Path]
 ) -> tuple[Generated, int, list[dict[str, object]]]:
-    """Read the nodes with their groups, and the edges between them.
+    """Read the edges and then the nodes with their groups: the graph, the number of nodes read, and what was dropped.
 
-    Parameters
-    ----------
-    name : str
-        Name of the data set, for messages.
-    spec : DatasetSpec
-        With `edges`.
-    files : list of Path
-        The edges, then the nodes.
-
-    Returns
-    -------
-    made : Generated
-        No features; `W` with weights 1, symmetric, empty diagonal.
-    n_read : int
-        Nodes in the file.
-    dropped : list of dict
-        Column, value and number of rows for each reason to drop nodes or edges.
-
-    Raises
-    ------
-    DatasetError
-        A node is listed twice, or an edge ends at a node that is not listed.
+    A node that is listed twice, and an edge to a node that is not listed, is a DatasetError.
     """
     edges, sensitive = spec.edges, next(iter(spec.sensitive_columns), None)
     assert edges is not None and sensitive is not None  # DatasetSpec
@@ -107,29 +86,10 @@ def read_graph(
 def join_pieces(
     name: str, made: Generated, components: str
 ) -> tuple[Generated, list[dict[str, object]], dict[str, Any]]:
-    """Check the connected components of a graph, or restrict it to the largest one.
+    """Check the connected components of a graph, or restrict it to the largest; returns it, what was dropped, and a
+    card.
 
-    Parameters
-    ----------
-    name : str
-        Name of the data set, for messages.
-    made : Generated
-        With `W`.
-    components : "error", "largest" or "keep"
-        See `DatasetSpec`.
-
-    Returns
-    -------
-    made : Generated
-        With "largest" restricted to the largest connected component.
-    dropped : list of dict
-    card : dict
-        Numbers of edges, and of pieces before any was dropped.
-
-    Raises
-    ------
-    DatasetError
-        The graph is in pieces and `components` is "error", or it has isolated nodes and all are kept.
+    A graph in pieces is a DatasetError if `components` is "error", and isolated nodes are one if all are kept.
     """
     W = made.W
     assert W is not None

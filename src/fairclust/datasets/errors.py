@@ -34,25 +34,9 @@ def problem(
     found: object = None,
     fix: str | None = None,
 ) -> DatasetError:
-    """Build a `DatasetError`. Its message always has its parts in the same order.
+    """Build a `DatasetError` whose message has its parts in the same order as all others.
 
-    Parameters
-    ----------
-    what : str
-        One clause that names the problem.
-    dataset : str
-        Name of the data set.
-    file, column : optional
-        Where the problem was found.
-    expected, found : optional
-        What should be there, and what was found.
-    fix : str, optional
-        What the user can do.
-
-    Returns
-    -------
-    DatasetError
-        To be raised by the caller.
+    `what` is a clause that names the problem, and `fix` says what the user can do.
     """
     place = [f"data set '{dataset}'"]
     if file is not None:

@@ -50,26 +50,10 @@ class Generated(NamedTuple):
 
 
 def run_generator(dataset: str, dotted: str, params: Mapping[str, Any]) -> Generated:
-    """Import and call a generator.
+    """Import ``package.module:function`` or ``package.module.function`` and call it with the parameters.
 
-    Parameters
-    ----------
-    dataset : str
-        Name of the data set, for messages.
-    dotted : str
-        ``package.module:function`` or ``package.module.function``.
-    params : mapping
-        Keyword arguments.
-
-    Returns
-    -------
-    Generated
-
-    Raises
-    ------
-    DatasetError
-        There is no such function, it does not take these parameters, or what it returns is not
-        a finite matrix with a valid group code for each row.
+    It is a DatasetError if there is none, if it does not take these parameters, or if it returns something else than a
+    finite matrix with a valid group code for each row.
     """
     module, _, function = dotted.replace(":", ".").rpartition(".")
     try:

@@ -24,16 +24,7 @@ DIGEST_LENGTH = 64
 
 
 def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> None:
-    """Write a graph and its description as one file, ``graph.npz``. The file is written completely or not at all.
-
-    Parameters
-    ----------
-    folder : path
-        Created if it does not exist. An older graph in it is replaced when the new one is complete.
-    W : csr_array of shape (n_nodes, n_nodes)
-    info : dict
-        The description that `build_knn_graph` returns; serialisable as JSON.
-    """
+    """Write a graph and its description (JSON) as ``graph.npz`` in a folder, completely or not at all."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(info, allow_nan=False)
@@ -60,22 +51,7 @@ def save_graph(folder: str | Path, W: sp.csr_array, info: dict[str, Any]) -> Non
 
 
 def load_graph(folder: str | Path) -> tuple[sp.csr_array, dict[str, Any]]:
-    """Read a graph that `save_graph` wrote.
-
-    Parameters
-    ----------
-    folder : path
-
-    Returns
-    -------
-    W : csr_array of shape (n_nodes, n_nodes)
-    info : dict
-
-    Raises
-    ------
-    DatasetError
-        The folder holds no graph, or a damaged one.
-    """
+    """Read the graph and the description that `save_graph` wrote. No graph, or a damaged one, is a DatasetError."""
     path = Path(folder) / GRAPH
     try:
         with path.open("rb") as stream:

@@ -13,28 +13,10 @@ from fairclust.solvers.sensitive import cut_column
 def code_groups(
     name: str, sensitive: SensitiveSpec, factor: Factor, kept: np.ndarray, file: str, column: str
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Group codes of the kept rows and names of the groups, from the sensitive column.
+    """Group codes (int32) of the kept rows, and names of the groups, from the sensitive column with all rows of the
+    file.
 
-    Parameters
-    ----------
-    name : str
-        Name of the data set, for messages.
-    sensitive : SensitiveSpec
-    factor : Factor
-        The column with all rows of the file.
-    kept : ndarray of bool, shape (n_read,)
-    file, column : str
-        For messages.
-
-    Returns
-    -------
-    codes : ndarray of int32, shape (n_kept,)
-    names : tuple of str
-
-    Raises
-    ------
-    DatasetError
-        A value belongs to no group, or is not a number although `bins` is set.
+    A value that belongs to no group is a DatasetError, and so is one that is not a number if `bins` is set.
     """
     if sensitive.bins is not None:
         numbers = read_numbers(name, factor, kept, file, column)
@@ -76,13 +58,7 @@ def code_groups(
 
 
 def read_numbers(name: str, factor: Factor, kept: np.ndarray, file: str, column: str) -> np.ndarray:
-    """The kept rows of a sensitive column of numbers, float64 of shape (n_kept,). Parameters as for `code_groups`.
-
-    Raises
-    ------
-    DatasetError
-        A value is not a finite number.
-    """
+    """The kept rows of a sensitive column of numbers, float64. A value that is not a finite number is a DatasetError."""
     numbers = np.array([_number(value) for value in factor.values])
     found = numbers[factor.codes[kept]]
     if not np.isfinite(found).all():

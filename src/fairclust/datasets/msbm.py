@@ -19,38 +19,11 @@ def make_msbm(
     exponent: float = 2 / 3,
     seed: int = 0,
 ) -> Generated:
-    """Draw a graph whose nodes link more often to their group than to their cluster.
+    """Draw a graph whose nodes link more often to their group than to their cluster (Kleindessner et al. 2019, Section
+    4).
 
-    Every combination of a cluster and a group has the same number of nodes, give or take one. Each pair of nodes is
-    joined independently by an edge of weight 1, with a probability that depends on their clusters and groups.
-
-    Parameters
-    ----------
-    n_rows, n_clusters, n_groups : int
-        Nodes, true clusters, groups.
-    rates : sequence of four floats
-        Falling. Multiplied by ``(log n_rows / n_rows) ** exponent``, they are the probabilities of an edge between
-        nodes of the same cluster and group, of different clusters and the same group, of the same cluster and
-        different groups, and of different clusters and groups.
-    exponent : float
-    seed : int
-
-    Returns
-    -------
-    Generated
-        No features; `W` (n_rows, n_rows), groups 'group 1', ..., and the true clusters. Memory grows only with the
-        number of edges.
-
-    Raises
-    ------
-    ValueError
-        A size is too small, or a probability is not between 0 and 1.
-
-    References
-    ----------
-    Kleindessner, Samadi, Awasthi, Morgenstern, Guarantees for spectral clustering with fairness constraints,
-    ICML 2019, Section 4; Wang, Lu, Davidson, Bai, Scalable spectral clustering with group fairness
-    constraints, AISTATS 2023.
+    Edges have probability rate times ``(log n_rows / n_rows) ** exponent``. The four rates fall: same cluster and
+    group, same group alone, same cluster alone, neither. Memory grows only with the number of edges.
     """
     n_cells = n_clusters * n_groups
     if n_clusters < 1 or n_groups < 2 or n_rows < 2 * n_cells:

@@ -263,14 +263,7 @@ def _split_columns(
 ) -> tuple[Table, dict[str, tuple[np.ndarray, tuple[str, ...]]], dict[str, np.ndarray]]:
     """Split the last columns, which are sensitive, off a table.
 
-    Returns
-    -------
-    rest : Table
-        The table without these columns.
-    found : dict of str to (ndarray of int32, tuple of str)
-        The codes of the rows and the names of the groups, by column.
-    numbers : dict of str to ndarray of float64
-        The numbers of the columns that are cut into ranges.
+    Returns the rest, codes and names of groups by column, and the numbers of the columns that are cut into ranges.
     """
     n_columns = len(places)
     everyone = np.ones(len(read.X), dtype=bool)

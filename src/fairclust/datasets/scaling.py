@@ -21,24 +21,10 @@ def _blocks(X: np.ndarray) -> Iterator[np.ndarray]:
 
 
 def standardize(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centre each column and divide it by its population standard deviation.
+    """Centre the columns in place and divide them by their population standard deviations; returns means, deviations (0
+    if constant) and which columns are constant, by comparing values, because rounding would give them tiny deviations.
 
-    Parameters
-    ----------
-    X : ndarray of float64, shape (N, d)
-        Changed in place. A constant column becomes exactly zero.
-
-    Returns
-    -------
-    mean, std : ndarray of float64, shape (d,)
-        The numbers that were subtracted, and by which was divided; the std of a constant column is 0.
-    constant : ndarray of bool, shape (d,)
-        Columns with a single value. They are found by comparing values, because rounding in the mean gives such a
-        column a tiny nonzero deviation, and a division by it would turn rounding errors into noise.
-
-    Notes
-    -----
-    Plain sums along the rows, one block after the other, give the same bits on every machine, unlike einsum and BLAS.
+    Plain sums along the rows, block after block, give the same bits on every machine, unlike einsum and BLAS.
     """
     constant = X.min(axis=0) == X.max(axis=0)
     mean = sum(block.sum(axis=0) for block in _blocks(X)) / len(X)
@@ -55,18 +41,7 @@ def standardize(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def minmax(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and divide each column such that it reaches from 0 to 1.
-
-    Parameters
-    ----------
-    X : ndarray of float64, shape (N, d)
-        Changed in place. A constant column becomes exactly zero.
-
-    Returns
-    -------
-    low, width : ndarray of float64, shape (d,)
-        The numbers that were subtracted, and by which was divided; the width of a constant column is 0.
-    """
+    """Shift and divide each column in place so that it reaches from 0 to 1 (0 if constant); returns minima and widths."""
     low = X.min(axis=0)
     width = X.max(axis=0) - low
     for block in _blocks(X):
@@ -76,18 +51,7 @@ def minmax(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unit_rows(X: np.ndarray) -> int:
-    """Divide each row by its Euclidean norm.
-
-    Parameters
-    ----------
-    X : ndarray of float64, shape (N, d)
-        Changed in place.
-
-    Returns
-    -------
-    int
-        Number of rows of zeros, which are left as they are.
-    """
+    """Divide each row by its Euclidean norm, in place; returns the number of rows of zeros, which stay as they are."""
     zero_rows = 0
     for block in _blocks(X):
         norm = np.sqrt(np.square(block).sum(axis=1, keepdims=True))

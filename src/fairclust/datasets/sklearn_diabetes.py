@@ -9,17 +9,9 @@ from fairclust.datasets.generate import Generated
 
 
 def make_sklearn_diabetes() -> Generated:
-    """Return 442 patients with nine features; the two values of ``sex`` are the groups.
+    """Return 442 patients with nine features (Efron et al. 2004); the two values of ``sex`` are the groups.
 
-    Returns
-    -------
-    Generated
-        ``X`` (442, 9). The source codes sex as 1 and 2 and does not say what they mean, so the groups are called
-        'sex 1' and 'sex 2'.
-
-    References
-    ----------
-    Efron, Hastie, Johnstone, Tibshirani: Least angle regression. Annals of Statistics, 2004.
+    The source codes sex as 1 and 2 and does not say what they mean, so the groups are called 'sex 1' and 'sex 2'.
     """
     bunch = load_diabetes(scaled=False)
     names = list(bunch.feature_names)

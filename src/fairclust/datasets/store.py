@@ -153,13 +153,7 @@ def write_skipped(folder: str | Path, name: str, reason: str) -> None:
 
 
 def read_card(folder: str | Path) -> dict[str, Any]:
-    """Read only the card. Its ``status`` is 'ok', or 'skipped' with a ``reason``.
-
-    Raises
-    ------
-    DatasetError
-        The folder holds no card, or a damaged one.
-    """
+    """Read only the card. Its ``status`` is 'ok', or 'skipped' with a ``reason``; without a card it is a DatasetError."""
     return _checked_card(Path(folder))[0]
 
 

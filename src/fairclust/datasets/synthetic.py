@@ -1,4 +1,11 @@
-"""The two synthetic data sets of Ziko et al. (2021), four Gaussian blobs in the plane."""
+"""The two synthetic data sets of Ziko et al. (2021), four Gaussian blobs in the plane.
+
+The defaults are *Synthetic*; ``n_per_corner=(150, 150, 50, 50), height=2.5, std=0.13`` is *Synthetic-unequal*. Corners,
+deviations and seed are those with which the authors' program calls scikit-learn's `make_blobs`, so the points are
+theirs: standardised and scaled to unit rows, the fair cut costs 207.80 and 159.75 in k-means, as the paper's table 3
+says. Both halvings of *Synthetic* cost nearly the same (the unfair one 195.86), while the fair cut of
+*Synthetic-unequal* is also the cheapest one.
+"""
 
 from __future__ import annotations
 
@@ -18,36 +25,8 @@ def make_synthetic(
 ) -> Generated:
     """Draw four blobs at the corners of a rectangle; the lower two are one group, the upper two the other.
 
-    Two clusters that are the lower and the upper half separate the groups. In the fair clustering, the clusters are the
-    left and the right half.
-
-    Parameters
-    ----------
-    n_per_corner : sequence of 4 int
-        Points at lower left, lower right, upper left, upper right.
-    height : float
-        Distance of the upper from the lower blobs; the left and the right ones are 1.1 apart.
-    std : float
-        Standard deviation of each blob in both directions.
-    seed : int
-        Seed of the points.
-
-    Returns
-    -------
-    Generated
-        ``X`` (sum of `n_per_corner`, 2) and the groups 'lower' and 'upper'.
-
-    Notes
-    -----
-    The defaults are *Synthetic*; ``n_per_corner=(150, 150, 50, 50), height=2.5, std=0.13`` is
-    *Synthetic-unequal*. Corners, deviations and seed are those with which the authors' program calls
-    scikit-learn's `make_blobs`, so the points are theirs: standardised and scaled to unit rows, the fair cut
-    costs 207.80 and 159.75 in k-means, as the paper's table 3 says. Both halvings of *Synthetic* cost nearly
-    the same (the unfair one 195.86), while the fair cut of *Synthetic-unequal* is also the cheapest one.
-
-    References
-    ----------
-    Ziko, Yuan, Granger, Ben Ayed: Variational fair clustering. AAAI 2021.
+    The fair clusters are the left and the right half, 1.1 apart. `n_per_corner` counts the points at lower left, lower
+    right, upper left and upper right, and `height` is the distance of the upper from the lower blobs.
     """
     corners = [(1.0, 1.0), (2.1, 1.0), (1.0, 1.0 + height), (2.1, 1.0 + height)]
     X, corner = make_blobs(

@@ -39,49 +39,22 @@ class Factor:
 
 @dataclass(frozen=True)
 class Table:
-    """The columns that were read.
+    """The columns that were read."""
 
-    Attributes
-    ----------
-    X : ndarray of float64, shape (n_kept, n_features)
-        Features of the rows that were kept.
-    feature_names : tuple of str
-        One name for each column of `X`.
-    factor : Factor or None
-        The text column with all rows of the file, also the dropped ones.
-    kept : ndarray of bool, shape (n_read,)
-        Which rows of the file are in `X`.
-    dropped : list of dict
-        Column, value and number of rows for each reason to drop a row.
-    categories : tuple of tuple of str
-        Values behind the codes of each categorical column, in order. These columns are the last of `X`.
-    """
-
-    X: np.ndarray
-    feature_names: tuple[str, ...]
-    factor: Factor | None
-    kept: np.ndarray
-    dropped: list[dict[str, object]]
+    X: np.ndarray  # (n_kept, n_features); features of the rows that were kept
+    feature_names: tuple[str, ...]  # One name for each column of `X`
+    factor: Factor | None  # The text column with all rows of the file, also the dropped ones
+    kept: np.ndarray  # (n_read,); which rows of the file are in `X`
+    dropped: list[dict[str, object]]  # Column, value and number of rows for each reason to drop a row
+    # Values behind the codes of each categorical column, in order. These columns are the last of `X`.
     categories: tuple[tuple[str, ...], ...] = ()
 
 
 class TableFile:
     """A delimited text file whose columns are known by name and number.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    reader : ReaderSpec
-        How it is cut into cells.
-    dataset : str
-        Name of the data set, for messages.
-
-    Raises
-    ------
-    DatasetError
-        The file is empty, ``reader.names`` does not fit it, or its first line is a comment, or data instead of the
-        names of the columns.
+    It is a DatasetError if the file is empty, if ``reader.names`` does not fit it, or if its first line is a comment or
+    data instead of the names of the columns.
     """
 
     def __init__(self, path: Path, reader: ReaderSpec, dataset: str):
@@ -136,13 +109,7 @@ class TableFile:
         return problem(what, dataset=self.dataset, file=self.path.name, **details)  # type: ignore[arg-type]
 
     def position(self, column: str | int) -> int:
-        """Return the number of a column given by name or number.
-
-        Raises
-        ------
-        DatasetError
-            There is no such column, or two of that name.
-        """
+        """The number of a column given by name or number. None, or two of that name, is a DatasetError."""
         if isinstance(column, int):
             if column < len(self.names):
                 return column
@@ -176,28 +143,11 @@ class TableFile:
         drop_rows: Mapping[int, Sequence[str]] | None = None,
         categorical: Sequence[int] = (),
     ) -> Table:
-        """Read features as numbers, categorical ones as codes, and one column as text.
+        """Read features as numbers, categorical ones (the last) as codes of sorted values, and one column as text.
 
-        Parameters
-        ----------
-        features : sequence of int
-            Positions of the columns of `X`, in order.
-        text : int, optional
-            Position of the column to be read as text.
-        drop_rows : mapping of int to sequence of str, optional
-            Rows whose cell in that column has one of the values are left out.
-        categorical : sequence of int
-            Positions of categorical columns: codes of the sorted values of the kept rows.
-
-        Returns
-        -------
-        Table
-            Peak memory is that of `X` plus a few blocks of the file.
-
-        Raises
-        ------
-        DatasetError
-            A row has too many or too few cells, or a feature of a kept row is not a finite number.
+        Rows whose cell in a column of `drop_rows` has one of its values are left out. A DatasetError names the first
+        cell that is not a finite number, or a row of another length. Peak memory is that of the result plus a few
+        blocks of the file.
         """
         drops = dict(drop_rows or {})
         X = np.empty((self._max_rows(), len(features) + len(categorical)))

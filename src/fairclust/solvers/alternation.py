@@ -18,53 +18,29 @@ _OVERSHOOT = 0.5
 
 
 class Prototypes(NamedTuple):
-    """Centres.
+    """Centres."""
 
-    Attributes
-    ----------
-    centers : ndarray of shape (n_clusters, n_features)
-    rows : ndarray of shape (n_clusters,), optional
-        For k-medians: the rows of the centres in X.
-    gap : float
-        For k-medians: a bound on the relative gap to the cost of the best centres.
-    means : ndarray of shape (n_clusters, n_features), optional
-        The means beyond which `overshot` moved the centres.
-    """
-
-    centers: np.ndarray
-    rows: np.ndarray | None = None
-    gap: float = 0.0
-    means: np.ndarray | None = None
+    centers: np.ndarray  # (n_clusters, n_features)
+    rows: np.ndarray | None = None  # (n_clusters,); for k-medians: the rows of the centres in X
+    gap: float = 0.0  # For k-medians: a bound on the relative gap to the cost of the best centres
+    means: np.ndarray | None = (
+        None  # (n_clusters, n_features); the means beyond which `overshot` moved the centres
+    )
 
 
 class Step(NamedTuple):
-    """An assignment at some centres.
+    """An assignment at some centres: the labels are ``argmin_k (scale * a[p, k] + offset[group of p, k])``."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_samples,), int32, or `LazyLabels` for points in chunks
-    counts : ndarray of shape (n_groups, n_clusters)
-    scale, offset : float, ndarray of shape (n_groups, n_clusters)
-        The labels are ``argmin_k (scale * a[p, k] + offset[group of p, k])``.
-    objective, clustering, fairness : float
-    n_passes : int
-        Passes over the points.
-    state : object
-        What the solver needs, besides `offset`, to start the next assignment from here.
-    more : mapping
-        Further columns for the history.
-    """
-
-    labels: Any
-    counts: np.ndarray
+    labels: Any  # (n_samples,)
+    counts: np.ndarray  # (n_groups, n_clusters)
     scale: float
-    offset: np.ndarray
+    offset: np.ndarray  # (n_groups, n_clusters)
     objective: float
     clustering: float
     fairness: float
-    n_passes: int
-    state: Any = None
-    more: Mapping[str, float] = {}
+    n_passes: int  # Passes over the points
+    state: Any = None  # What the solver needs, besides `offset`, to start the next assignment from here
+    more: Mapping[str, float] = {}  # Further columns for the history
 
     @property
     def n_empty(self) -> int:
@@ -72,46 +48,27 @@ class Step(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The result of an alternation.
+    """The result of an alternation."""
 
-    Attributes
-    ----------
-    prototypes : Prototypes
-        The centres of the last assignment.
-    last : Step
-    history : list of dict
-    n_steps : int
-        Number of steps. If the last one found no assignment as good as the one before, it has no record in `history`.
-    n_rises : int
-        Steps after which the objective was higher.
-    verdict : str
-        "at rest" if the objective has stopped changing, "emptied" if a cluster is empty, or "cut short" if the number
-        of steps has reached its limit.
-    """
-
-    prototypes: Prototypes
+    prototypes: Prototypes  # The centres of the last assignment
     last: Step
     history: list[dict[str, float]]
+    # Number of steps. If the last one found no assignment as good as the one before, it has no record in `history`.
     n_steps: int
-    n_rises: int
+    n_rises: int  # Steps after which the objective was higher
+    # "at rest" if the objective has stopped changing, "emptied" if a cluster is empty, or "cut short" if the number of
+    # steps has reached its limit.
     verdict: str
 
 
 class Alternation(NamedTuple, Generic[AnyPoints]):
-    """The three functions that define an alternation.
+    """The three functions that define an alternation."""
 
-    Attributes
-    ----------
-    assign : callable
-        Takes the points and the step before (None at first). Returns a step, or None if it finds none as good.
-    update : callable
-        Takes points, labels and prototypes. Returns the best prototypes for the labels.
-    judge : callable
-        Takes the number of a step, the step before and the step. Returns the verdict, or "" to continue.
-    """
-
+    # Takes the points and the step before (None at first). Returns a step, or None if it finds none as good.
     assign: Callable[[AnyPoints, Step | None], Step | None]
+    # Takes points, labels and prototypes. Returns the best prototypes for the labels.
     update: Callable[[AnyPoints, Any, Prototypes], Prototypes]
+    # Takes the number of a step, the step before and the step. Returns the verdict, or "" to continue.
     judge: Callable[[int, Step | None, Step], str]
 
 
@@ -125,20 +82,9 @@ def alternate(
     begun: Run | None = None,
     keep: Callable[[Run], None] | None = None,
 ) -> Run:
-    """Compute assignments and centres in turn, from the given centres.
+    """Compute assignments and centres in turn, from the given centres or from a run that was stopped (`begun`).
 
-    Parameters
-    ----------
-    kind : Alternation
-    points : MeasuredPoints
-    prototypes : Prototypes
-    max_iter : int
-    verbose : int
-        Any value but 0 prints every step.
-    begun : Run, optional
-        A run that was stopped. Its last step and its centres are used instead of `prototypes`.
-    keep : callable, optional
-        Called with the run so far after every step.
+    `keep` is called with the run so far after every step.
     """
     history: list[dict[str, float]] = []
     last: Step | None = None
@@ -201,13 +147,6 @@ def overshot(new: Prototypes, old: Prototypes) -> Prototypes:
 
     On Adult and Credit this takes a quarter fewer steps. No step raises the cost: at the same labels, the cost of a
     cluster is quadratic in its centre, so three quarters of its fall remain.
-
-    Parameters
-    ----------
-    new : Prototypes
-        The means of the clusters.
-    old : Prototypes
-        The centres before. Without `means`, as at the first update, the result are the means.
     """
     means = new.centers
     if old.means is None:
@@ -221,14 +160,8 @@ def medoid_centers(
 ) -> Prototypes:
     """Medoids of the clusters. An empty cluster keeps its old centre.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    labels : ndarray of shape (n_samples,)
-    old : Prototypes
-    exact_size, max_evaluations : int
-        In clusters of at most `exact_size` points the medoid is exact. In larger ones it is the best of at most
-        `max_evaluations` points.
+    In clusters of at most `exact_size` points the medoid is exact. In larger ones it is the best of at most
+    `max_evaluations` points.
     """
     centers = old.centers.copy()
     rows = np.full(len(centers), -1) if old.rows is None else old.rows.copy()

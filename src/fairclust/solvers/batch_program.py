@@ -18,25 +18,11 @@ _FREE = 8
 
 
 def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) -> np.ndarray | None:
-    """Cheap assignment of whole batches in which every cluster keeps the balance.
+    """Cheap assignment of whole batches, costs (n_batches, n_clusters), in which every cluster keeps the balance, or
+    None.
 
-    The solution of the linear program splits few batches, and its reduced costs say which other batches would change
-    first. A mixed-integer program decides on these batches, while the others stay where they are. As long as it has no
-    solution, it is solved again with more batches to decide on.
-
-    Parameters
-    ----------
-    costs : ndarray of shape (n_batches, n_clusters)
-        Cost of each batch in each cluster.
-    counts : ndarray of int, shape (n_batches, n_groups)
-        Points of each group in each batch.
-    min_balance : float
-        For any two groups, every cluster has at least this many points of the one for each point of the other.
-
-    Returns
-    -------
-    ndarray of int, shape (n_batches,), or None
-        None if none was found. Clusters are left empty only if not all of them can have batches.
+    The solution of the linear program splits few batches, and its reduced costs say which others would change first. A
+    mixed-integer program decides on these; as long as it has no solution, it is solved again with more batches.
     """
     n_batches, n_clusters = costs.shape
     above = costs - costs.min(axis=1, keepdims=True)

@@ -17,41 +17,17 @@ _LEAST_SHARE = 1e-20
 
 
 class BoundSolution(NamedTuple):
-    """The result of the bound iteration.
+    """The result of the bound iteration."""
 
-    Attributes
-    ----------
-    scale : float
-        ``1 + t/L``.
-    offset : ndarray of shape (n_groups, n_clusters)
-        B.
-    mass : ndarray of shape (n_groups, n_clusters)
-        Soft counts.
-    clustering : float
-        ``sum_pk s_pk a_pk``.
-    n_iter : int
-    """
-
-    scale: float
-    offset: np.ndarray
-    mass: np.ndarray
-    clustering: float
+    scale: float  # ``1 + t/L``
+    offset: np.ndarray  # (n_groups, n_clusters); B
+    mass: np.ndarray  # (n_groups, n_clusters); soft counts
+    clustering: float  # ``sum_pk s_pk a_pk``
     n_iter: int
 
 
 def fairness_term(mass: np.ndarray, target: np.ndarray) -> float:
-    """Cross-entropy ``sum_k sum_j -mu_j log P(j|k)`` of equation 4.
-
-    Parameters
-    ----------
-    mass : ndarray of shape (n_groups, n_clusters)
-        (Soft) counts; positive.
-    target : ndarray of shape (n_groups,)
-
-    Returns
-    -------
-    float
-    """
+    """Cross-entropy ``sum_k sum_j -mu_j log P(j|k)`` of equation 4, for (soft) counts (n_groups, n_clusters)."""
     return float(-(target[:, None] * np.log(mass / mass.sum(axis=0))).sum())
 
 
@@ -66,23 +42,9 @@ def bound_iteration(
 ) -> BoundSolution:
     """The paper's inner loop (equation 13) on the group-by-cluster table instead of N x K rows.
 
-    The bound's ``b_pk`` depends on the point only through its group. After t updates from ``softmax(-a)``,
-    with the published program's scaling (both terms divided by L),
-    ``log s_pk = -(1 + t/L) a_pk - B[g(p), k] + const``, where B is the running sum of ``(lam/L) b``. The state is
-    therefore B and t, and an update is one pass that sums softmax rows per group.
-
-    Parameters
-    ----------
-    points : Points
-    lam, lipschitz : float
-    target : ndarray of shape (n_groups,)
-    max_iter : int
-    tol : float
-        From the third update on, stop when the relative change of the bound (equation 11) is at most this.
-
-    Returns
-    -------
-    BoundSolution
+    After t updates, with both terms divided by L as in the published program, ``log s_pk = -(1 + t/L) a_pk - B[g(p),
+    k]`` plus a constant, B being the sum of ``(lam/L) b``. `tol` ends it by the change of the bound, from the third
+    update on.
     """
     if isinstance(points, Potentials) and points.entries <= SMALL_ENTRIES:
         layout = points.layout

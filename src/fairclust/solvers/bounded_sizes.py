@@ -10,28 +10,9 @@ from fairclust.solvers.rounding import shortest_paths
 def assign_within_sizes(distances: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Labels with the least sum of distances for which every cluster has between `lower` and `upper` points.
 
-    Parameters
-    ----------
-    distances : ndarray of shape (n_samples, n_clusters)
-        Finite.
-    lower, upper : ndarray of int, shape (n_clusters,)
-        ``0 <= lower <= upper`` and ``sum(lower) <= n_samples <= sum(upper)``.
-
-    Returns
-    -------
-    ndarray of int, shape (n_samples,)
-
-    Raises
-    ------
-    ValueError
-        No assignment is within the bounds.
-
-    Notes
-    -----
-    Every cluster is filled to its upper bound by idle points that cost nothing. Each cluster has ``upper - lower`` of
-    them. Idle points that are not needed are in one more cluster, which no other points can enter. All sizes are then
-    fixed. The search starts from the nearest clusters, which are optimal for their own sizes, and moves points along
-    cheapest paths until the clusters have these sizes.
+    Idle points that cost nothing fill every cluster to its upper bound, so that all sizes are fixed. The search starts
+    from the nearest clusters and moves points along cheapest paths. If no assignment is within the bounds, it is a
+    ValueError.
     """
     n_samples, n_clusters = distances.shape
     lower = np.asarray(lower, dtype=np.int64)

@@ -31,30 +31,11 @@ class Asked(NamedTuple):
 def bounds_criterion(
     asked: Asked, sensitive: Sensitive, sizes: np.ndarray, n_clusters: int, *, unit: float | None = None
 ) -> Criterion:
-    """The criterion for the bounds that a user gave, if the data can meet them.
+    """The criterion for the bounds that a user gave; a ValueError or `NotSupported` says which bounds the data can
+    meet.
 
-    Parameters
-    ----------
-    asked : Asked
-    sensitive : Sensitive
-    sizes : ndarray of shape (n_groups,)
-        Number of points of each group, or the sum of their weights divided by the mean weight.
-    n_clusters : int
-    unit : float, optional
-        The mean weight of a point, for data with weights. `size_min` and `size_max` are then bounds on sums of the
-        weights that the user gave. None without weights, where cluster sizes are whole numbers.
-
-    Returns
-    -------
-    Criterion
-
-    Raises
-    ------
-    ValueError
-        A bound is out of range or names a column that does not exist, or there is neither a sensitive column nor a
-        bound on the sizes.
-    NotSupported
-        A ValueError: no assignment meets the bounds. The message says which bounds could be met or which to change.
+    For data with weights, `sizes` are sums of weights divided by their mean, `unit`, and bounds on sizes are sums of
+    the weights that the user gave. Without weights, cluster sizes are whole numbers.
     """
     total = float(sizes.sum())
     least, most = size_bounds(
@@ -92,30 +73,10 @@ def bounds_criterion(
 def size_bounds(
     size_min: Any, size_max: Any, total: float, n_clusters: int, *, whole: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Least and largest size of every cluster.
+    """Least and largest size of every cluster, (n_clusters,) each; without a bound 0 and `total`.
 
-    Parameters
-    ----------
-    size_min, size_max : None, int, float, or sequence of them with one for each cluster
-        Integers are numbers of points. Floats are multiples of ``total / n_clusters``.
-    total : float
-        Number of points, or the sum of their weights.
-    n_clusters : int
-    whole : bool, default=True
-        Whether to round bounds that were given as floats to whole points. They are rounded to the stricter side, or to
-        the looser side if the sizes could not add up to `total` otherwise.
-
-    Returns
-    -------
-    least, most : ndarray of shape (n_clusters,)
-        Without a bound, 0 and `total`.
-
-    Raises
-    ------
-    ValueError
-        A bound is negative, or a sequence does not have one entry for each cluster.
-    NotSupported
-        The sizes cannot add up to the total, or a cluster's `size_min` is above its `size_max`.
+    Integers are numbers of points, floats multiples of ``total / n_clusters``. With `whole`, these are rounded to the
+    stricter side, or to the looser one if the sizes could not add up to `total` otherwise.
     """
     mean = total / n_clusters
     low, low_shares = _sizes(size_min, "size_min", 0.0, mean, n_clusters)

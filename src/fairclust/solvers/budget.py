@@ -29,44 +29,23 @@ class Attempt(NamedTuple):
 
 
 class Fairest(NamedTuple):
-    """The result of the bisection.
+    """The result of the bisection."""
 
-    Attributes
-    ----------
-    tolerance : float
-        The smallest tolerance found whose assignment costs no more than the budget; 1 if only the assignment without
-        bounds on the shares does.
-    tolerance_bound : float
-        If positive, every assignment at this tolerance or less costs more than the budget, by the lower bounds. 0 if
-        the bisection showed this for no positive tolerance.
-    found : object
-        The assignment at `tolerance`.
-    """
-
+    # The smallest tolerance found whose assignment costs no more than the budget; 1 if only the assignment without
+    # bounds on the shares does.
     tolerance: float
+    # If positive, every assignment at this tolerance or less costs more than the budget, by the lower bounds. 0 if the
+    # bisection showed this for no positive tolerance.
     tolerance_bound: float
-    found: Any
+    found: Any  # The assignment at `tolerance`
 
 
 def check_budget(
     asked: Asked, max_cost: float | None, max_cost_increase: float | None, plain_cost: float
 ) -> float:
-    """The most that an assignment may cost.
+    """The most that an assignment may cost: `max_cost`, or `plain_cost` and the fraction `max_cost_increase` of it.
 
-    Parameters
-    ----------
-    asked : Asked
-    max_cost, max_cost_increase : float or None
-        The budget itself, or the fraction by which it is above `plain_cost`. One of them is None.
-    plain_cost : float
-        The cost of the assignment without bounds.
-
-    Raises
-    ------
-    ValueError
-        Both budgets are given, or a budget together with `tolerance`, `min_balance` or `max_gap`.
-    NotSupported
-        A ValueError: the budget is below the cost without bounds.
+    Both budgets, or a budget beside another bound, are a ValueError, and a budget below `plain_cost` is `NotSupported`.
     """
     if max_cost is not None and max_cost_increase is not None:
         raise ValueError("give max_cost or max_cost_increase, not both")
@@ -83,17 +62,8 @@ def check_budget(
 def fairest_within(attempt: Callable[[float | None, Work], Attempt], budget: float) -> Fairest:
     """The smallest tolerance found whose assignment costs no more than the budget.
 
-    Parameters
-    ----------
-    attempt : callable
-        Takes a tolerance, or None for no bounds on the shares, and the limit of its work, and returns an `Attempt`. It
-        raises `NotSupported` if no assignment is within the bounds.
-    budget : float
-
-    Raises
-    ------
-    NotSupported
-        Even without bounds on the shares the assignment costs more. Bounds on the sizes can cause this.
+    `attempt` takes a tolerance, or None for no bounds on the shares, and a limit of work. It raises `NotSupported` if
+    no assignment is within the bounds; so does this function if even the one without bounds on the shares costs more.
     """
     spent = 0.0
 

@@ -1,4 +1,9 @@
-"""Few weighted rows whose cost is close to the cost of all rows, for any centres: systematic samples by sensitivity."""
+"""Few weighted rows whose cost is close to the cost of all rows, for any centres: systematic samples by sensitivity.
+
+Feldman and Langberg, "A unified framework for approximating and clustering data", 2011; Bachem, Lucic, Krause,
+"Practical coreset constructions for machine learning", 2017, for the bound on the sensitivity; Madow, "On the theory of
+systematic sampling, II", 1949, for the draws.
+"""
 
 from __future__ import annotations
 
@@ -14,32 +19,11 @@ _PICKS = 2
 def sensitivity_sample(
     X: np.ndarray, n_rows: int, n_clusters: int, rng: np.random.RandomState
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw rows by sensitivity, the largest share of the k-means cost that a row can have, and weight them.
+    """Draw rows by sensitivity, the largest share of the k-means cost that a row can have: sorted rows and their
+    weights.
 
-    The draws are evenly spaced along the rows, which are sorted so that near rows follow each other. Every region
-    therefore gets its share of the draws, up to one draw, and the cost of the sample varies less than with independent
-    draws.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    n_rows : int
-        Number of draws. A row that is drawn more than once counts as one, with more weight.
-    n_clusters : int
-    rng : RandomState
-
-    Returns
-    -------
-    rows : ndarray of int
-        Sorted, at most `n_rows`. All rows if there are not more than `n_rows`.
-    weights : ndarray of float
-        They sum to the number of samples.
-
-    References
-    ----------
-    Feldman and Langberg, "A unified framework for approximating and clustering data", 2011; Bachem, Lucic, Krause,
-    "Practical coreset constructions for machine learning", 2017, for the bound on the sensitivity; Madow, "On the
-    theory of systematic sampling, II", 1949, for the draws.
+    The draws are evenly spaced along the rows, sorted so that near rows follow each other. So every region gets its
+    share of the draws, and the cost of the sample varies less. A row that is drawn twice has more weight.
     """
     n_samples = len(X)
     if n_rows >= n_samples:
@@ -66,19 +50,7 @@ def sensitivity_sample(
 
 
 def rows_of_groups(sizes: np.ndarray, n_rows: int) -> np.ndarray:
-    """Divide a number of rows equally among the groups. Groups that have fewer rows than their part give all rows.
-
-    Parameters
-    ----------
-    sizes : ndarray of int, shape (n_groups,)
-        Positive.
-    n_rows : int
-        The sum over the groups. Every group gets at least one row.
-
-    Returns
-    -------
-    ndarray of int, shape (n_groups,)
-    """
+    """Divide a number of rows equally among the groups. Groups that have fewer rows than their part give all rows."""
     found = np.zeros(len(sizes), dtype=np.int64)
     left = min(n_rows, int(sizes.sum()))
     for number, j in enumerate(np.argsort(sizes, kind="stable")):

@@ -68,49 +68,32 @@ class Work:
 
 @dataclass(frozen=True)
 class Criterion:
-    """The rows of every cluster, and the violation of the bounds in points.
+    """The rows of every cluster, and the violation of the bounds in points."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_rows, n_groups)
-    limits : ndarray of shape (n_rows, 1) or (n_rows, n_clusters)
-        Also accepted with shape (n_rows,). The limits are then the same for all clusters.
-    excess : callable
-        Called with a table, shape (n_groups, n_clusters). Returns the number of points by which each cell is outside
-        its bounds, same shape; 0 within.
-    equal : bool
-        Whether the rows are those of `exact_shares`, which are all equalities.
-    helpers : ndarray of shape (n_rows, n_helpers)
-    low, high : ndarray of shape (n_groups,)
-        The bounds of criteria whose rows are ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` for all groups, in this
-        order, or whose rows fix the shares. Empty for other criteria.
-    factors : Factors
-        Factors of the rows. By default each row is its own value.
-    exact : ndarray of bool, shape (n_rows,)
-        Which rows are equalities.
-    combined : bool
-        Whether `combine` made this criterion.
-    saving : callable
-        Called with multipliers, shape (n_rows, n_clusters), and a table. Returns the most that an assignment can save
-        by being outside the bounds as far as the table is. By default, the sum of excess times multiplier of the rows.
-    work : Work
-        What was spent on Newton steps for this criterion.
-    parts : tuple of ndarray of shape (n_rows, n_values)
-        If `combined`, for each column the coefficients of all rows at its values.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # (n_rows, n_groups)
+    # (n_rows, 1) or (n_rows, n_clusters). Also accepted with shape (n_rows,). The limits are then the same for all
+    # clusters.
     limits: np.ndarray
+    # Called with a table, shape (n_groups, n_clusters). Returns the number of points by which each cell is outside its
+    # bounds, same shape; 0 within.
     excess: Callable[..., np.ndarray]
-    equal: bool = False
-    helpers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    equal: bool = False  # Whether the rows are those of `exact_shares`, which are all equalities
+    helpers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_rows, n_helpers)
+    # (n_groups,). The bounds of criteria whose rows are ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` for all
+    # groups, in this order, or whose rows fix the shares. Empty for other criteria.
     low: np.ndarray = field(default_factory=lambda: np.empty(0))
-    high: np.ndarray = field(default_factory=lambda: np.empty(0))
+    high: np.ndarray = field(default_factory=lambda: np.empty(0))  # (n_groups,)
+    # Factors of the rows. By default each row is its own value.
     factors: Factors = None  # type: ignore[assignment]
-    exact: np.ndarray = field(default_factory=lambda: np.empty(0, bool))
-    combined: bool = False
+    exact: np.ndarray = field(
+        default_factory=lambda: np.empty(0, bool)
+    )  # (n_rows,); which rows are equalities
+    combined: bool = False  # Whether `combine` made this criterion
+    # Called with multipliers, shape (n_rows, n_clusters), and a table. Returns the most that an assignment can save by
+    # being outside the bounds as far as the table is. By default, the sum of excess times multiplier of the rows.
     saving: Callable[[np.ndarray, np.ndarray], float] = None  # type: ignore[assignment]
-    work: Work = field(default_factory=Work)
+    work: Work = field(default_factory=Work)  # What was spent on Newton steps for this criterion
+    # (n_rows, n_values); if `combined`, for each column the coefficients of all rows at its values.
     parts: tuple[np.ndarray, ...] = ()
 
     def __post_init__(self) -> None:
@@ -164,23 +147,9 @@ def make_criterion(
     max_gap: float | None = None,
     complete: bool = False,
 ) -> Criterion:
-    """The criterion that a user asked for, if data with these groups can meet it.
+    """The criterion that a user asked for; `NotSupported` says which bounds data with these group sizes can meet.
 
-    Parameters
-    ----------
-    names : ndarray of shape (n_groups,)
-        For messages.
-    sizes : ndarray of shape (n_groups,)
-        Points of each group, positive.
-    target, tolerance, min_balance, max_gap, complete
-        `complete` is documented in `exact_shares`, the others in `fairclust.fair_assignment`.
-
-    Raises
-    ------
-    ValueError
-        More than one criterion, or a bound out of range.
-    NotSupported
-        A ValueError: no assignment meets the bounds. The message says which bounds could be met.
+    `complete` is that of `exact_shares`, and the other bounds are those of `fairclust.fair_assignment`.
     """
     if min_balance is not None or max_gap is not None:
         named = "min_balance" if max_gap is None else "max_gap"
@@ -222,15 +191,10 @@ def make_criterion(
 
 
 def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
-    """Every cluster has the given shares of the groups.
+    """Every cluster has the shares of the groups in the data.
 
-    Parameters
-    ----------
-    shares : ndarray of shape (n_groups,)
-        The shares of the data. No other shares can be met.
-    complete : bool, default=False
-        Whether to add a row for the last of more than two groups, although it follows from the others. It is needed
-        beside the rows of other columns or of sizes, because all these rows are rounded together.
+    `complete` adds a row for the last of more than two groups, although it follows from the others. It is needed beside
+    the rows of other columns or of sizes, because all these rows are rounded together.
     """
     n_rows = len(shares) if complete and len(shares) > 2 else len(shares) - 1
     value = np.arange(n_rows)
@@ -318,14 +282,7 @@ def ratio_bound(ratio: float, n_groups: int) -> Criterion:
 
 
 def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
-    """In every cluster, Delta is at most `gap`: the mean over pairs of groups of ``abs(n_ik / N_i - n_jk / N_j)``.
-
-    Parameters
-    ----------
-    gap : float
-    sizes : ndarray of shape (n_groups,)
-        N_j, positive.
-    """
+    """In every cluster, Delta is at most `gap`: the mean over pairs of groups of ``abs(n_ik / N_i - n_jk / N_j)``."""
     n_groups = len(sizes)
     pairs = list(combinations(range(n_groups), 2))
 
@@ -389,14 +346,10 @@ def _saving_of_gap(
 
 
 def mean_bound(scores: np.ndarray, tolerance: float) -> Criterion:
-    """In every cluster the mean score of the points is between ``-tolerance`` and ``tolerance``.
+    """In every cluster the mean score of the points is between ``-tolerance`` and ``tolerance``, in standard
+    deviations.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_groups,)
-        The score of each group. Over all points the mean is 0 and the standard deviation is 1.
-    tolerance : float
-        In standard deviations.
+    The scores of the groups have mean 0 and standard deviation 1 over all points.
     """
 
     def excess(table: np.ndarray) -> np.ndarray:
@@ -425,14 +378,8 @@ def combine(
 ) -> Criterion:
     """Combine criteria on several columns and bounds on the cluster sizes in one criterion.
 
-    Parameters
-    ----------
-    parts : sequence of (Criterion, ndarray of shape (n_values, n_groups))
-        The criterion of each column, with ones and zeros that say which groups have which of the column's values.
-    sizes : ndarray of shape (n_groups,)
-        Points of each group.
-    least, most : ndarray of shape (n_clusters,)
-        Bounds on the cluster sizes. Without a bound they are 0 and the number of points.
+    Each criterion comes with ones and zeros of shape (n_values, n_groups) that say which groups have which value.
+    `sizes` are those of the groups. Without a bound on sizes, `least` and `most` are 0 and the number of points.
     """
     n_clusters = len(least)
     # The column with the most values comes first, because a Newton step eliminates the values of the first column

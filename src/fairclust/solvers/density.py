@@ -1,4 +1,8 @@
-"""Density-connectivity: how dense the paths are that join two points."""
+"""Density-connectivity: how dense the paths are that join two points.
+
+Beer et al., "Connecting the dots: density-connectivity distance unifies DBSCAN, k-center and spectral clustering", KDD
+2023; Krieger et al., "FairDen: fair density-based clustering", ICLR 2025.
+"""
 
 from __future__ import annotations
 
@@ -11,27 +15,11 @@ _LEAST = 1e-6
 
 
 def density_distances(X: np.ndarray, min_points: int) -> np.ndarray:
-    """For any two points, the longest step on the path between them whose longest step is the shortest.
+    """For any two points, the longest step on the path between them whose longest step is the shortest (Beer et al.
+    2023).
 
     The length of a step is the largest of three distances: between its two ends, and from each end to its
     `min_points`-th nearest point, where the point itself counts as the first.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        At least two rows.
-    min_points : int
-        At most the number of rows.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_samples)
-        Symmetric, zeros on the diagonal.
-
-    References
-    ----------
-    Beer, Draganov, Hohma, Jahn, Frey, Assent, "Connecting the dots: density-connectivity distance unifies DBSCAN,
-    k-center and spectral clustering", KDD 2023.
     """
     steps = cdist(X, X)
     core = np.partition(steps, min_points - 1, axis=1)[:, min_points - 1]
@@ -42,23 +30,10 @@ def density_distances(X: np.ndarray, min_points: int) -> np.ndarray:
 
 
 def density_similarities(X: np.ndarray, min_points: int) -> np.ndarray:
-    """Similarities in (0, 1] of the density-connectivity distances, zeros on the diagonal.
+    """Similarities in (0, 1] of the density-connectivity distances, zeros on the diagonal (Krieger et al. 2025).
 
-    Parameters
-    ----------
-    X, min_points
-        As for `density_distances`.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_samples)
-        1 for points at distance 0 and 1e-6 for the points farthest from each other. If all distances are 0, all
-        similarities are 1.
-
-    References
-    ----------
-    Krieger, Beer, Matthews, Thiesson, Assent, "FairDen: fair density-based clustering", ICLR 2025. In the paper the
-    farthest points have similarity 0, so an outlier may have no neighbours.
+    They are 1 at distance 0 and 1e-6 for the points farthest from each other. In the paper these have similarity 0, so
+    an outlier may have no neighbours.
     """
     distances = density_distances(X, min_points)
     largest = distances.max()

@@ -234,13 +234,7 @@ def _checked(distances: Any) -> np.ndarray:
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
-    """Divide weights by their mean; returns them and the mean, or None and 1 without weights.
-
-    Raises
-    ------
-    ValueError
-        See `fairclust.base.positive_weights`.
-    """
+    """Divide weights by their mean; returns them and the mean, or None and 1 without weights."""
     if sample_weight is None:
         return None, 1.0
     weights = positive_weights(sample_weight, n_samples)
@@ -365,14 +359,7 @@ def round_prices(
 ) -> tuple[np.ndarray, float, np.ndarray, float]:
     """Labels within the bounds, obtained from the argmin at the prices by moving few points.
 
-    Returns
-    -------
-    labels : ndarray of shape (n_samples,), int32
-    cost : float
-        Sum of the labels' potentials.
-    counts : ndarray of shape (n_groups, n_clusters), float64
-    least : float
-        As `Potentials.priced`.
+    Returns them with the sum of their potentials, their table, and the least of `Potentials.priced`.
     """
     labels, counts, cost, least = points.priced(solved.prices)
     unit = temperature_unit(points)
@@ -413,16 +400,11 @@ def round_prices(
 def round_loosely(
     points: Points, criterion: Criterion, solved: Prices
 ) -> tuple[np.ndarray, float, np.ndarray] | None:
-    """The cheapest labels found that are outside the bounds by at most a point in every cell; None if there are none.
+    """The cheapest labels found that are outside the bounds by at most a point in every cell, with cost and table, or
+    None.
 
     If a point lies far from all others, `round_prices` may move it at a very high cost to remove an excess of less than
     a point. These labels avoid that.
-
-    Returns
-    -------
-    labels : ndarray of shape (n_samples,), int32
-    cost : float
-    counts : ndarray of shape (n_groups, n_clusters), float64
     """
     free, counts, cost, _ = points.priced(solved.prices)
     tables = loose_tables(_soft(solved), solved.prices / temperature_unit(points), criterion)

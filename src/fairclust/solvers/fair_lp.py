@@ -34,68 +34,32 @@ _SHARE_EPS = 1e-6
 
 @dataclass(frozen=True)
 class FractionalAssignment:
-    """A solution of the linear program.
+    """A solution of the linear program."""
 
-    Attributes
-    ----------
-    shares : csr_array of shape (n_samples, n_clusters)
-        Part of each point in each cluster; rows sum to one. The shares are a vertex, so all but a few rows have a
-        single 1.
-    cost : float
-        The least cost. It is a lower bound on the cost of all labels within the bounds.
-    """
-
+    # (n_samples, n_clusters). Part of each point in each cluster; rows sum to one. The shares are a vertex, so all but
+    # a few rows have a single 1.
     shares: sparse.csr_array
-    cost: float
+    cost: float  # The least cost. It is a lower bound on the cost of all labels within the bounds.
 
 
 @dataclass(frozen=True)
 class RoundedAssignment:
-    """Labels from a fractional assignment.
+    """Labels from a fractional assignment."""
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_samples,), int32
-    cost : float
-        Never above the cost of the fractional assignment.
-    violation : ndarray of shape (n_groups, n_clusters)
-        Number of points by which group j is above or below its bounds in cluster k; 0 within.
-    """
-
-    labels: np.ndarray
-    cost: float
+    labels: np.ndarray  # (n_samples,)
+    cost: float  # Never above the cost of the fractional assignment
+    # (n_groups, n_clusters); number of points by which group j is above or below its bounds in cluster k; 0 within.
     violation: np.ndarray
 
 
 def fair_assignment_lp(
     distances: ArrayLike, memberships: ArrayLike, *, lower: ArrayLike, upper: ArrayLike
 ) -> FractionalAssignment:
-    """Cheapest fractional assignment with ``lower_j n_k <= n_jk <= upper_j n_k`` for all groups and clusters.
+    """Cheapest fractional assignment with ``lower_j n_k <= n_jk <= upper_j n_k`` for all groups and clusters (Bera et
+    al.).
 
-    Parameters
-    ----------
-    distances : array-like of shape (n_samples, n_clusters)
-        Cost of each point in each cluster.
-    memberships : array-like of int, shape (n_samples,), or of bool, shape (n_samples, n_groups)
-        Group codes, or for each point the groups that it is in, which may be any number.
-    lower, upper : array-like of shape (n_groups,)
-        Bounds on each group's share in every cluster.
-
-    Returns
-    -------
-    FractionalAssignment
-
-    Raises
-    ------
-    ValueError
-        Shapes disagree, entries are not finite, or a group's share of the data is outside its bounds. Otherwise there
-        is a solution, because every point can be in all clusters in equal parts.
-    RuntimeError
-        HiGHS found no solution.
-
-    References
-    ----------
-    Bera et al., "Fair algorithms for clustering", NeurIPS 2019.
+    `memberships` are group codes (n_samples,), or for each point the groups that it is in, which may be any number, as
+    booleans (n_samples, n_groups). A group whose share of the data is outside its bounds is a ValueError.
     """
     cost, inside, low, high = _check(distances, memberships, lower, upper)
     kinds, kind = np.unique(inside, axis=0, return_inverse=True)
@@ -112,38 +76,11 @@ def round_assignment(
     lower: ArrayLike,
     upper: ArrayLike,
 ) -> RoundedAssignment:
-    """Labels by iterative rounding.
+    """Labels by iterative rounding: no violation is above 4 D + 3 points, where D is the most groups that any point is
+    in.
 
-    Points that are whole keep their cluster. A linear program assigns the others again at the least cost. The size of
-    every cluster and its number of points of every group stay between the integers around the fractional values. Points
-    that are whole after that are fixed, columns that are empty are removed, and the program is solved again. If nothing
-    changes, the rows with few of the fractional points are dropped. (The published loop drops these in every round. It
-    has the same bound on the violations, but they are larger.) With disjoint groups one round is enough, because the
-    program is a flow, whose vertices are whole numbers.
-
-    Parameters
-    ----------
-    shares : csr_array of shape (n_samples, n_clusters)
-        As `fair_assignment_lp` returns them.
-    distances, memberships, lower, upper
-        As for `fair_assignment_lp`.
-
-    Returns
-    -------
-    RoundedAssignment
-        No violation is above 4 D + 3 points, where D is the most groups that any point is in. For disjoint groups they
-        are below 2.
-
-    Raises
-    ------
-    ValueError
-        As `fair_assignment_lp`.
-    RuntimeError
-        HiGHS found no solution.
-
-    References
-    ----------
-    Bera et al., "Fair algorithms for clustering", NeurIPS 2019.
+    Points that are whole keep their cluster, and a linear program assigns the others again. If nothing changes, the
+    rows with few fractional points are dropped; the published loop drops these in every round, with larger violations.
     """
     cost, inside, low, high = _check(distances, memberships, lower, upper)
     labels = np.asarray(shares.argmax(axis=1), dtype=np.int32).ravel()
@@ -188,21 +125,7 @@ def round_assignment(
 
 
 def bound_violation(table: np.ndarray, sizes: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Number of points by which each group is above or below its bounds in each cluster.
-
-    Parameters
-    ----------
-    table : ndarray of shape (n_groups, n_clusters)
-        Counts n_jk.
-    sizes : ndarray of shape (n_clusters,)
-        Points in each cluster.
-    lower, upper : ndarray of shape (n_groups,)
-
-    Returns
-    -------
-    ndarray of shape (n_groups, n_clusters)
-        0 within the bounds.
-    """
+    """Number of points by which each group is above or below its bounds in each cluster; 0 within them."""
     return np.maximum(0.0, np.maximum(np.outer(lower, sizes) - table, table - np.outer(upper, sizes)))
 
 
@@ -253,25 +176,10 @@ def _ones(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> spar
 def _solve(
     excess: np.ndarray, weight: np.ndarray, kind: np.ndarray, rows: np.ndarray
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """Solve the linear program with prices within a growing radius.
+    """Solve the linear program with prices within a growing radius: shares, whose rows sum to `weight`, and prices.
 
-    Parameters
-    ----------
-    excess : ndarray of shape (n_samples, n_clusters)
-        Costs. The least cost of each row is zero, and the mean is about one.
-    weight : ndarray of shape (n_samples,)
-        Number of points that each one stands for.
-    kind : ndarray of shape (n_samples,)
-        Points with the same memberships are of one kind. Every kind has points.
-    rows : ndarray of shape (n_rows, n_kinds)
-        ``rows @ n <= 0`` for the table n of kinds by clusters.
-
-    Returns
-    -------
-    shares : csr_array of shape (n_samples, n_clusters)
-        Rows sum to `weight`.
-    prices : ndarray of shape (n_kinds, n_clusters)
-        The shares of a point are only in clusters where its row of ``excess + prices[kind]`` is least.
+    Points with the same memberships are of one kind, and ``rows @ n <= 0`` for the table n of kinds by clusters. The
+    least of each point's costs `excess` is zero, and their mean is about one.
     """
     n_samples, n_clusters = excess.shape
     n_kinds = rows.shape[1]

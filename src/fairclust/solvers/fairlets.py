@@ -29,28 +29,10 @@ def nearest_below(least: int, most: int, largest: int = _MOST) -> tuple[int, int
 
 
 def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tuple[int, int]:
-    """The pair (p, q) in lowest terms, checked against the data.
+    """The pair (p, q) in lowest terms; "auto" takes the largest balance that the data allow with q <= 10.
 
-    Parameters
-    ----------
-    wanted : "auto" or pair of int
-        "auto" takes the largest balance that the data allow with q <= 10.
-    sizes : ndarray of shape (2,)
-        Sizes of the groups, positive.
-    one : bool, default=False
-        Whether p must be 1.
-
-    Returns
-    -------
-    p, q : int
-
-    Raises
-    ------
-    ValueError
-        `wanted` is not a pair of whole numbers with 1 <= p <= q, or p > 1 although it must be 1.
-    NotSupported
-        p / q is above the balance of the data, so no clustering can reach it. The message proposes the nearest pair
-        below.
+    It is a ValueError if `one` is set and p is not 1, and `NotSupported` if p / q is above the balance of the data. The
+    message then proposes the nearest pair below.
     """
     least, most = int(sizes.min()), int(sizes.max())
 
@@ -82,21 +64,7 @@ def resolve_balance(wanted: Any, sizes: np.ndarray, *, one: bool = False) -> tup
 def quadtree_fairlets(
     X: np.ndarray, codes: np.ndarray, p: int, q: int, rng: np.random.RandomState
 ) -> np.ndarray:
-    """Number of every point's fairlet on a randomly shifted quadtree.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    codes : ndarray of shape (n_samples,)
-        0 or 1; (p, q)-balanced.
-    p, q : int
-        Coprime, p <= q.
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), int64
-    """
+    """Number of every point's fairlet on a randomly shifted quadtree, for (p, q)-balanced codes 0 and 1."""
     low = X.min(axis=0).astype(float)
     spread = float((X.max(axis=0) - low).max()) or 1.0
     # The box has twice the spread of the data, so that it contains them whatever the random shift is.
@@ -105,29 +73,11 @@ def quadtree_fairlets(
 
 
 def flow_fairlets(X: np.ndarray, codes: np.ndarray, q: int, *, squared: bool) -> np.ndarray:
-    """Fairlets of least cost that have one point of a group and 1 to q points of the other, by minimum-cost flow.
+    """Number of every point's fairlet, which has one point of a group and 1 to q points of the other, at the least
+    cost.
 
-    Edges of least total length join the points of the two groups, so that every point has 1 to q edges. After redundant
-    edges are dropped, the graph consists of stars, which are the fairlets.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    codes : ndarray of shape (n_samples,)
-        0 or 1; neither group has more than q times the points of the other.
-    q : int
-    squared : bool
-        Whether lengths are squared distances.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), int64
-        Number of every point's fairlet.
-
-    Notes
-    -----
-    This is a transport problem. Every point has one unit that must go to the other group and q - 1 units that may go
-    there or to the slack.
+    Edges of least total length join the points of the two groups, so that every point has 1 to q edges: one unit that
+    must go to the other group and q - 1 that may. After redundant edges are dropped, the graph consists of stars.
     """
     rows, columns = np.flatnonzero(codes == 0), np.flatnonzero(codes == 1)
     lengths = cdist(X[rows], X[columns], "sqeuclidean" if squared else "euclidean")
@@ -159,20 +109,7 @@ def flow_fairlets(X: np.ndarray, codes: np.ndarray, q: int, *, squared: bool) ->
 def cluster_medoids(
     points: np.ndarray, n_clusters: int, max_exact: int, rng: np.random.RandomState
 ) -> np.ndarray:
-    """Rows of the medoids of `points` by FasterPAM; of large sets by CLARA over samples of `max_exact` rows.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_features)
-    n_clusters : int
-        At most n_points.
-    max_exact : int
-    rng : RandomState
-
-    Returns
-    -------
-    ndarray of shape (n_clusters,)
-    """
+    """Rows of the medoids of `points` by FasterPAM; of large sets by CLARA over samples of `max_exact` rows."""
     # Imported only here, because it is optional (its licence differs from this package's) and not needed for "kmeans".
     import kmedoids
 

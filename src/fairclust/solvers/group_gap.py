@@ -28,21 +28,10 @@ def _pairs(n_groups: int) -> np.ndarray:
 
 
 def delta(M: np.ndarray) -> tuple[float, np.ndarray]:
-    """Delta, the largest over clusters of the mean over pairs of groups of ``|M_jk - M_j'k|``.
+    """Delta, the largest over clusters of the mean over pairs of groups of ``|M_jk - M_j'k|``, and its gradient.
 
     For two groups this is eq. (6) of Park et al. For more groups it is eq. (14) with every pair counted once, as in
-    `fairclust.metrics.fairness.delta`.
-
-    Parameters
-    ----------
-    M : ndarray of shape (n_groups, n_clusters)
-
-    Returns
-    -------
-    value : float
-        0 for a single group.
-    gradient : ndarray of shape (n_groups, n_clusters)
-        Derivative with respect to `M`, of the first cluster that attains the maximum.
+    `fairclust.metrics.fairness.delta`. The gradient is that of the first cluster that attains the maximum.
     """
     gradient = np.zeros_like(M)
     pairs = _pairs(len(M))
@@ -59,16 +48,6 @@ def smooth_delta(M: np.ndarray, temperature: float = TEMPERATURE) -> tuple[float
     """`delta` with ``sqrt(gap^2 + (T/10)^2)`` for the absolute value and T logsumexp(./T) for the maximum.
 
     The value is at least `delta` and at most ``T (log n_clusters + 1/10)`` above it.
-
-    Parameters
-    ----------
-    M : ndarray of shape (n_groups, n_clusters)
-    temperature : float
-
-    Returns
-    -------
-    value : float
-    gradient : ndarray of shape (n_groups, n_clusters)
     """
     pairs = _pairs(len(M))
     if not len(pairs):
@@ -106,22 +85,10 @@ def smooth_penalty(lam: float, barrier: float = BARRIER) -> Penalty:
 
 
 def program_penalty(lam: float, sizes: np.ndarray) -> Penalty:
-    """The penalty of the authors' published program times K, because the program divides the likelihood by K.
+    """The published program's penalty times K, because it divides the likelihood by K.
 
-    It is the sum of ``K lam max_{j,k} m_k |P(j | k) - P(j)|`` and ``10 K P(j) / (n_jk + 1e-6)`` for one cell. That is
-    the cell of group j and component k with the fewest hard labels, while n_jk is the sum of its responsibilities. m_k
-    is the mean responsibility at the first E-step of the round, and constant in the gradient. If it is that of `M`, the
-    first term is ``K P(0) P(1) lam Delta`` for two groups.
-
-    Parameters
-    ----------
-    lam : float
-    sizes : ndarray of shape (n_groups,)
-
-    Returns
-    -------
-    callable
-        Takes `M`, the table of hard labels and m_k. Without the latter, m_k is that of `M`.
+    It is ``K lam max_{j,k} m_k |P(j | k) - P(j)|`` plus ``10 K P(j) / (n_jk + 1e-6)`` for the cell with the fewest hard
+    labels. m_k is the mean responsibility at the first E-step of a round, constant in the gradient, or that of `M`.
     """
     share = sizes / sizes.sum()
 
@@ -147,16 +114,9 @@ def program_penalty(lam: float, sizes: np.ndarray) -> Penalty:
 
 
 def sum_of_columns(penalties: Sequence[Penalty], members: Sequence[np.ndarray], sizes: np.ndarray) -> Penalty:
-    """The sum of the penalties of several sensitive columns.
+    """The sum of the penalties of several sensitive columns, each of the column's own table.
 
-    Parameters
-    ----------
-    penalties : sequence of callable
-        One for each column. It takes the table of mean responsibilities of the column's values.
-    members : sequence of ndarray of shape (n_values, n_groups)
-        For each column, ones and zeros that say which groups have which value.
-    sizes : ndarray of shape (n_groups,)
-        Number of points of each group.
+    For each column, `members` (n_values, n_groups) has ones and zeros that say which groups have which value.
     """
     # A value's mean is the mean of its groups' means, weighted by the sizes of the groups.
     means = [of * sizes / (of @ sizes)[:, None] for of in members]
@@ -174,25 +134,15 @@ def sum_of_columns(penalties: Sequence[Penalty], members: Sequence[np.ndarray], 
 
 
 class Gaps(NamedTuple):
-    """A soft table with its penalty.
+    """A soft table with its penalty."""
 
-    Attributes
-    ----------
-    M : ndarray of shape (n_groups, n_clusters)
-    penalty : float
-    by_M : ndarray of shape (n_groups, n_clusters)
-        Derivative of the penalty.
-    psi : ndarray
-        The responsibilities, as `MixtureTiles.table` stores them.
-    hard : ndarray of shape (n_groups, n_clusters) or None
-        The table of hard labels, if the penalty takes it.
-    """
-
-    M: np.ndarray
+    M: np.ndarray  # (n_groups, n_clusters)
     penalty: float
-    by_M: np.ndarray
-    psi: np.ndarray
-    hard: np.ndarray | None = None
+    by_M: np.ndarray  # (n_groups, n_clusters); derivative of the penalty
+    psi: np.ndarray  # The responsibilities, as `MixtureTiles.table` stores them
+    hard: np.ndarray | None = (
+        None  # (n_groups, n_clusters); the table of hard labels, if the penalty takes it
+    )
 
     @property
     def delta(self) -> float:

@@ -23,42 +23,21 @@ class RadiusAssignment(NamedTuple):
 
 
 class _Kinds(NamedTuple):
-    """Kinds of points. Points of one kind are in the same group and have the same centres within the radius.
+    """Kinds of points. Points of one kind are in the same group and have the same centres within the radius."""
 
-    Attributes
-    ----------
-    of_point : ndarray of int, shape (n_samples,)
-    sizes, groups : ndarray of int, shape (n_kinds,)
-    kind, cluster : ndarray of int, shape (n_pairs,)
-        Pairs of a kind and a cluster that its points can go to. These are the variables of the linear programs.
-    """
-
-    of_point: np.ndarray
-    sizes: np.ndarray
-    groups: np.ndarray
+    of_point: np.ndarray  # (n_samples,)
+    sizes: np.ndarray  # (n_kinds,)
+    groups: np.ndarray  # (n_kinds,)
+    # (n_pairs,). Pairs of a kind and a cluster that its points can go to. These are the variables of the linear
+    # programs.
     kind: np.ndarray
-    cluster: np.ndarray
+    cluster: np.ndarray  # (n_pairs,)
 
 
 def farthest_first(X: np.ndarray, n_clusters: int, first: Sequence[int]) -> np.ndarray:
-    """Choose rows one after the other, each of them the farthest from those before it.
+    """Choose rows one after the other, each of them the farthest from those before it, beginning with the rows `first`.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    n_clusters : int
-    first : sequence of int
-        The rows to begin with, at least one.
-
-    Returns
-    -------
-    ndarray of int, shape (n_clusters,)
-        If there are fewer distinct points than clusters, rows repeat.
-
-    References
-    ----------
-    Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985. The radius of these centres is at most
-    twice the smallest radius.
+    The radius is at most twice the smallest one (Gonzalez 1985). If there are fewer distinct points, rows repeat.
     """
     rows = list(first)
     nearest = np.full(len(X), np.inf)
@@ -75,30 +54,8 @@ def least_radius_assignment(
 ) -> RadiusAssignment:
     """Assignment to given centres with the least radius for which fractions of points can keep the bounds.
 
-    Parameters
-    ----------
-    distances : ndarray of shape (n_samples, n_clusters)
-    codes : ndarray of int, shape (n_samples,)
-        Groups.
-    lower, upper : ndarray of shape (n_groups,)
-        Bounds on the groups' shares in every cluster, which must hold for the data as a whole.
-
-    Returns
-    -------
-    RadiusAssignment
-        The bounds hold for a fractional assignment, whose cluster sizes and group counts are rounded up or down. Each
-        group is therefore outside its bounds by less than two points.
-
-    Notes
-    -----
-    For a given radius, points differ only by their group and by the centres within the radius. The linear program has
-    one variable for each kind of point and centre, however many points there are. The search over radii halves the set
-    of distances in every step and ends at the least distance for which the program has a solution.
-
-    References
-    ----------
-    Harb and Lam, "KFC: a scalable approximation algorithm for k-center fair clustering", NeurIPS 2020; Bera et
-    al., "Fair algorithms for clustering", NeurIPS 2019.
+    Its sizes and counts are rounded, so each group is outside its bounds by less than two points. Points of one group
+    with the same centres within the radius share a variable (Harb and Lam 2020). The search bisects the distances.
     """
     radius = float(distances.min(axis=1).max())
     if _program(distances, codes, radius, lower, upper) is None:

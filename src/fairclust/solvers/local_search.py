@@ -21,19 +21,10 @@ class Search(NamedTuple):
 
 
 def critical_balls(X: np.ndarray, radii: np.ndarray, alpha: float) -> np.ndarray:
-    """Rows whose balls must contain a centre, so that every row has one within ``3 * alpha`` times its radius.
+    """Rows, sorted by radius, whose balls must contain a centre, so that every row has one within ``3 * alpha`` radii.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    radii : ndarray of shape (n_samples,)
-    alpha : float
-
-    Returns
-    -------
-    ndarray of int
-        Sorted by radius. Their balls of `alpha` times their radius do not overlap. Every other row is within
-        ``2 * alpha`` times its own radius of one of them that has no larger radius.
+    Their balls of `alpha` times their radius do not overlap. Every other row is within ``2 * alpha`` times its own
+    radius of one of them that has no larger radius.
     """
     uncovered = np.ones(len(X), dtype=bool)
     found = []
@@ -56,28 +47,10 @@ def swap_search(
     tol: float,
     rng: np.random.RandomState,
 ) -> Search:
-    """Replace centres by other rows, one at a time, as long as that lowers the cost.
+    """Replace centres by other rows, one at a time, as long as that lowers the cost by more than `tol`, relatively.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    rows : ndarray of int, shape (n_clusters,)
-        The centres at the start. Every ball must contain one of them.
-    must : ndarray of bool, shape (n_balls, n_samples)
-        Which rows lie in which ball. Every ball always contains a centre.
-    metric : "euclidean" or "sqeuclidean"
-        The cost is the sum over the rows of this distance to their nearest centre.
-    n_candidates : int
-        Number of rows that each pass tries, drawn at random.
-    max_iter : int
-        Largest number of passes. The search ends earlier after a pass without a swap.
-    tol : float
-        A swap must lower the cost by more than this, relatively.
-    rng : RandomState
-
-    Returns
-    -------
-    Search
+    `must` (n_balls, n_samples) says which rows lie in which ball, and every ball always contains a centre. Each pass
+    tries `n_candidates` random rows, and the search ends after `max_iter` passes or one without a swap.
     """
     rows = rows.copy()
     distances = cdist(X, X[rows], metric)

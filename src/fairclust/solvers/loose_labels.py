@@ -21,22 +21,8 @@ def move_dearest(
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Move one point after the other to a cheaper cluster, as long as every cell is off its bounds by at most a point.
 
-    A move may be made together with a move of another group between the same two clusters, which keeps their shares.
-
-    Parameters
-    ----------
-    costs : ndarray of shape (n_samples, n_clusters)
-    codes, labels : ndarray of int, shape (n_samples,)
-        Groups and clusters.
-    counts : ndarray of shape (n_groups, n_clusters)
-        The table of the labels. If a cell is off its bounds by more than a point, all cells may be off by that much.
-    criterion : Criterion
-
-    Returns
-    -------
-    labels : ndarray of shape (n_samples,), int32
-    cost : float
-    counts : ndarray of shape (n_groups, n_clusters), float64
+    A move of another group between the same two clusters may be made with it, which keeps their shares. If a cell is
+    off by more at the start, all cells may be off by that much. Returns labels, cost and table.
     """
     labels, counts = labels.astype(np.int32), counts.astype(float)
     n_groups, n_clusters = counts.shape

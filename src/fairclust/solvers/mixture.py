@@ -26,29 +26,15 @@ def _log_softmax(logits: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Family:
-    """A kind of mixture: the shapes and bounds of its parameters.
+    """A kind of mixture: the shapes and bounds of its parameters."""
 
-    Attributes
-    ----------
-    shared : bool
-        One variance for all features of all components, else one for each.
-    n_numeric : int
-    sizes : tuple of int
-        Categories of each categorical feature.
-    min_log_sd : ndarray
-        Lower bounds of the log standard deviations, shape (1, 1) or (n_numeric,).
-    by_precision : bool
-        Whether gradient steps change inverse standard deviations instead of the logarithms of standard deviations.
-    ridge : float
-        Added to the variances of every M-step.
-    """
-
-    shared: bool
+    shared: bool  # One variance for all features of all components, else one for each
     n_numeric: int
-    sizes: tuple[int, ...]
-    min_log_sd: np.ndarray
+    sizes: tuple[int, ...]  # Categories of each categorical feature
+    min_log_sd: np.ndarray  # Lower bounds of the log standard deviations, shape (1, 1) or (n_numeric,)
+    # Whether gradient steps change inverse standard deviations instead of the logarithms of standard deviations.
     by_precision: bool = False
-    ridge: float = 0.0
+    ridge: float = 0.0  # Added to the variances of every M-step
 
     @cached_property
     def edges(self) -> np.ndarray:
@@ -68,25 +54,13 @@ class Family:
 
 @dataclass(frozen=True)
 class Mixture:
-    """Parameters, unconstrained except for the lower bound of the standard deviations.
-
-    Attributes
-    ----------
-    family : Family
-    eta : ndarray of shape (n_clusters,)
-        Weights are its softmax.
-    means : ndarray of shape (n_clusters, n_numeric)
-        Means minus the shift of the points.
-    log_sd : ndarray of shape (1, 1) or (n_clusters, n_numeric)
-    logits : ndarray of shape (n_clusters, n_levels)
-        Probabilities are the softmax over each feature's categories.
-    """
+    """Parameters, unconstrained except for the lower bound of the standard deviations."""
 
     family: Family
-    eta: np.ndarray
-    means: np.ndarray
-    log_sd: np.ndarray
-    logits: np.ndarray
+    eta: np.ndarray  # (n_clusters,); weights are its softmax
+    means: np.ndarray  # (n_clusters, n_numeric); means minus the shift of the points
+    log_sd: np.ndarray  # (1, 1) or (n_clusters, n_numeric)
+    logits: np.ndarray  # (n_clusters, n_levels); probabilities are the softmax over each feature's categories
 
     @property
     def n_clusters(self) -> int:

@@ -13,23 +13,11 @@ _TEMPERATURES = (0.3, 0.1, 0.03, 0.01)
 
 
 def calibrated(tiles: MixtureTiles, sizes: np.ndarray, mixture: Mixture) -> np.ndarray:
-    """Shifts of the log weights that make hard labels fair, found at falling temperatures.
+    """Shifts of the log weights that make hard labels fair, found at falling temperatures; zeros if nothing is better.
 
-    They minimise the sum of squares of ``log(M_jk / mean_j M_jk)``. Plain differences of M would become zero for a
-    component that loses all its points, so they are not used. The shifts of a temperature are kept only if Delta of the
-    hard labels falls and the number of clusters with points does not.
-
-    Parameters
-    ----------
-    tiles : MixtureTiles
-    sizes : ndarray of shape (n_groups,)
-        Rows of each group.
-    mixture : Mixture
-
-    Returns
-    -------
-    ndarray of shape (n_clusters,)
-        The shifts to add to the log weights; zeros if nothing better was found.
+    They minimise the sum of squares of ``log(M_jk / mean_j M_jk)``, because plain differences of M vanish for a
+    component that loses its points. They are kept if Delta of the hard labels falls and no cluster loses all its
+    points.
     """
 
     psi = tiles.room(mixture.n_clusters)

@@ -43,22 +43,12 @@ class Adam:
 
 @dataclass
 class FairPart:
-    """The rows on which the penalty is evaluated.
-
-    Attributes
-    ----------
-    tiles : MixtureTiles
-    sizes : ndarray of shape (n_groups,)
-    penalty : callable
-        From `fairclust.solvers.group_gap`.
-    with_labels : bool
-        Whether the penalty takes the table of hard labels.
-    """
+    """The rows on which the penalty is evaluated."""
 
     tiles: MixtureTiles
-    sizes: np.ndarray
-    penalty: Penalty
-    with_labels: bool = False
+    sizes: np.ndarray  # (n_groups,)
+    penalty: Penalty  # From `fairclust.solvers.group_gap`
+    with_labels: bool = False  # Whether the penalty takes the table of hard labels
     _psi: np.ndarray | None = None
 
     def gaps(self, mixture: Mixture, held: np.ndarray | None = None) -> Gaps:
@@ -117,19 +107,11 @@ class FullData:
 class Batches:
     """The incremental E-step (Algorithm 3).
 
-    The first call visits all batches. Each later call visits one batch and replaces its statistics, while those of the
-    other batches stay. The batches are fixed, so one table of the size of the parameters is stored for each. The
-    returned log-likelihood uses the value of each batch at its last visit.
-
-    Attributes
-    ----------
-    load : callable
-        Tiles of a batch by its number.
-    n_batches : int
-    rng : RandomState
+    The first call visits all batches. Each later call visits one and replaces its statistics and its part of the
+    returned log-likelihood. The batches are fixed, so one table of the size of the parameters is stored for each.
     """
 
-    load: Callable[[int], MixtureTiles]
+    load: Callable[[int], MixtureTiles]  # Tiles of a batch by its number
     n_batches: int
     rng: np.random.RandomState
     _parts: list[tuple[Moments, float, int]] = field(default_factory=list)
@@ -154,22 +136,12 @@ class Batches:
 
 @dataclass
 class Trace:
-    """Records of the steps, and the best mixture so far.
+    """Records of the steps, and the best mixture so far."""
 
-    Attributes
-    ----------
-    watch : callable, optional
-        Called with the mixture of every record; the numbers that it returns are recorded too.
-    rank : callable, optional
-        Called with the table of hard labels of every record but the first. The best mixture is that with the largest
-        value. By default it is that with the largest mean log-likelihood minus its penalty.
-    history : list of dict
-    best : Mixture or None
-    best_value : float
-    converged : bool
-    """
-
+    # Called with the mixture of every record; the numbers that it returns are recorded too.
     watch: Callable[[Mixture], Mapping[str, float]] | None = None
+    # Called with the table of hard labels of every record but the first. The best mixture is that with the largest
+    # value. By default it is that with the largest mean log-likelihood minus its penalty.
     rank: Callable[[np.ndarray], float] | None = None
     history: list[dict[str, float]] = field(default_factory=list)
     best: Mixture | None = None
@@ -221,23 +193,8 @@ def plain_em(
 ) -> tuple[Mixture, Trace]:
     """EM by closed-form steps.
 
-    Parameters
-    ----------
-    expect : Expectation
-    mixture : Mixture
-        The start.
-    max_iter : int
-    tol : float
-        Stop when the mean log-likelihood has not changed by more than this in any of the last `patience` steps.
-    patience : int
-        The number of batches.
-    trace : Trace, optional
-        Where steps are recorded. By default a new trace.
-
-    Returns
-    -------
-    mixture : Mixture
-    trace : Trace
+    It stops when the mean log-likelihood has not changed by more than `tol` in any of the last `patience` steps, as
+    many as there are batches.
     """
     trace = Trace() if trace is None else trace
     for step in range(max_iter + 1):
@@ -261,34 +218,11 @@ def fair_em(
     reference: bool = False,
     trace: Trace | None = None,
 ) -> tuple[Mixture, Trace]:
-    """Generalised EM (Algorithms 2 and 3). Each round is an E-step and steps of Adam on Q minus the penalty.
+    """Generalised EM (Algorithms 2 and 3): rounds of an E-step and of steps of Adam on Q minus the penalty.
 
-    Parameters
-    ----------
-    expect : Expectation
-        `FullData` or `Batches`.
-    fair : FairPart
-    mixture : Mixture
-        The start.
-    max_iter, n_gradient_steps : int
-        Number of rounds and number of steps in each round, T and R of the paper.
-    learning_rate : float
-    tol : float
-        Stop when the objective has not changed by more than this in any of the last five rounds.
-    reference : bool
-        Whether to optimise as the authors' published program does. Every round then begins with a new Adam, holds the
-        mean responsibilities of its E-step in the penalty, and is not shortened. EM stops when the log-likelihood has
-        not changed by more than `tol` in a round. Otherwise, the step of a round is halved until Q_fair, eq. (11),
-        does not fall.
-    trace : Trace, optional
-        Where steps are recorded. By default a new trace.
-
-    Returns
-    -------
-    mixture : Mixture
-        The last one.
-    trace : Trace
-        Without `reference`, records have ``q_before``, ``q_after`` and ``step_length`` of the round that led to them.
+    With `reference` it optimises as the published program does: every round has a new Adam, holds its first mean
+    responsibilities and is not shortened. Otherwise, the step of a round is halved until Q_fair, eq. (11), does not
+    fall.
     """
     trace = Trace() if trace is None else trace
     adam = Adam(learning_rate, mixture.vector().size)
@@ -346,28 +280,10 @@ def ascend(
     tol: float,
     trace: Trace | None = None,
 ) -> tuple[Mixture, Trace]:
-    """Gradient ascent with Adam on the mean log-likelihood minus the penalty (Algorithm 1).
+    """Gradient ascent with Adam on the mean log-likelihood minus the penalty (Algorithm 1), one step for each batch.
 
-    Parameters
-    ----------
-    batches : iterator of MixtureTiles or None
-        Rows for the likelihood, one batch for each step. None takes all rows of `fair` in every step.
-    fair : FairPart
-    mixture : Mixture
-        The start.
-    max_iter : int
-    learning_rate : float
-    tol : float
-        Stop when the objective changes by no more than this over `RECORD_EVERY` steps. Not used with batches.
-    trace : Trace, optional
-        Where steps are recorded. By default a new trace.
-
-    Returns
-    -------
-    mixture : Mixture
-        The last one.
-    trace : Trace
-        A record for every `RECORD_EVERY` steps.
+    Without batches, every step takes all rows of `fair`, and the ascent stops when the objective changes by no more
+    than `tol` over `RECORD_EVERY` steps. Returns the last mixture and the trace.
     """
     trace = Trace() if trace is None else trace
     vector = mixture.vector()

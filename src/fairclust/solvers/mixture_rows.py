@@ -74,19 +74,7 @@ def find_columns(
 ) -> Columns:
     """Which columns are categorical, and how many categories they have.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    chosen : iterable of int or str, optional
-        Categorical columns by index or name.
-    names : sequence of str
-        Names of the columns; empty if they have none.
-    known : mapping of column index to categories
-        Columns that are categorical although `chosen` may not name them, and their values.
-
-    Returns
-    -------
-    Columns
+    They are `chosen` by index or name. The columns in `known` are categorical in any case, with these values.
     """
     found = set(known)
     for column in [] if chosen is None else chosen:

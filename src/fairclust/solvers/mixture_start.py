@@ -36,27 +36,10 @@ def start_mixture(
     *,
     reference: bool,
 ) -> Mixture:
-    """Parameters to start from.
+    """Parameters to start from: the means of `init`, or of k-means if it is a string, and plain EM from them if `warm`.
 
-    Parameters
-    ----------
-    rows : Rows
-        All rows that are learned from. If they are mapped from a file, k-means uses 200,000 of them at most.
-    tiles : MixtureTiles
-        The rows that plain EM uses.
-    family : Family
-    n_clusters : int
-    init : str or array-like of shape (n_clusters, n_numeric)
-        Means; k-means finds them if it is a string.
-    warm : bool
-        Whether to run plain EM from these means.
-    rng : RandomState
-    reference : bool
-        Whether to start as the authors' program does if `warm`, and else as their paper's text says.
-
-    Returns
-    -------
-    Mixture
+    Of rows that are mapped from a file, k-means uses 200,000 at most. A warm start with `reference` is that of the
+    authors' program, without `reference` that of their paper's text.
     """
     n_numeric = family.n_numeric
     means, logits = np.zeros((n_clusters, 0)), rng.uniform(size=(n_clusters, family.n_levels))

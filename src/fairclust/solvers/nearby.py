@@ -34,25 +34,9 @@ def move_nearby(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Move the points nearest to the boundaries so that the criterion's rows are met, or broken as little as possible.
 
-    Parameters
-    ----------
-    points : Points
-    criterion : Criterion
-    prices : ndarray of shape (n_groups, n_clusters)
-    labels : ndarray of shape (n_samples,), int32
-        The labels that `Points.priced` returns at these prices.
-    counts : ndarray of shape (n_groups, n_clusters)
-        The table of `labels`.
-    unit : float
-        The scale of the potentials.
-    weights : ndarray of shape (n_samples,), optional
-
-    Returns
-    -------
-    labels, counts : ndarray
-        New arrays of the same shapes, or those given if the program has no solution.
-    added : float
-        Increase of the sum of the labels' potentials.
+    `labels` are those of `Points.priced` at these prices, and `counts` is their table. Returns new ones, or the same if
+    the program has no solution, and the increase of the sum of the labels' potentials. `unit` is the scale of the
+    potentials.
     """
     group, rows, cost = _nearest(points, prices, labels)
     n_points, n_clusters = cost.shape

@@ -66,36 +66,17 @@ _SHORTEST_STEP = 1.0 / 64
 
 
 class PenaltySolution(NamedTuple):
-    """Prices and their hard assignment.
+    """Prices and their hard assignment."""
 
-    Attributes
-    ----------
-    prices : ndarray of shape (n_groups, n_clusters)
-        W of the map ``argmin_k a_pk + W[g(p), k]``.
-    labels : ndarray of shape (n_samples,), int32
-    counts : ndarray of shape (n_groups, n_clusters)
-    clustering : float
-        Sum of the labels' potentials.
-    fairness : float
-        Cross-entropy of equation 4 for `counts` plus the pseudo-count.
-    energy : float
-        ``clustering + lam * fairness``.
-    n_passes : int
-        Passes over the points.
-    converged : bool
-    unit : float
-        The scale of the temperatures.
-    """
-
-    prices: np.ndarray
-    labels: np.ndarray
-    counts: np.ndarray
-    clustering: float
-    fairness: float
-    energy: float
-    n_passes: int
+    prices: np.ndarray  # (n_groups, n_clusters); W of the map ``argmin_k a_pk + W[g(p), k]``
+    labels: np.ndarray  # (n_samples,)
+    counts: np.ndarray  # (n_groups, n_clusters)
+    clustering: float  # Sum of the labels' potentials
+    fairness: float  # Cross-entropy of equation 4 for `counts` plus the pseudo-count
+    energy: float  # ``clustering + lam * fairness``
+    n_passes: int  # Passes over the points
     converged: bool
-    unit: float = 0.0
+    unit: float = 0.0  # The scale of the temperatures
 
     @property
     def n_empty(self) -> int:
@@ -153,12 +134,9 @@ def _evaluate(
 
 
 def _penalty_hessian(mass: np.ndarray, target: Target) -> np.ndarray:
-    """Second derivative of R, with its concave part scaled down so that the matrix is positive semi-definite.
+    """Second derivative of R for each cluster, (n_clusters, n_groups, n_groups), positive semi-definite.
 
-    Returns
-    -------
-    ndarray of shape (n_clusters, n_groups, n_groups)
-        One matrix for each cluster. Second derivatives between different clusters are zero.
+    Its concave part is scaled down for that. Second derivatives between different clusters are zero.
     """
     if not isinstance(target, np.ndarray):
         return sum(members.T @ _penalty_hessian(members @ mass, of) @ members for members, of in target)
@@ -269,35 +247,9 @@ def minimize_penalty(
 ) -> PenaltySolution:
     """Minimise clustering term plus `lam` times fairness term (equation 4) over assignments.
 
-    The function is not convex in the table, and an empty cluster counts as fair, so the start decides which minimum is
-    found. Without `start`, the search begins at the prices for exactly proportional clusters. These maximise a concave
-    function, and none of their clusters is empty. If Newton's method does not converge from there, or a cell of its
-    table is empty, it starts again at a high temperature with prices of zero, and the better result is kept. With
-    `Effort.FIRST`, it starts again only if a cell is empty.
-
-    Parameters
-    ----------
-    points : Points
-        The potentials may have any scale, because temperatures are multiples of `temperature_unit`.
-    lam : float
-    target : Target
-        Target shares U: an array of shape (n_groups,), or a sequence of pairs for several columns.
-    start : ndarray of shape (n_groups, n_clusters), optional
-        Prices of a similar problem, for example of the previous outer step.
-    effort : Effort, default=Effort.FULL
-        How long to search near `start`. Without `start`, only `Effort.FIRST` makes a difference.
-    unit : float, optional
-        The scale of the temperatures; `temperature_unit` by default, which takes another pass over the points.
-
-    Returns
-    -------
-    PenaltySolution
-        The solution with the fewest empty clusters and, among these, the lowest energy.
-
-    Raises
-    ------
-    Diverged
-        The potentials or the energy are not finite.
+    This is not convex, so the start decides. Without `start`, the search begins at exactly proportional clusters, and
+    again at zero prices and a high temperature if that fails. Among the solutions with the fewest empty clusters, the
+    best one.
     """
     if not np.isfinite(points.row_min_sum):
         raise Diverged(f"the potentials sum to {points.row_min_sum} (lam={lam:g})")

@@ -50,30 +50,16 @@ _LARGE_UNKNOWNS = 400
 
 
 class Prices(NamedTuple):
-    """Prices at the last temperature, with their soft table.
+    """Prices at the last temperature, with their soft table."""
 
-    Attributes
-    ----------
-    prices : ndarray of shape (n_groups, n_clusters)
-    multipliers : ndarray of shape (n_rows, n_clusters)
-    mass : ndarray of shape (n_groups, n_clusters)
-        The soft table.
-    cost : float
-        Sum of the potentials of the soft assignment.
-    violation : float
-        How far the soft table is from its bounds, in points: the largest entry of the criterion's excess.
-    error : float
-        Distance from the optimum, in points. It is the larger of `violation` and of the sum over the inequalities of
-        multiplier times unused limit, divided by `temperature_unit`.
-    n_passes : int
-    converged : bool
-    """
-
-    prices: np.ndarray
-    multipliers: np.ndarray
-    mass: np.ndarray
-    cost: float
+    prices: np.ndarray  # (n_groups, n_clusters)
+    multipliers: np.ndarray  # (n_rows, n_clusters)
+    mass: np.ndarray  # (n_groups, n_clusters); the soft table
+    cost: float  # Sum of the potentials of the soft assignment
+    # How far the soft table is from its bounds, in points: the largest entry of the criterion's excess.
     violation: float
+    # Distance from the optimum, in points. It is the larger of `violation` and of the sum over the inequalities of
+    # multiplier times unused limit, divided by `temperature_unit`.
     error: float
     n_passes: int
     converged: bool
@@ -91,10 +77,7 @@ def temperature_unit(points: Points) -> float:
 def curvature(mass: np.ndarray, moments: np.ndarray) -> np.ndarray:
     """Minus T times the derivative of the soft table with respect to the prices: ``diag(n_j) - M_j`` for each group j.
 
-    Returns
-    -------
-    ndarray of shape (n_groups, n_clusters, n_clusters)
-        One positive semi-definite matrix for each group. The prices of a group do not change the tables of others.
+    The shape is (n_groups, n_clusters, n_clusters). The prices of a group do not change the tables of others.
     """
     blocks = -moments
     diagonal = np.arange(mass.shape[1])
@@ -115,31 +98,9 @@ def dual_prices(
 ) -> Prices:
     """Maximise the smoothed dual over the multipliers of the criterion's rows by damped Newton steps.
 
-    If a step lowers the dual, it is undone and the damping (Levenberg, Marquardt) is raised. Backtracking would fail
-    where few points lie between two clusters, because the curvature changes within a step there.
-
-    Parameters
-    ----------
-    points : Points
-    criterion : Criterion
-        Some table must satisfy it. Otherwise the dual has no maximum.
-    start : ndarray of shape (n_rows, n_clusters), optional
-        Multipliers to start from.
-    levels : tuple of float
-        Temperatures in units of `temperature_unit`, descending.
-    max_steps : int
-        Largest number of steps at each temperature, rejected ones included.
-    tol : float
-        The next temperature begins when `Prices.error` is at most this fraction of the number of points, or at most
-        1e-4 of a point if that is more.
-    last_tol : float, optional
-        The tolerance at the last temperature; `tol` by default.
-    part : float
-        The part of `criterion.work` after which the last prices are returned.
-
-    Returns
-    -------
-    Prices
+    If a step lowers the dual, it is undone and the damping (Levenberg, Marquardt) is raised. Each temperature of
+    `levels` ends when `Prices.error` is below `tol` of the points, or 1e-4 of a point; all end at `part` of
+    `criterion.work`.
     """
     n_points, n_clusters = points.n_samples, points.n_clusters
     shape = points.n_groups, n_clusters

@@ -23,20 +23,7 @@ _PRODUCTS, _RESIDUAL, _ROUGH_RESIDUAL = 500, 1e-10, 1e-5
 
 
 def step_of_equal_shares(blocks: np.ndarray, mass: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """The step of the prices with ``sum_j shares_j step_j = 0`` that maximises the model.
-
-    Parameters
-    ----------
-    blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
-        Positive definite.
-    mass : ndarray of shape (n_groups, n_clusters)
-        Gradient of the dual with respect to the prices.
-    shares : ndarray of shape (n_groups,)
-
-    Returns
-    -------
-    ndarray of shape (n_groups, n_clusters)
-    """
+    """The step of the prices with ``sum_j shares_j step_j = 0`` that maximises the model with gradient `mass`."""
     n_groups, n_clusters = mass.shape
     # A gradient proportional to the shares does not change the step. Without that part there is less rounding error.
     mass = mass - shares[:, None] * mass.sum(axis=0)
@@ -59,27 +46,10 @@ def step_of_bands(
     y: np.ndarray,
     damping: float,
 ) -> np.ndarray | None:
-    """The multipliers of ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` that maximise the model.
+    """The multipliers of ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` that maximise the model, or None.
 
-    Prices are ``over_j - under_j - c`` with ``c = sum_j high_j over_j - low_j under_j``. If c and
-    ``s = sum_j B_j step_j`` are known, each group has a system of its own. These 2 K numbers follow from one more
-    system.
-
-    Parameters
-    ----------
-    blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
-    slack : ndarray of shape (2 n_groups, n_clusters)
-        Gradient of the dual with respect to the multipliers, first of the upper, then of the lower bounds.
-    low, high : ndarray of shape (n_groups,)
-    y : ndarray of shape (2 n_groups, n_clusters)
-        Multipliers so far. The rows whose multipliers are positive are the first guess of the rows that bind.
-    damping : float
-        Positive. This number times half the squared length of the step is subtracted from the model.
-
-    Returns
-    -------
-    ndarray of shape (2 n_groups, n_clusters) or None
-        None if the rows that bind were not found.
+    Prices are ``over_j - under_j - c`` with ``c = sum_j high_j over_j - low_j under_j``. If c and ``s = sum_j B_j
+    step_j`` are known, each group has a system of its own. These 2 K numbers follow from one more system.
     """
     # With a largest entry of one, all numbers in the system of c and s are of similar size.
     largest = float(blocks.max()) or 1.0
@@ -120,26 +90,11 @@ def step_of_bands(
 def step_of_rows_that_bind(
     rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray, y: np.ndarray, damping: float
 ) -> np.ndarray | None:
-    """The non-negative multipliers of ``rows @ n <= limits`` that maximise the model.
+    """The non-negative multipliers of ``rows @ n <= limits`` that maximise the model, (n_rows, n_clusters), or None.
 
-    The rows that bind are found by pivoting. Their systems are solved by conjugate gradients, because a product with
-    the Hessian ``H = rows @ blocks @ rows'`` costs J K^2 operations, and the damping keeps H well conditioned.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_groups)
-    blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
-    slack : ndarray of shape (n_rows, n_clusters)
-        Gradient of the dual with respect to the multipliers.
-    y : ndarray of shape (n_rows, n_clusters)
-        Multipliers so far. The rows whose multipliers are positive are the first guess of the rows that bind.
-    damping : float
-        Positive. This number times half the squared length of the step is subtracted from the model.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_clusters) or None
-        None if the rows that bind were not found, or a system was not solved in `_PRODUCTS` products.
+    The rows that bind are found by pivoting from those with positive `y`. Their systems are solved by conjugate
+    gradients, because a product with ``H = rows @ blocks @ rows'`` costs J K^2 operations, and the damping keeps H well
+    conditioned.
     """
     hessian = _Hessian(rows, blocks, damping)
 
@@ -153,18 +108,7 @@ def step_of_rows_that_bind(
 
 
 def step_of_equal_rows(rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray) -> np.ndarray | None:
-    """The step of the multipliers of ``rows @ n = limits`` that maximises the model, by conjugate gradients.
-
-    Parameters
-    ----------
-    rows, blocks, slack
-        As for `step_of_rows_that_bind`. The blocks are positive definite.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_clusters) or None
-        None if the method of conjugate gradients did not converge.
-    """
+    """The step of the multipliers of ``rows @ n = limits`` that maximises the model, by conjugate gradients, or None."""
     try:
         everywhere = np.ones(slack.shape, bool)
         return _Hessian(rows, blocks, 0.0).solve(slack, everywhere, np.zeros_like(slack), _ROUGH_RESIDUAL)
@@ -191,20 +135,9 @@ class _Hessian:
         return self._rows @ (self._blocks @ prices.ravel()).reshape(prices.shape) + self._damping * v
 
     def solve(self, right: np.ndarray, free: np.ndarray, step: np.ndarray, accuracy: float) -> np.ndarray:
-        """Solve for the free entries by conjugate gradients, and return `step` with the solution added.
+        """Solve for the `free` entries of `step` by conjugate gradients, and return `step` with the solution added.
 
-        Parameters
-        ----------
-        right, step : ndarray of shape (n_rows, n_clusters)
-        free : ndarray of bool, shape (n_rows, n_clusters)
-            The entries of `step` that change.
-        accuracy : float
-            The residual that ends the iteration, as a fraction of the first one.
-
-        Raises
-        ------
-        LinAlgError
-            The iteration has not ended after `_PRODUCTS` products with the matrix.
+        The iteration ends at `accuracy` times the first residual. After `_PRODUCTS` products it is a LinAlgError.
         """
         residual = np.where(free, right, 0.0)
         scaled = residual / self._squares
@@ -259,14 +192,9 @@ def pivot(  # type: ignore[no-untyped-def]
 
 
 def nonnegative_minimum(M: np.ndarray, q: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """The y >= 0 that minimises ``y'M y / 2 + q'y``, by pivoting from a guess; None if it is not found.
+    """The y >= 0 that minimises ``y'M y / 2 + q'y``, by pivoting from the guess `y`; None if it is not found.
 
-    Parameters
-    ----------
-    M : ndarray of shape (n, n)
-        Positive definite.
-    q, y : ndarray of shape (n,)
-        `y` is the guess. Its positive entries are the first to be free.
+    M is positive definite. The positive entries of the guess are the first to be free.
     """
 
     def solve(free: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -56,25 +56,10 @@ _PRICED = 0.2
 def integer_table(
     soft: np.ndarray, prices: np.ndarray, criterion: Criterion, multipliers: np.ndarray | None = None
 ) -> np.ndarray:
-    """A cheap integer table close to a soft table, which violates the criterion's rows as little as possible.
+    """A cheap integer table close to a soft table: the cheapest that meets the criterion's rows, or the least excess.
 
-    If tables are found that meet the rows, the cheapest of them is returned. Otherwise it is the table whose largest
-    excess is the least.
-
-    Parameters
-    ----------
-    soft : ndarray of shape (n_groups, n_clusters)
-        Its rows sum to integers.
-    prices : ndarray of shape (n_groups, n_clusters)
-        How much one more point in a cell saves, in units of the mean gap of the potentials.
-    criterion : Criterion
-    multipliers : ndarray of shape (n_rows, n_clusters), optional
-        How much is saved if a row's limit is raised by one point, in the same units. Used for criteria that `combine`
-        has made and for large tables.
-
-    Returns
-    -------
-    ndarray of int, shape (n_groups, n_clusters)
+    `prices` say how much one more point in a cell saves, in units of the mean gap of the potentials, and `multipliers`
+    how much a row's limit, raised by one, saves. These serve criteria that `combine` has made, and large tables.
     """
     if criterion.equal:
         return _least_excess(tables_of_equal_shares(soft, prices, criterion), criterion)
@@ -147,13 +132,7 @@ def _least_excess(tables: Sequence[np.ndarray | None], criterion: Criterion) -> 
 
 
 def loose_tables(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> list[np.ndarray]:
-    """Integer tables near the soft table whose cells are outside their bounds by at most one point.
-
-    Parameters
-    ----------
-    soft, prices, criterion
-        As in `integer_table`.
-    """
+    """Integer tables near the soft table whose cells are outside their bounds by at most one point."""
     tables = [_round_by_flow(soft, prices, criterion)]
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
@@ -448,21 +427,9 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
 def move_to_table(
     points: Points, prices: np.ndarray, labels: np.ndarray, counts: np.ndarray, table: np.ndarray
 ) -> float:
-    """Change labels in place, at the least cost, until their counts are those of `table`.
+    """Change labels in place, at the least cost, until their counts are those of `table`; returns the cost.
 
-    Parameters
-    ----------
-    points : Points
-    prices : ndarray of shape (n_groups, n_clusters)
-    labels : ndarray of shape (n_samples,), int32
-        The labels that `Points.priced` returns for these prices.
-    counts, table : ndarray of shape (n_groups, n_clusters)
-        Counts of `labels` and wanted counts, of the same row sums.
-
-    Returns
-    -------
-    float
-        Increase of the sum of the labels' potentials.
+    The labels are those that `Points.priced` returns for these prices.
     """
     surplus = (counts - table).astype(np.int64)
     added = 0.0
@@ -480,21 +447,8 @@ def move_whole(
     """Change labels of weighted points in place, one at a time, until no change brings the table nearer to its bounds.
 
     A point is never divided, so a cell can stay outside its bounds by up to the weight of a point near a boundary.
-
-    Parameters
-    ----------
-    points : WeightedPoints
-    criterion : Criterion
-    prices : ndarray of shape (n_groups, n_clusters)
-    labels : ndarray of shape (n_samples,), int32
-        The labels that `Points.priced` returns for these prices.
-    counts : ndarray of shape (n_groups, n_clusters)
-        Sum of the weights by group and cluster; changed in place with the labels.
-
-    Returns
-    -------
-    float
-        Increase of the weighted sum of the labels' potentials.
+    Labels are those of `Points.priced`, `counts` changes with them, and the increase of their weighted cost is
+    returned.
     """
     n_groups, n_clusters = counts.shape
     found = list(points.movable(prices, labels, np.full(n_groups, _NEARBY)))
@@ -537,27 +491,10 @@ def move_whole(
 
 @njit(cache=True, nogil=True)
 def shortest_paths(cost, before, surplus):  # type: ignore[no-untyped-def]
-    """Cheapest labels with the wanted cluster sizes, by successive shortest paths.
+    """Cheapest labels with the wanted cluster sizes, by successive shortest paths from labels cheapest for their own.
 
-    The nodes are the clusters. The cost of an edge is the least cost at which a point changes from one to the other.
-
-    Parameters
-    ----------
-    cost : ndarray of shape (n_points, n_clusters)
-        ``inf`` where a point cannot go.
-    before : ndarray of int64, shape (n_points,)
-        Current labels, which are the cheapest labels with their cluster sizes.
-    surplus : ndarray of int64, shape (n_clusters,)
-        Current size less wanted size of each cluster; changed in place.
-
-    Returns
-    -------
-    ndarray of int64, shape (n_points,)
-
-    Notes
-    -----
-    Dijkstra's algorithm runs on edge costs to which differences of the clusters' potentials (`height`) are added, as in
-    Suurballe's algorithm. Rounding errors then cannot create a negative cycle.
+    The nodes are the clusters, and an edge costs what the cheapest change of a point costs. Dijkstra's algorithm runs
+    on costs plus differences of `height`, as Suurballe's does, so rounding errors cannot create a negative cycle.
     """
     n_points, n_clusters = cost.shape
     own = before.copy()

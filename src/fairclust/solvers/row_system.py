@@ -23,27 +23,18 @@ _GAP, _RESIDUAL = 1e-12, 1e-9
 
 @dataclass(frozen=True)
 class Factors:
-    """Rows ``sign_r * values[value_r] + size_r * 1`` on the groups.
+    """Rows ``sign_r * values[value_r] + size_r * 1`` on the groups."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_values, n_groups)
-        Mostly 1 for the groups that have the value and 0 for others. For a bounded mean, the scores of the groups.
-    value : ndarray of int, shape (n_rows,)
-        The value of each row, as its row in `values`; -1 for rows of the cluster's size alone.
-    sign : ndarray of shape (n_rows,)
-        The coefficient of the value: mostly 1 or -1, and 0 for rows of the size alone.
-    size : ndarray of shape (n_rows,)
-        The coefficient of the cluster's size.
-    n_leading : int
-        The number of values of the first column. They have no group in common and are eliminated first.
-    """
-
+    # (n_values, n_groups). Mostly 1 for the groups that have the value and 0 for others. For a bounded mean, the scores
+    # of the groups.
     values: np.ndarray
+    # (n_rows,); the value of each row, as its row in `values`; -1 for rows of the cluster's size alone.
     value: np.ndarray
-    sign: np.ndarray
-    size: np.ndarray
-    n_leading: int
+    sign: (
+        np.ndarray
+    )  # (n_rows,); the coefficient of the value: mostly 1 or -1, and 0 for rows of the size alone
+    size: np.ndarray  # (n_rows,); the coefficient of the cluster's size
+    n_leading: int  # The number of values of the first column. They have no group in common and are eliminated first.
 
     @property
     def signed(self) -> np.ndarray:
@@ -62,14 +53,8 @@ class Factors:
 class RowSystem:
     """The linear system ``(G H G' + D) step + B v = right``, ``B' step = below``, for any diagonal D.
 
-    Parameters
-    ----------
-    factors : Factors
-        Factors of the rows G.
-    helpers : ndarray of shape (n_rows, n_helpers)
-        B, the same for every cluster.
-    blocks : ndarray of shape (n_groups, n_clusters, n_clusters)
-        H, positive semi-definite.
+    G are rows with `factors`, B the `helpers` (n_rows, n_helpers), the same for every cluster, and H the positive
+    semi-definite `blocks` (n_groups, n_clusters, n_clusters).
     """
 
     def __init__(self, factors: Factors, helpers: np.ndarray, blocks: np.ndarray) -> None:
@@ -105,15 +90,7 @@ class RowSystem:
     def solve(
         self, inverse: np.ndarray, right: np.ndarray, below: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Solve the system for the step and v.
-
-        Parameters
-        ----------
-        inverse : ndarray of shape (n_rows, n_clusters)
-            1 / D, not negative. Where it is 0, the step is 0.
-        right : ndarray of shape (n_rows, n_clusters)
-        below : ndarray of shape (n_helpers, n_clusters)
-        """
+        """Solve the system for the step and v. `inverse` is 1 / D, not negative; where it is 0, the step is 0."""
         self.n_solved += 1
         n_clusters, n_leading = inverse.shape[1], self.factors.n_leading
         n_rest, n_more = len(self._signed) - n_leading, len(self._others)
@@ -193,24 +170,8 @@ def step_of_rows(
 ) -> np.ndarray:
     """The multipliers y that maximise the quadratic model with ``B'y = 0`` and, except for exact rows, ``y >= 0``.
 
-    Pivoting starts from the rows that bind so far. If it fails, the interior point method solves the problem.
-
-    Parameters
-    ----------
-    system : GroupSystem or RowSystem
-    slack : ndarray of shape (n_rows, n_clusters)
-        Gradient of the dual function with respect to the multipliers, at `y`. The gradient, the curvature and `y`
-        should be of order one.
-    y : ndarray of shape (n_rows, n_clusters)
-        Multipliers so far.
-    damping : float
-        Positive. This number times half the squared length of the step is subtracted from the model.
-    exact : ndarray of bool, shape (n_rows,)
-        Which rows are equalities.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_clusters)
+    Pivoting starts from the rows that bind so far. If it fails, the interior point method solves the problem. The
+    gradient `slack`, the curvature and `y` should be of order one. `damping` times half the squared step is subtracted.
     """
     helpers = system.helpers
     always = np.broadcast_to(exact[:, None], y.shape)

@@ -27,37 +27,23 @@ _MEASURED_VALUES = 128
 
 @dataclass(frozen=True)
 class SensitiveColumn:
-    """How the cells of a sensitive column are encoded as values.
+    """How the cells of a sensitive column are encoded as values."""
 
-    Attributes
-    ----------
-    name : str
-        Empty if the caller gave no name.
-    values : ndarray of shape (n_values,)
-        The different values, the names of ranges, or the numbers of a measured column.
-    edges : ndarray of shape (n_values - 1,) or None
-        For a column of numbers that is cut into ranges or rounded, the lower end of each range but the first.
-    overlapping : bool
-        Whether this is one of several columns of truth values, each of which says which rows are in a group. Only the
-        share of the rows inside the group is bounded.
-    measured : bool
-        Whether the mean of the column is bounded. Every cell is then rounded to the nearest of `values`.
-    """
-
-    name: str
-    values: np.ndarray
+    name: str  # Empty if the caller gave no name
+    values: (
+        np.ndarray
+    )  # (n_values,); the different values, the names of ranges, or the numbers of a measured column
+    # (n_values - 1,); for a column of numbers that is cut into ranges or rounded, the lower end of each range but the
+    # first.
     edges: np.ndarray | None = None
+    # Whether this is one of several columns of truth values, each of which says which rows are in a group. Only the
+    # share of the rows inside the group is bounded.
     overlapping: bool = False
+    # Whether the mean of the column is bounded. Every cell is then rounded to the nearest of `values`.
     measured: bool = False
 
     def encode(self, cells: Any, n_samples: int) -> np.ndarray:
-        """The value of every cell, as its position in `values`.
-
-        Raises
-        ------
-        ValueError
-            A cell is missing, or its value is not among `values`.
-        """
+        """The value of every cell, as its position in `values`. A missing cell, or another value, is a ValueError."""
         if self.edges is not None:
             numbers = _numbers(cells, n_samples, self.name)
             return np.searchsorted(self.edges, numbers, side="right").astype(np.int32)
@@ -78,20 +64,11 @@ class SensitiveColumn:
 
 @dataclass(frozen=True)
 class Sensitive:
-    """The sensitive columns of some rows.
+    """The sensitive columns of some rows."""
 
-    Attributes
-    ----------
-    columns : tuple of SensitiveColumn
-        Empty if only cluster sizes are bounded.
-    codes : ndarray of int32, shape (n_samples,)
-        The group of every row.
-    cells : ndarray of int, shape (n_groups, n_columns)
-        The value of every group in each column, as a position in the column's `values`.
-    """
-
-    columns: tuple[SensitiveColumn, ...]
-    codes: np.ndarray
+    columns: tuple[SensitiveColumn, ...]  # Empty if only cluster sizes are bounded
+    codes: np.ndarray  # (n_samples,); the group of every row
+    # (n_groups, n_columns); the value of every group in each column, as a position in the column's `values`.
     cells: np.ndarray
 
     @property
@@ -138,25 +115,10 @@ def read_sensitive(
     bins: int | Mapping[str, int] | None = None,
     means: Collection[str] = (),
 ) -> Sensitive:
-    """Read sensitive columns.
+    """Read sensitive columns: None, one, several, or a mapping from names.
 
-    Parameters
-    ----------
-    sensitive_features : None, array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
-        One column or several; a mapping maps names to columns. In a table of truth values with several columns, each
-        column is a group, and a row may be in any number of groups.
-    n_samples : int
-    bins : int or mapping of column to int, optional
-        Number of ranges, each with about the same number of rows, into which columns of numbers are cut. An int cuts
-        every column with more than 20 different numbers (see `is_measured`). A mapping cuts the columns that it names.
-    means : collection of str, default=()
-        Columns of numbers whose mean is to be bounded.
-
-    Raises
-    ------
-    ValueError
-        A shape is wrong, a value is missing, `bins` or `means` name a column that does not exist, or a column has many
-        different numbers and is neither cut by `bins` nor named in `means`.
+    Each column of a table of truth values is a group. `bins` cuts columns of numbers into ranges, and `means` names
+    those whose mean is bounded; a column of many numbers that is in neither is a ValueError.
     """
     named = split_columns(sensitive_features)
     overlapping = _overlap(named)
@@ -187,13 +149,7 @@ def read_sensitive(
 
 
 def read_groups(sensitive_features: Any, n_samples: int) -> Sensitive:
-    """As `read_sensitive`, for methods that need at least one column.
-
-    Raises
-    ------
-    ValueError
-        As in `read_sensitive`, or `sensitive_features` is None.
-    """
+    """As `read_sensitive`, for methods that need at least one column."""
     if sensitive_features is None:
         raise ValueError("sensitive_features is missing: pass the group of every row")
     return read_sensitive(sensitive_features, n_samples)
@@ -210,15 +166,7 @@ def _overlap(named: Mapping[str, Any]) -> bool:
 
 
 def cross_codes(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Find the combinations of several codes that occur.
-
-    Returns
-    -------
-    groups : ndarray of int32, shape (n_samples,)
-        The combination of each row, as a row of `cells`.
-    cells : ndarray of int, shape (n_groups, n_columns)
-        The combinations, in lexicographic order.
-    """
+    """Find the combinations of several codes that occur, in lexicographic order: the code of each row, and their cells."""
     groups, cells = np.zeros(len(codes[0]), np.int64), np.empty((1, 0), np.int64)
     for of_rows, n in zip(codes, n_values, strict=True):
         # Groups are numbered again after each column, because the product of all numbers of values could overflow.

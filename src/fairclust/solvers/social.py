@@ -21,21 +21,11 @@ _LEAST = 1e-12
 
 
 class GroupMoments(NamedTuple):
-    """The moments of the groups in given clusters, from which their costs are computed.
+    """The moments of the groups in given clusters, from which their costs are computed."""
 
-    Attributes
-    ----------
-    shares : ndarray of shape (n_groups, n_clusters)
-        w_jk, the share of group j that lies in cluster k.
-    means : ndarray of shape (n_groups, n_clusters, n_features)
-        m_jk; zeros if there are no points.
-    rest : ndarray of shape (n_groups,)
-        Mean squared distance of each group's points to the m_jk.
-    """
-
-    shares: np.ndarray
-    means: np.ndarray
-    rest: np.ndarray
+    shares: np.ndarray  # (n_groups, n_clusters); w_jk, the share of group j that lies in cluster k
+    means: np.ndarray  # (n_groups, n_clusters, n_features); m_jk; zeros if there are no points
+    rest: np.ndarray  # (n_groups,); mean squared distance of each group's points to the m_jk
 
     def costs(self, centers: np.ndarray) -> np.ndarray:
         """Mean squared distance of each group to these centres, shape (n_groups,)."""
@@ -67,17 +57,7 @@ def group_moments(
     n_clusters: int,
     weights: np.ndarray | None = None,
 ) -> GroupMoments:
-    """Shares and means of the groups in the clusters.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The mean should be near zero. Otherwise rounding errors are large.
-    codes, labels : ndarray of int, shape (n_samples,)
-    n_groups, n_clusters : int
-    weights : ndarray of shape (n_samples,), optional
-        Number of points that each row stands for.
-    """
+    """Shares and means of the groups in the clusters. The mean of X should be near zero, against rounding errors."""
     cells = codes.astype(np.int64) * n_clusters + labels
     n_cells = n_groups * n_clusters
     if weights is None:
@@ -96,27 +76,10 @@ def group_moments(
 def fair_centers(
     moments: GroupMoments, old: np.ndarray, *, start: np.ndarray | None = None, tol: float = 1e-10
 ) -> FairCenters:
-    """Centres that minimise the cost of the group with the highest cost.
+    """Centres that minimise the cost of the group with the highest cost; empty clusters keep those of `old`.
 
-    Parameters
-    ----------
-    moments : GroupMoments
-    old : ndarray of shape (n_clusters, n_features)
-        Centres that empty clusters keep.
-    start : ndarray of shape (n_groups,), optional
-        Weights to start from.
-    tol : float
-        Relative precision of the weights' search.
-
-    Returns
-    -------
-    FairCenters
-
-    Notes
-    -----
-    For two groups, the difference of their costs falls with the weight of the first one, and its zero is found by a
-    line search, as in Ghadiri et al. For more groups, the dual is maximised over the simplex by sequential quadratic
-    programming.
+    For two groups, the difference of their costs falls with the weight of the first one, and a line search finds its
+    zero, as in Ghadiri et al. For more, the dual is maximised over the simplex by sequential quadratic programming.
     """
     n_groups = len(moments.rest)
     if n_groups == 1:

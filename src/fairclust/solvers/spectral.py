@@ -1,4 +1,13 @@
-"""Spectral embeddings of a graph, plain and with the same mean in every group (fair spectral clustering)."""
+"""Spectral embeddings of a graph, plain and with the same mean in every group (fair spectral clustering).
+
+Wang, Lu, Davidson, Bai, Scalable spectral clustering with group fairness constraints, AISTATS 2023, Algorithm 3, move
+the constraint directions to the eigenvalue ``||L_n||_1``. Here they get 3, because the normalised Laplacian has no
+eigenvalue above 2, or four times the largest degree for the unnormalised one, which has none above twice that degree.
+
+Kleindessner, Samadi, Awasthi, Morgenstern, Guarantees for spectral clustering with fairness constraints, ICML 2019,
+Algorithms 2 and 3, is the method by a dense basis. They compute the square root of ``Z'DZ``; the generalised eigenvalue
+problem has the same solutions and does not need it.
+"""
 
 from __future__ import annotations
 
@@ -35,31 +44,16 @@ class NotConverged(Diverged):
 class Embedding:
     """Coordinates of the nodes and how well they solve their eigenvalue problem.
 
-    With L the Laplacian and C the constraints (``D^-1/2 L D^-1/2`` and ``D^-1/2 F`` if normalised), P the
-    projector onto the null space of C': U holds eigenvectors of ``P L P``.
-
-    Attributes
-    ----------
-    coordinates : ndarray of shape (n_nodes, n_components)
-        ``D^-1/2 U`` if normalised, else U.
-    eigenvalues : ndarray of shape (n_components,)
-        Eigenvalues of the Laplacian, smallest first.
-    n_products : int
-        Number of products with the affinity; 0 for a dense solver.
-    residual : float
-        Largest ``||P L P u - eigenvalue u||``.
-    orthogonality : float
-        Largest entry of ``|U'U - I|``.
-    constraint : float
-        Largest entry of ``|C'U|``, where the columns of C are orthonormal; 0 without groups.
+    With L the Laplacian and C the constraints (``D^-1/2 L D^-1/2`` and ``D^-1/2 F`` if normalised), P the projector
+    onto the null space of C': U holds eigenvectors of ``P L P``.
     """
 
-    coordinates: np.ndarray
-    eigenvalues: np.ndarray
-    n_products: int
-    residual: float
-    orthogonality: float
-    constraint: float
+    coordinates: np.ndarray  # (n_nodes, n_components); ``D^-1/2 U`` if normalised, else U
+    eigenvalues: np.ndarray  # (n_components,); eigenvalues of the Laplacian, smallest first
+    n_products: int  # Number of products with the affinity; 0 for a dense solver
+    residual: float  # Largest ``||P L P u - eigenvalue u||``
+    orthogonality: float  # Largest entry of ``|U'U - I|``
+    constraint: float  # Largest entry of ``|C'U|``, where the columns of C are orthonormal; 0 without groups
 
 
 class _Problem:
@@ -171,42 +165,8 @@ def spectral_embedding(
 ) -> Embedding:
     """Eigenvectors of the smallest eigenvalues of a Laplacian, optionally with the same mean in every group.
 
-    No dense matrix is made. A step costs one product with the affinity and, with groups, products with n x (J - 1)
-    numbers. The constraint directions are projected out and moved to the far end of the spectrum (Hotelling's
-    deflation), so that Lanczos' method does not find them.
-
-    Parameters
-    ----------
-    graph : AffinityGraph
-    n_components : int
-        At most the number of nodes, minus the number of constraints.
-    laplacian : "normalized" or "unnormalized"
-        ``I - D^-1/2 W D^-1/2`` or ``D - W``.
-    groups : ndarray of shape (n_nodes,), optional
-        Codes from 0. With them, all coordinates have the same mean in every group.
-    tol : float
-        Tolerance of the residual, relative to the largest eigenvalue.
-    max_iter : int
-        Largest number of restarts of the implicitly restarted Lanczos method.
-
-    Returns
-    -------
-    Embedding
-        A graph with c connected components has the eigenvalue 0 c times, and its eigenvectors can be any basis.
-        Without groups, there is one coordinate for each of the `n_components` largest components. With groups, all fair
-        combinations of about ten times as many components are returned, so there may be more columns than
-        `n_components`.
-
-    Raises
-    ------
-    NotConverged
-
-    References
-    ----------
-    Wang, Lu, Davidson, Bai, Scalable spectral clustering with group fairness constraints, AISTATS 2023,
-    Algorithm 3. In the paper the constraint directions get the eigenvalue ``||L_n||_1``. Here they get 3, because the
-    normalised Laplacian has no eigenvalue above 2. For the unnormalised Laplacian, which has none above twice the
-    largest degree, they get four times this degree.
+    No dense matrix is made: the constraint directions are projected out and moved to the far end of the spectrum, so
+    that Lanczos' method does not find them. Of a graph in pieces, there may be more columns than `n_components`.
     """
     problem = _Problem(graph, laplacian, groups)
     n_nodes, n_constraints = problem.basis.shape
@@ -260,33 +220,10 @@ def nullspace_embedding(
     laplacian: str = "normalized",
     max_memory_mb: float = 8000.0,
 ) -> Embedding:
-    """The embedding of `spectral_embedding`, by a dense basis Z of the null space of F'. It was published first.
+    """The embedding of `spectral_embedding`, by a dense basis Z of the null space of F' (Kleindessner et al. 2019).
 
-    The coordinates are ``H = Z Y``, where Y are the eigenvectors of ``Z'LZ y = eigenvalue Z'DZ y`` (of ``Z'LZ`` if
-    unnormalised). The time grows with the cube of the number of nodes, and the memory with its square.
-
-    Parameters
-    ----------
-    graph, n_components, laplacian
-        As for `spectral_embedding`.
-    groups : ndarray of shape (n_nodes,)
-    max_memory_mb : float
-        Problems that need more memory are refused.
-
-    Returns
-    -------
-    Embedding
-
-    Raises
-    ------
-    NotSupported
-        The dense matrices would need more memory.
-
-    References
-    ----------
-    Kleindessner, Samadi, Awasthi, Morgenstern, Guarantees for spectral clustering with fairness constraints,
-    ICML 2019, Algorithms 2 and 3. They compute the square root of ``Z'DZ``. The generalised eigenvalue problem has the
-    same solutions and does not need it.
+    The coordinates are ``H = Z Y``, Y the eigenvectors of ``Z'LZ y = eigenvalue Z'DZ y`` (of ``Z'LZ`` if unnormalised).
+    Time grows with the cube of the nodes, memory with the square; above `max_memory_mb` it is `NotSupported`.
     """
     n_nodes = len(graph.degrees)
     check_memory(n_nodes, _DENSE_MATRICES, max_memory_mb, "solver='nullspace'", "use solver='projected'")

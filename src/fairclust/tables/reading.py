@@ -241,12 +241,6 @@ class _Rows:
     """The rows of delimited text, which `pandas.read_csv` reads like a file.
 
     pandas fills rows that are too short and cuts cells at a NUL character, both without a word. Here they are errors.
-
-    Attributes
-    ----------
-    header, first : list of str
-        The cells of the header and of the first row, which may have one more.
-    delimiter : str
     """
 
     def __init__(self, text: Iterable[str], path: Path, delimiter: str | None) -> None:

@@ -27,29 +27,10 @@ _LONGEST = 1000
 def read_values(
     cells: pd.Series, *, untyped: bool = False, named: bool = False, decimal: str = "."
 ) -> tuple[pd.Series, list[str]]:
-    """The values of a column of text, or of text and other things.
+    """The values of a column of text, each in one spelling, with notes on what was merged and what counts as missing.
 
-    Parameters
-    ----------
-    cells : Series
-        Its name is used in messages.
-    untyped : bool, default=False
-        Whether the cells are text only because the file has no types. If all of them are numbers, they are converted.
-    named : bool, default=False
-        Whether the values become names of groups or categories. They must then be short.
-    decimal : str, default="."
-
-    Returns
-    -------
-    values : Series
-        Numbers if `untyped` and all cells are numbers, otherwise the cells with every text in one spelling.
-    notes : list of str
-        Which values were written in several ways, and which texts count as missing.
-
-    Raises
-    ------
-    TableError
-        A text has a NUL character, or is too long for a name.
+    With `untyped`, cells that are all numbers become numbers. With `named`, the values become names of groups or
+    categories, so they must be short; a longer one, or a NUL character, is a TableError.
     """
     codes, found = pd.factorize(cells)
     found = np.asarray(found, dtype=object)
