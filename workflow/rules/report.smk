@@ -150,6 +150,7 @@ rule check:
     log:
         f"{RESULTS}/logs/check.log",
     localrule: True
+    retries: 0
     conda:
         "../envs/fairclust.yml"
     params:
