@@ -137,7 +137,9 @@ def test_methods_share_kernels_but_not_each_other():
 
 def test_a_scorer_is_the_code_of_its_metrics():
     metrics = [METRICS[name] for name in ("balance", "sse")]
-    closure = fingerprint.code_closure("fairclust.metrics.table", *(metric.module for metric in metrics))
+    closure = fingerprint.code_closure(
+        "fairclust.metrics.table", *(metric.function.__module__ for metric in metrics)
+    )
     for metric in metrics:
         assert f"{metric.function.__module__}:{metric.function.__name__}" in closure
     assert not any(name.startswith("fairclust.metrics.individual:") for name in closure)

@@ -12,7 +12,7 @@ _DATA = re.compile(r"\s*@data\b", re.IGNORECASE)
 
 
 def arff_head(lines: Iterable[str]) -> tuple[int, list[str]]:
-    """Number of lines up to and including ``@data``, and the names of the columns in order; a ValueError without them."""
+    """Number of lines up to and including ``@data``, and the names of the columns; a ValueError without them."""
     names: list[str] = []
     for count, line in enumerate(lines, 1):
         if found := _ATTRIBUTE.match(line):

@@ -58,7 +58,7 @@ def code_groups(
 
 
 def read_numbers(name: str, factor: Factor, kept: np.ndarray, file: str, column: str) -> np.ndarray:
-    """The kept rows of a sensitive column of numbers, float64. A value that is not a finite number is a DatasetError."""
+    """The kept rows of a sensitive column of numbers. A value that is not a finite number is a DatasetError."""
     numbers = np.array([_number(value) for value in factor.values])
     found = numbers[factor.codes[kept]]
     if not np.isfinite(found).all():

@@ -71,7 +71,7 @@ def is_data(row: list[str], reader: ReaderSpec) -> bool:
 
 
 def lookalike(cell: str) -> tuple[str, str]:
-    """Describe a cell that is not a number, and say what to do about it; both are empty if it looks like nothing known."""
+    """Describe a cell that is not a number, and say what to do; both are empty if it looks like nothing known."""
     for pattern, look, fix in LOOKALIKES:
         if found := re.fullmatch(pattern, cell.strip()):
             return look.format(*found.groups()), fix.format(*found.groups())

@@ -41,7 +41,7 @@ def standardize(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def minmax(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shift and divide each column in place so that it reaches from 0 to 1 (0 if constant); returns minima and widths."""
+    """Scale each column in place to reach from 0 to 1 (0 if constant); returns minima and widths."""
     low = X.min(axis=0)
     width = X.max(axis=0) - low
     for block in _blocks(X):

@@ -153,7 +153,7 @@ def write_skipped(folder: str | Path, name: str, reason: str) -> None:
 
 
 def read_card(folder: str | Path) -> dict[str, Any]:
-    """Read only the card. Its ``status`` is 'ok', or 'skipped' with a ``reason``; without a card it is a DatasetError."""
+    """Read only the card. Its ``status`` is 'ok', or 'skipped' with a ``reason``; no card is a DatasetError."""
     return _checked_card(Path(folder))[0]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 _HOMES = {
     "METRICS": "table",
     "Audit": "card",
-    "Metric": "table",
+    "Metric": "registry",
     "absent_groups": "fairness",
     "additive_gap": "fairness",
     "audit": "card",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.counts import cluster_sizes
@@ -72,6 +71,8 @@ def cluster_means(
 
     `sizes`, the number of points of each cluster, is counted from `labels` if it is not given.
     """
+    import scipy.sparse as sp
+
     sizes = cluster_sizes(labels) if sizes is None else sizes
     sums = np.zeros((sizes.size, X.shape[1]))
     for block in blocks(len(labels)):

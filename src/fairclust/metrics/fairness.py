@@ -19,10 +19,13 @@ All functions follow these conventions:
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.counts import contingency, group_codes
+from fairclust.metrics.registry import metric
 
 __all__ = [
     "absent_groups",
@@ -41,13 +44,15 @@ __all__ = [
 ]
 
 
+@metric("Balance", (0.0, 1.0), "higher", "Chierichetti et al. 2017; Ziko et al. 2021 (VFC), eq. (1)")
 def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Least ratio of two groups' counts in any cluster: min_k min_{j != j'} n_jk / n_j'k.
 
     Parameters
     ----------
     labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
+        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given. Metrics of the
+        Delta family also take a table of sums of responsibilities.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
         The group of each point. If there are several columns, each combination of values is a group.
 
@@ -70,15 +75,14 @@ def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -
     return float(_cluster_balances(_table(labels, sensitive_features)).min())
 
 
+@metric("Average balance", (0.0, 1.0), "higher", "Wang et al. 2023 (s-FairSC)")
 def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Mean over the clusters of the least ratio of two groups' counts: mean_k min_j n_jk / max_j n_jk.
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
+    labels, sensitive_features
+        As for `balance`.
 
     Returns
     -------
@@ -88,8 +92,7 @@ def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     Raises
     ------
     ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
+        As for `balance`.
 
     References
     ----------
@@ -104,10 +107,8 @@ def data_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
+    labels, sensitive_features
+        As for `balance`.
 
     Returns
     -------
@@ -117,13 +118,13 @@ def data_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     Raises
     ------
     ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
+        As for `balance`.
     """
     group_sizes = _table(labels, sensitive_features).sum(axis=1)
     return float(group_sizes.min() / group_sizes.max())
 
 
+@metric("Fairness error", (0.0, inf), "lower", "Ziko et al. 2021 (VFC), eq. (2), (3)", takes=("target",))
 def fairness_error(
     labels: ArrayLike, target: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
 ) -> float:
@@ -131,10 +132,8 @@ def fairness_error(
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
+    labels, sensitive_features
+        As for `balance`.
     target : array-like of shape (n_groups,), optional
         Proportions U wanted in every cluster, non-negative, summing to one. Default: the groups' shares mu_j
         in the data.
@@ -148,8 +147,7 @@ def fairness_error(
     Raises
     ------
     ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, there is
-        no point, or the target is not a distribution over the groups.
+        As for `balance`, or if the target is not a distribution over the groups.
 
     Notes
     -----
@@ -188,6 +186,7 @@ def fairness_error(
     return max(0.0, float(error))
 
 
+@metric("Delta", (0.0, 1.0), "lower", "Park et al. (FMC), eq. (4), (14), each pair of groups counted once")
 def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """How differently the groups spread over clusters: max_k mean_{j < j'} abs(n_jk / N_j - n_j'k / N_j').
 
@@ -197,11 +196,8 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given, the table of counts n_jk, or of sums of
-        responsibilities.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
+    labels, sensitive_features
+        As for `balance`.
 
     Returns
     -------
@@ -211,8 +207,7 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
     Raises
     ------
     ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
+        As for `balance`.
 
     Notes
     -----
@@ -227,16 +222,14 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
     return float(_pair_means(_spread(_table(labels, sensitive_features))).max())
 
 
+@metric("Delta (largest pair)", (0.0, 1.0), "lower", "Park et al. (FMC), published program")
 def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Largest gap over clusters and pairs of groups: max_k max_{j, j'} abs(n_jk / N_j - n_j'k / N_j').
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given, the table of counts n_jk, or of sums of
-        responsibilities.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
+    labels, sensitive_features
+        As for `balance`.
 
     Returns
     -------
@@ -246,8 +239,7 @@ def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     Raises
     ------
     ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
+        As for `balance`.
 
     References
     ----------
@@ -258,16 +250,14 @@ def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     return float((spread.max(axis=0) - spread.min(axis=0)).max())
 
 
+@metric("Delta (mean)", (0.0, 1.0), "lower", "Park et al. (FMC), values of Tables 5 to 7")
 def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """How differently the groups spread over clusters, on average: mean_k mean_{j < j'} abs(n_jk / N_j - n_j'k / N_j').
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given, the table of counts n_jk, or of sums of
-        responsibilities.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
+    labels, sensitive_features
+        As for `balance`.
 
     Returns
     -------
@@ -278,8 +268,7 @@ def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None
     Raises
     ------
     ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
+        As for `balance`.
 
     References
     ----------
@@ -289,16 +278,19 @@ def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None
     return float(_pair_means(_spread(_table(labels, sensitive_features))).mean())
 
 
+@metric(
+    "Additive Gap",
+    (0.0, 2.0),
+    "lower",
+    "Kim et al. 2025 (FCA); Park et al. (FMC), eq. (5); more than two groups: ours",
+)
 def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Gap summed over the clusters: sum_k abs(n_1k / N_1 - n_2k / N_2).
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point. If `sensitive_features` is not given, the table of counts n_jk, or of sums of
-        responsibilities.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
+    labels, sensitive_features
+        As for `balance`.
 
     Returns
     -------
@@ -309,8 +301,7 @@ def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     Raises
     ------
     ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
+        As for `balance`.
 
     Notes
     -----
@@ -324,15 +315,14 @@ def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     return min(2.0, float(_pair_means(_spread(_table(labels, sensitive_features))).sum()))
 
 
+@metric("Largest share deviation", (0.0, 1.0), "lower", "ours")
 def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Largest deviation of a group's share in a cluster from its share in the data: max_kj abs(P_kj - mu_j).
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
+    labels, sensitive_features
+        As for `balance`.
 
     Returns
     -------
@@ -342,8 +332,7 @@ def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     Raises
     ------
     ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
+        As for `balance`.
 
     Notes
     -----
@@ -357,15 +346,14 @@ def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     return float(np.abs((counts * total - group_sizes * sizes) / (total * sizes)).max())
 
 
+@metric("FR", (0.0, 1.0), "higher", "Bera et al. 2019; Pan et al. 2023 (BFKM), Table III")
 def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Fairness ratio FR: min_k min_j min(P_kj / mu_j, mu_j / P_kj).
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
+    labels, sensitive_features
+        As for `balance`.
 
     Returns
     -------
@@ -375,8 +363,7 @@ def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     Raises
     ------
     ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
+        As for `balance`.
 
     References
     ----------
@@ -392,6 +379,7 @@ def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     return float((np.minimum(observed, expected) / np.maximum(observed, expected)).min())
 
 
+@metric("AWD", (0.0, 0.5), "lower", "Pan et al. 2023 (BFKM), Table III")
 def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Average Wasserstein distance: (1/N) sum_k n_k W1(P_k, mu).
 
@@ -400,10 +388,8 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
+    labels, sensitive_features
+        As for `balance`.
 
     Returns
     -------
@@ -413,8 +399,7 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
     Raises
     ------
     ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
+        As for `balance`.
 
     Notes
     -----
@@ -435,15 +420,14 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
     return min(0.5, float(sizes @ distances / sizes.sum()))
 
 
+@metric("Absent groups", (0.0, inf), "lower", "count", decimals=0, audit=True)
 def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> int:
     """Number of pairs of a group and a cluster in which the cluster has points, but none of the group.
 
     Parameters
     ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
+    labels, sensitive_features
+        As for `balance`.
 
     Returns
     -------
@@ -454,13 +438,13 @@ def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = N
     Raises
     ------
     ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
+        As for `balance`.
     """
     counts = _table(labels, sensitive_features)
     return int((counts[:, counts.sum(axis=0) > 0] == 0).sum())
 
 
+@metric("Deviation of means", (0.0, inf), "lower", "ours", needs="numbers", takes=("sensitive_features",))
 def mean_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
     """Largest difference between the mean of a column of numbers in a cluster and in all rows, in standard deviations.
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import cdist
 
 from fairclust.metrics.centers import (
     checked_centers,
@@ -15,6 +14,7 @@ from fairclust.metrics.centers import (
     sampled_rows,
     squared_distances_to_own,
 )
+from fairclust.metrics.registry import metric
 
 __all__ = ["individual_fairness", "individual_fairness_95", "neighbourhood_radii"]
 
@@ -42,6 +42,8 @@ def neighbourhood_radii(
     ----------
     Jung, Kannan, Lutz, "Service in your neighborhood: fairness in center location", 2020.
     """
+    from scipy.spatial.distance import cdist
+
     points = np.asarray(X, dtype=float)
     asked = points if queries is None else np.asarray(queries, dtype=float)
     rank = ceil(len(points) / n_clusters) - 1
@@ -53,6 +55,15 @@ def neighbourhood_radii(
     return np.sqrt(radii)
 
 
+@metric(
+    "Individual fairness",
+    (0.0, inf),
+    "lower",
+    "Jung et al. 2020; Mahabadi and Vakilian 2020",
+    needs="X",
+    takes=("n_clusters",),
+    audit=True,
+)
 def individual_fairness(
     X: ArrayLike,
     labels: ArrayLike,
@@ -96,6 +107,15 @@ def individual_fairness(
     return float(_ratios(X, labels, n_clusters, centers, max_rows).max())
 
 
+@metric(
+    "Individual fairness (95 %)",
+    (0.0, inf),
+    "lower",
+    "ours, after Mahabadi and Vakilian 2020",
+    needs="X",
+    takes=("n_clusters",),
+    audit=True,
+)
 def individual_fairness_95(
     X: ArrayLike,
     labels: ArrayLike,

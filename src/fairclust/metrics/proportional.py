@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
 
 from fairclust.metrics.centers import (
     checked_centers,
@@ -15,10 +14,20 @@ from fairclust.metrics.centers import (
     sampled_rows,
     squared_distances_to_own,
 )
+from fairclust.metrics.registry import metric
 
 __all__ = ["proportionality"]
 
 
+@metric(
+    "Proportionality (rho)",
+    (0.0, inf),
+    "lower",
+    "Chen et al. 2019; Micha and Shah 2020",
+    needs="X",
+    takes=("n_clusters",),
+    audit=True,
+)
 def proportionality(
     X: ArrayLike,
     labels: ArrayLike,
@@ -67,6 +76,8 @@ def proportionality(
     clustering revisited", 2020. In these papers, every point has its nearest centre; here it has the centre of its
     cluster.
     """
+    from scipy.spatial.distance import cdist
+
     points, codes = finite_points_and_labels(X, labels)
     k = int(codes.max()) + 1 if n_clusters is None else n_clusters
     own = checked_centers(points, codes, centers)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike
-from scipy.optimize import linear_sum_assignment
+from math import inf
+from typing import TYPE_CHECKING
 
-from fairclust.kernels.dunn import dunn_distances
-from fairclust.kernels.medoid import medoids
+import numpy as np
+from numpy.typing import ArrayLike
+
 from fairclust.metrics.centers import blocks, cluster_means, points_and_labels
 from fairclust.metrics.counts import cluster_sizes, contingency
+from fairclust.metrics.registry import metric
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 __all__ = [
     "clustering_error",
@@ -25,6 +28,14 @@ __all__ = [
 ]
 
 
+@metric(
+    "SSE",
+    (0.0, inf),
+    "lower",
+    "Ziko et al. 2021 (VFC), Table 1; Pan et al. 2023 (BFKM), Table IV",
+    needs="X",
+    decimals=1,
+)
 def sse(X: ArrayLike, labels: ArrayLike) -> float:
     """Sum of squared Euclidean distances to the cluster means, the k-means objective.
 
@@ -62,6 +73,15 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     return total
 
 
+@metric(
+    "K-medians cost",
+    (0.0, inf),
+    "lower",
+    "Ziko et al. 2021 (VFC), Table 1",
+    needs="X",
+    decimals=1,
+    takes=("max_evaluations", "exact_max_rows"),
+)
 def kmedians_cost(
     X: ArrayLike,
     labels: ArrayLike,
@@ -150,11 +170,14 @@ def kmedians_bounds(
     ValueError
         If the shapes disagree, the labels are not non-negative integers, or ``X`` is not finite.
     """
+    from fairclust.kernels.medoid import medoids
+
     points, codes, sizes = points_and_labels(X, labels)
     found = medoids(points, codes, sizes.size, max_evaluations=max_evaluations)
     return sum((m.lower_bound for m in found), 0.0), sum((m.cost for m in found), 0.0)
 
 
+@metric("DI", (0.0, inf), "higher", "Dunn 1974; Pan et al. 2023 (BFKM), Table IV", needs="X")
 def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
     """Dunn index: smallest distance between points of different clusters / largest distance inside a cluster.
 
@@ -181,6 +204,8 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
     Dunn, "Well-separated clusters and optimal fuzzy partitions", 1974; DI of Pan et al., "Balanced fair
     k-means clustering", 2023, Table IV.
     """
+    from fairclust.kernels.dunn import dunn_distances
+
     separation, diameter = dunn_distances(X, labels)
     if np.isinf(separation):
         return float("nan")
@@ -189,6 +214,7 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
     return separation / diameter
 
 
+@metric("Ncut", (0.0, inf), "lower", "Shi and Malik 2000; Ziko et al. 2021 (VFC), Table 1", needs="W")
 def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
     """Normalised cut: K - sum_k (S_k' W S_k) / (d' S_k), where K is the number of non-empty clusters and d = W 1.
 
@@ -214,6 +240,8 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
     Ziko et al., "Variational fair clustering", 2021, Table 1 (Ncut); Shi and Malik, "Normalized cuts and
     image segmentation", 2000.
     """
+    import scipy.sparse as sp
+
     sizes = cluster_sizes(labels)
     codes = np.asarray(labels)
     weights = sp.csr_array(W)
@@ -231,52 +259,7 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
     return float((crossing / volume).sum())
 
 
-def n_nonempty(table: ArrayLike) -> int:
-    """Number of clusters that have points.
-
-    Parameters
-    ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk of `fairclust.metrics.counts`.
-
-    Returns
-    -------
-    int
-        In 0 .. n_clusters.
-    """
-    return int((np.asarray(table).sum(axis=0) > 0).sum())
-
-
-def smallest_cluster(table: ArrayLike) -> int:
-    """Size of the smallest cluster, 0 if one is empty.
-
-    Parameters
-    ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk of `fairclust.metrics.counts`; at least one cluster.
-
-    Returns
-    -------
-    int
-    """
-    return int(np.asarray(table).sum(axis=0).min())
-
-
-def largest_cluster(table: ArrayLike) -> int:
-    """Size of the largest cluster.
-
-    Parameters
-    ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk of `fairclust.metrics.counts`; at least one cluster.
-
-    Returns
-    -------
-    int
-    """
-    return int(np.asarray(table).sum(axis=0).max())
-
-
+@metric("Error", (0.0, 1.0), "lower", "Kleindessner et al. 2019; Wang et al. 2023 (s-FairSC)", needs="truth")
 def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
     """Share of misclassified points under the best matching of clusters to true clusters.
 
@@ -303,9 +286,60 @@ def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
     fairness constraints", 2019, and of Wang et al. (s-FairSC), 2023. The matching is solved exactly, as an assignment
     problem instead of by trying all permutations.
     """
+    from scipy.optimize import linear_sum_assignment
+
     table = contingency(labels, truth)
     total = int(table.sum())
     if total == 0:
         raise ValueError("there is no point")
     matched = table[linear_sum_assignment(table, maximize=True)].sum()
     return float((total - matched) / total)
+
+
+@metric("Non-empty clusters", (0.0, inf), "none", "count", decimals=0)
+def n_nonempty(table: ArrayLike) -> int:
+    """Number of clusters that have points.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk of `fairclust.metrics.counts`.
+
+    Returns
+    -------
+    int
+        In 0 .. n_clusters.
+    """
+    return int((np.asarray(table).sum(axis=0) > 0).sum())
+
+
+@metric("Smallest cluster", (0.0, inf), "none", "count", decimals=0)
+def smallest_cluster(table: ArrayLike) -> int:
+    """Size of the smallest cluster, 0 if one is empty.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk of `fairclust.metrics.counts`; at least one cluster.
+
+    Returns
+    -------
+    int
+    """
+    return int(np.asarray(table).sum(axis=0).min())
+
+
+@metric("Largest cluster", (0.0, inf), "none", "count", decimals=0)
+def largest_cluster(table: ArrayLike) -> int:
+    """Size of the largest cluster.
+
+    Parameters
+    ----------
+    table : array-like of shape (n_groups, n_clusters)
+        Counts n_jk of `fairclust.metrics.counts`; at least one cluster.
+
+    Returns
+    -------
+    int
+    """
+    return int(np.asarray(table).sum(axis=0).max())

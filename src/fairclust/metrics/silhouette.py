@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.metrics import silhouette_samples
 
 from fairclust.metrics.centers import finite_points_and_labels, sampled_rows
 from fairclust.metrics.counts import group_codes
+from fairclust.metrics.registry import metric
 
 __all__ = ["silhouette_gap"]
 
 
+@metric(
+    "Silhouette difference",
+    (0.0, 2.0),
+    "lower",
+    "Rousseeuw 1987; ours",
+    needs="X",
+    takes=("sensitive_features",),
+    audit=True,
+)
 def silhouette_gap(
     X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike, max_rows: int | None = 5_000
 ) -> float:
@@ -45,6 +54,8 @@ def silhouette_gap(
     ----------
     Rousseeuw 1987 for the silhouette; the difference is ours.
     """
+    from sklearn.metrics import silhouette_samples
+
     points, codes = finite_points_and_labels(X, labels)
     groups = group_codes(sensitive_features)
     if groups.shape != codes.shape:

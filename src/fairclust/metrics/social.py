@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.centers import checked_centers, finite_points_and_labels, squared_distances_to_own
 from fairclust.metrics.counts import group_codes
+from fairclust.metrics.registry import metric
+
+_SOURCE = "Ghadiri et al. 2021; Abbasi et al. 2021"
 
 __all__ = ["group_cost_changes", "group_cost_ratio", "group_costs", "worst_group_cost"]
 
@@ -52,6 +57,9 @@ def group_costs(
     return np.bincount(groups, weights=distances) / np.bincount(groups)
 
 
+@metric(
+    "Worst group's cost", (0.0, inf), "lower", _SOURCE, needs="X", takes=("sensitive_features",), audit=True
+)
 def worst_group_cost(X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
     """Largest cost of a group, which is the mean squared distance of its points to the cluster means.
 
@@ -77,6 +85,15 @@ def worst_group_cost(X: ArrayLike, labels: ArrayLike, *, sensitive_features: Arr
     return float(group_costs(X, labels, sensitive_features=sensitive_features).max())
 
 
+@metric(
+    "Worst to best group's cost",
+    (1.0, inf),
+    "lower",
+    _SOURCE,
+    needs="X",
+    takes=("sensitive_features",),
+    audit=True,
+)
 def group_cost_ratio(X: ArrayLike, labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
     """Ratio of the largest to the smallest cost of a group, with the cluster means as centres.
 

@@ -1,346 +1,34 @@
-"""The table of metrics, and the scorer that computes them from labels."""
+"""All metrics by name, and the scorer that computes them from labels."""
 
 from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairclust.metrics.counts import contingency
+from fairclust.metrics.registry import DECLARED, Metric, Needs
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
     from numpy.typing import ArrayLike
 
-__all__ = ["METRICS", "Metric", "score_labels"]
+__all__ = ["METRICS", "score_labels"]
 
-Needs = Literal["table", "X", "W", "truth", "numbers"]
-Direction = Literal["lower", "higher", "none"]
+# The modules are imported by their names, because a change of one of them is no change of the scores by another one.
+for _home in ("fairness", "quality", "social", "individual", "proportional", "silhouette"):
+    importlib.import_module(f"fairclust.metrics.{_home}")
 
-
-@dataclass(frozen=True)
-class Metric:
-    """The properties of a metric.
-
-    Attributes
-    ----------
-    name : str
-        Key in `METRICS` and column in result files.
-    label : str
-        Heading for tables and axes.
-    home : str
-        ``module.function`` in this package.
-    needs : {'table', 'X', 'W', 'truth', 'numbers'}
-        The input from which it is computed. 'numbers' are sensitive columns of numbers.
-    range : tuple of float
-        Smallest and largest possible value, both included. ``nan`` means that the metric is not applicable.
-    direction : {'lower', 'higher', 'none'}
-        Which values are better.
-    source : str
-        Paper (and equation) that defines it, or 'ours'.
-    decimals : int
-        Digits to print after the point.
-    takes : tuple of str
-        Names of the keyword arguments that `score_labels` passes to ``function``.
-    audit : bool
-        Whether `audit` reports it. A run computes it only if a configuration, table or figure names it.
-    """
-
-    name: str
-    label: str
-    home: str
-    needs: Needs
-    range: tuple[float, float]
-    direction: Direction
-    source: str
-    decimals: int
-    takes: tuple[str, ...] = ()
-    audit: bool = False
-
-    @property
-    def module(self) -> str:
-        """The module in which the function is defined."""
-        return f"fairclust.metrics.{self.home.partition('.')[0]}"
-
-    @property
-    def function(self) -> Callable[..., float]:
-        """The function, called with the table, (X, labels), (W, labels), (labels, truth) or labels, by ``needs``.
-
-        The module is imported here, so that code that only needs names and directions does not wait for numba.
-        """
-        return getattr(importlib.import_module(self.module), self.home.partition(".")[2])
-
-
-_VFC = "Ziko et al. 2021 (VFC)"
-_FMC = "Park et al. (FMC)"
-_BFKM = "Pan et al. 2023 (BFKM)"
-_GROUPS = ("sensitive_features",)
-
-_DECLARED = (
-    Metric(
-        "balance",
-        "Balance",
-        "fairness.balance",
-        "table",
-        (0.0, 1.0),
-        "higher",
-        f"Chierichetti et al. 2017; {_VFC}, eq. (1)",
-        4,
-    ),
-    Metric(
-        "average_balance",
-        "Average balance",
-        "fairness.average_balance",
-        "table",
-        (0.0, 1.0),
-        "higher",
-        "Wang et al. 2023 (s-FairSC)",
-        4,
-    ),
-    Metric(
-        "fairness_error",
-        "Fairness error",
-        "fairness.fairness_error",
-        "table",
-        (0.0, math.inf),
-        "lower",
-        f"{_VFC}, eq. (2), (3)",
-        4,
-        takes=("target",),
-    ),
-    Metric(
-        "delta",
-        "Delta",
-        "fairness.delta",
-        "table",
-        (0.0, 1.0),
-        "lower",
-        f"{_FMC}, eq. (4), (14), each pair of groups counted once",
-        4,
-    ),
-    Metric(
-        "delta_max_pair",
-        "Delta (largest pair)",
-        "fairness.delta_max_pair",
-        "table",
-        (0.0, 1.0),
-        "lower",
-        f"{_FMC}, published program",
-        4,
-    ),
-    Metric(
-        "delta_mean",
-        "Delta (mean)",
-        "fairness.delta_mean",
-        "table",
-        (0.0, 1.0),
-        "lower",
-        f"{_FMC}, values of Tables 5 to 7",
-        4,
-    ),
-    Metric(
-        "additive_gap",
-        "Additive Gap",
-        "fairness.additive_gap",
-        "table",
-        (0.0, 2.0),
-        "lower",
-        f"Kim et al. 2025 (FCA); {_FMC}, eq. (5); more than two groups: ours",
-        4,
-    ),
-    Metric(
-        "share_deviation",
-        "Largest share deviation",
-        "fairness.share_deviation",
-        "table",
-        (0.0, 1.0),
-        "lower",
-        "ours",
-        4,
-    ),
-    Metric(
-        "fairness_ratio",
-        "FR",
-        "fairness.fairness_ratio",
-        "table",
-        (0.0, 1.0),
-        "higher",
-        f"Bera et al. 2019; {_BFKM}, Table III",
-        4,
-    ),
-    Metric("awd", "AWD", "fairness.awd", "table", (0.0, 0.5), "lower", f"{_BFKM}, Table III", 4),
-    Metric(
-        "sse", "SSE", "quality.sse", "X", (0.0, math.inf), "lower", f"{_VFC}, Table 1; {_BFKM}, Table IV", 1
-    ),
-    Metric(
-        "kmedians_cost",
-        "K-medians cost",
-        "quality.kmedians_cost",
-        "X",
-        (0.0, math.inf),
-        "lower",
-        f"{_VFC}, Table 1",
-        1,
-        takes=("max_evaluations", "exact_max_rows"),
-    ),
-    Metric(
-        "dunn_index",
-        "DI",
-        "quality.dunn_index",
-        "X",
-        (0.0, math.inf),
-        "higher",
-        f"Dunn 1974; {_BFKM}, Table IV",
-        4,
-    ),
-    Metric(
-        "ncut",
-        "Ncut",
-        "quality.ncut",
-        "W",
-        (0.0, math.inf),
-        "lower",
-        f"Shi and Malik 2000; {_VFC}, Table 1",
-        4,
-    ),
-    Metric(
-        "clustering_error",
-        "Error",
-        "quality.clustering_error",
-        "truth",
-        (0.0, 1.0),
-        "lower",
-        "Kleindessner et al. 2019; Wang et al. 2023 (s-FairSC)",
-        4,
-    ),
-    Metric(
-        "n_nonempty",
-        "Non-empty clusters",
-        "quality.n_nonempty",
-        "table",
-        (0.0, math.inf),
-        "none",
-        "count",
-        0,
-    ),
-    Metric(
-        "smallest_cluster",
-        "Smallest cluster",
-        "quality.smallest_cluster",
-        "table",
-        (0.0, math.inf),
-        "none",
-        "count",
-        0,
-    ),
-    Metric(
-        "largest_cluster",
-        "Largest cluster",
-        "quality.largest_cluster",
-        "table",
-        (0.0, math.inf),
-        "none",
-        "count",
-        0,
-    ),
-    Metric(
-        "mean_deviation",
-        "Deviation of means",
-        "fairness.mean_deviation",
-        "numbers",
-        (0.0, math.inf),
-        "lower",
-        "ours",
-        4,
-        takes=_GROUPS,
-    ),
-    Metric(
-        "absent_groups",
-        "Absent groups",
-        "fairness.absent_groups",
-        "table",
-        (0.0, math.inf),
-        "lower",
-        "count",
-        0,
-        audit=True,
-    ),
-    Metric(
-        "worst_group_cost",
-        "Worst group's cost",
-        "social.worst_group_cost",
-        "X",
-        (0.0, math.inf),
-        "lower",
-        "Ghadiri et al. 2021; Abbasi et al. 2021",
-        4,
-        takes=_GROUPS,
-        audit=True,
-    ),
-    Metric(
-        "group_cost_ratio",
-        "Worst to best group's cost",
-        "social.group_cost_ratio",
-        "X",
-        (1.0, math.inf),
-        "lower",
-        "Ghadiri et al. 2021; Abbasi et al. 2021",
-        4,
-        takes=_GROUPS,
-        audit=True,
-    ),
-    Metric(
-        "individual_fairness",
-        "Individual fairness",
-        "individual.individual_fairness",
-        "X",
-        (0.0, math.inf),
-        "lower",
-        "Jung et al. 2020; Mahabadi and Vakilian 2020",
-        4,
-        takes=("n_clusters",),
-        audit=True,
-    ),
-    Metric(
-        "individual_fairness_95",
-        "Individual fairness (95 %)",
-        "individual.individual_fairness_95",
-        "X",
-        (0.0, math.inf),
-        "lower",
-        "ours, after Mahabadi and Vakilian 2020",
-        4,
-        takes=("n_clusters",),
-        audit=True,
-    ),
-    Metric(
-        "proportionality",
-        "Proportionality (rho)",
-        "proportional.proportionality",
-        "X",
-        (0.0, math.inf),
-        "lower",
-        "Chen et al. 2019; Micha and Shah 2020",
-        4,
-        takes=("n_clusters",),
-        audit=True,
-    ),
-    Metric(
-        "silhouette_gap",
-        "Silhouette difference",
-        "silhouette.silhouette_gap",
-        "X",
-        (0.0, 2.0),
-        "lower",
-        "Rousseeuw 1987; ours",
-        4,
-        takes=_GROUPS,
-        audit=True,
-    ),
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {
+        metric.name: metric
+        for metric in sorted(DECLARED, key=lambda metric: (metric.audit, metric.needs == "numbers"))
+    }
 )
-
-METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _DECLARED})
 """Every metric by name, in the order in which tables print them. Read-only."""
 
 
@@ -408,10 +96,6 @@ def score_labels(
         If a metric's name is unknown or an input that a metric uses is malformed (shapes, codes out of range,
         values that are not finite).
     """
-    import numpy as np
-
-    from fairclust.metrics.counts import contingency
-
     names = list(METRICS) if metrics is None else list(metrics)
     unknown = sorted(set(names) - METRICS.keys())
     if unknown:
@@ -449,7 +133,7 @@ def score_labels(
             return math.nan
         if metric.name == "dunn_index" and dunn_max_rows is not None and n_samples > dunn_max_rows:
             return math.nan
-        if metric.needs != "table" and _GROUPS[0] not in metric.takes:
+        if metric.needs != "table" and "sensitive_features" not in metric.takes:
             return of_column(metric, first, groups)
         found = [
             of_column(metric, counts if metric.needs == "table" else first, codes)

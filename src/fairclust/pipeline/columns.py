@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from fairclust.metrics.table import METRICS, Direction
+from fairclust.metrics.registry import Direction
+from fairclust.metrics.table import METRICS
 
 if TYPE_CHECKING:
     import numpy as np

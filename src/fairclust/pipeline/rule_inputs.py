@@ -226,7 +226,7 @@ class RuleInputs(ReportInputs):
     def _block_params(self, block: Block) -> dict[str, Any]:
         path = self.config.methods[block.method].class_
         metrics = self.metrics_of(block)
-        homes = sorted({METRICS[name].module for name in metrics})
+        homes = sorted({METRICS[name].function.__module__ for name in metrics})
         return {
             "dataset": block.dataset,
             "method": block.method,

@@ -108,7 +108,7 @@ def step_of_rows_that_bind(
 
 
 def step_of_equal_rows(rows: np.ndarray, blocks: np.ndarray, slack: np.ndarray) -> np.ndarray | None:
-    """The step of the multipliers of ``rows @ n = limits`` that maximises the model, by conjugate gradients, or None."""
+    """The step of the multipliers of ``rows @ n = limits`` that maximises the model (conjugate gradients), or None."""
     try:
         everywhere = np.ones(slack.shape, bool)
         return _Hessian(rows, blocks, 0.0).solve(slack, everywhere, np.zeros_like(slack), _ROUGH_RESIDUAL)

@@ -166,7 +166,7 @@ def _overlap(named: Mapping[str, Any]) -> bool:
 
 
 def cross_codes(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Find the combinations of several codes that occur, in lexicographic order: the code of each row, and their cells."""
+    """Find the combinations of codes that occur, in lexicographic order: the code of each row, and their cells."""
     groups, cells = np.zeros(len(codes[0]), np.int64), np.empty((1, 0), np.int64)
     for of_rows, n in zip(codes, n_values, strict=True):
         # Groups are numbered again after each column, because the product of all numbers of values could overflow.
