@@ -9,7 +9,7 @@ from small import small_config, small_paper
 
 from fairclust.pipeline.config import ConfigError, load_config, shipped_config
 from fairclust.pipeline.models import GridSpec
-from fairclust.pipeline.papers import ReasonSpec, TableSpec, as_plain
+from fairclust.pipeline.papers import ReasonSpec
 from fairclust.pipeline.reported import ReportedError, load_programs, load_reported
 
 ROOT = Path(__file__).parents[2]
@@ -81,13 +81,6 @@ def test_a_reason_fits_only_what_it_names():
     assert reason.fits("a", "anything", "sse")
     assert not reason.fits("b", "anything", "sse")
     assert not reason.fits("a", "anything", "balance")
-
-
-def test_a_model_can_be_rebuilt_from_its_plain_data():
-    stated = {"number": "1", "title": "T", "match": {"fairness": "balance"}, "settings": {"m": {"lam": 1}}}
-    spec = TableSpec.model_validate(stated)
-    assert TableSpec.model_validate(as_plain(spec)) == spec
-    assert "beside" not in as_plain(spec)
 
 
 def test_a_fixed_parameter_replaces_a_grid_of_it():

@@ -213,8 +213,8 @@ def all_params(inputs):
         found["fit", block.stem] = inputs._block_params(block)
         found["data", block.dataset] = inputs.dataset_params(block.dataset)
     for paper in inputs.papers():
-        found["paper", paper] = inputs.products_of(paper)
-    found["page"] = inputs.page_params()
+        found["paper", paper] = inputs.paper_digest(paper)
+    found["page"] = inputs.page_digest()
     found["scores"] = inputs.configuration_digest()
     found["inputs"] = [inputs.targets(), inputs.packs()]
     return json.loads(json.dumps({str(key): value for key, value in found.items()}))
@@ -249,7 +249,7 @@ def test_fronts_are_a_figure_for_each_data_set(tmp_path):
     inputs = RuleInputs(config(tmp_path, report={"fronts": ["balance"], "formats": ["png"]}))
     assert "results/figures/fronts/a.png" in inputs.targets()
     assert {at[0] for at in inputs.figures["fronts", "a"].needs} == {"a"}
-    assert inputs.products_of("fronts")["figures"]["b"]["spec"]["datasets"] == ["b"]
+    assert inputs.figure_spec("fronts", "b").datasets == ["b"]
 
 
 def test_targets_without_a_page_or_overview(tmp_path):
@@ -330,9 +330,9 @@ def test_other_reported_values_change_the_parameters_of_the_paper(tmp_path):
     claim = {"text": "x", "check": "reaches", "datasets": ["b"], "methods": ["vfc"], "metrics": ["sse"]}
     inputs = RuleInputs(config(tmp_path, reported=ONE_ROW, more={"claims": {"c": claim}}))
 
-    before = json.dumps(inputs.products_of("doe"))
+    before = inputs.paper_digest("doe")
     replaced(tmp_path / "doe.csv", (tmp_path / "doe.csv").read_text().replace("5.0", "6.0"))
-    assert json.dumps(inputs.products_of("doe")) != before
+    assert inputs.paper_digest("doe") != before
 
 
 def test_a_replaced_archive_changes_the_parameters_of_its_job(tmp_path):

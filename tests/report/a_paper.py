@@ -1,8 +1,8 @@
 """A made-up paper for tests of verdicts, tables and claims."""
 
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import TableSpec
 from fairclust.pipeline.reported import load_reported
-from fairclust.report.names import Names
 
 NAMES = Names(
     {"town": "Town", "city": "City"},

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 from frames import cell, frame, tradeoff
 
+from fairclust.pipeline.names import Names
+from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.html import write_page
-from fairclust.report.names import Names
 from fairclust.report.verdicts import VERDICT_COLUMNS
 
 METHODS = ("kmeans", "vfc_kmeans", "bera")
@@ -26,14 +27,16 @@ PROVENANCE = {
     **{"git_commit": "abc", "python": "3", "platform": "p", "cpu_count": 2},
     **{"config": CONFIG, "versions": {"numpy": "2"}},
 }
+RUN = {"experiments": [{"datasets": ["adult"], "methods": ["kmeans"]}]}
 PAPERS = {
-    "vfc": {
-        "short_name": "VFC",
-        "citation": "Ziko et al.",
-        "year": 2021,
-        "tables": {"table3": {"number": "3", "title": "Fair K-means", "remarks": ["A remark."]}},
-    },
-    "other": {"short_name": "Other", "citation": "Nobody", "year": 2000, "tables": {}},
+    "vfc": PaperSpec(
+        **RUN,
+        short_name="VFC",
+        citation="Ziko et al.",
+        year=2021,
+        tables={"table3": {"number": "3", "title": "Fair K-means", "remarks": ["A remark."]}},
+    ),
+    "other": PaperSpec(**RUN, short_name="Other", citation="Nobody", year=2000),
 }
 
 

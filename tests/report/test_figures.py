@@ -10,9 +10,9 @@ from frames import cell, frame, tradeoff
 
 from fairclust.datasets.store import PreparedDataset, save_prepared, write_skipped
 from fairclust.pipeline.cell_store import cell_path, write_cell
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.report.figures import PLOTS, Material, draw, make_figure
-from fairclust.report.names import Names
 
 METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM"}
 NAMES = Names(

@@ -5,6 +5,7 @@ from frames import cell, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import (
     best_of_starts,
     dominated_areas,
@@ -15,7 +16,6 @@ from fairclust.report.leaderboard import (
     pareto,
     sentences,
 )
-from fairclust.report.names import Names
 
 NAMES = Names(
     datasets={"d": "Data D"}, methods={"a": "A", "b": "B", "plain": "Plain"}, ours={"a"},

@@ -125,7 +125,7 @@ def test_a_paper_reads_its_own_cells(tmp_path):
         return RuleInputs(load_config(raw))
 
     def cells(inputs):
-        found = blocks_of(inputs.config, inputs.products_of("mine")["cells_of"])
+        found = blocks_of(inputs.config, inputs.sources_of("mine"))
         return {(block.n_clusters, cell.params["lam"]) for block in found for cell in block.cells()}
 
     alone = inputs()
@@ -136,4 +136,4 @@ def test_a_paper_reads_its_own_cells(tmp_path):
     wide = inputs(cells_of=["theirs"])
     assert {at[2] for at in wide.figures["mine", "f"].needs} == {2, 3, 5}
     assert cells(wide) == cells(alone) | {(2, 2), (2, 9), (3, 9)}
-    assert alone.products_of("mine")["cells"] != wide.products_of("mine")["cells"]
+    assert alone.paper_digest("mine") != wide.paper_digest("mine")

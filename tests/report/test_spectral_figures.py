@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from frames import cell, frame
 
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import FigureSpec
 from fairclust.report.figures import Material, draw
-from fairclust.report.names import Names
 
 NAMES = Names(
     datasets={"lastfm": "LastFMNet"},

@@ -67,7 +67,7 @@ for _paper in INPUTS.papers():
             paper=_paper,
             remade=INPUTS.remade(f"report/{_paper}"),
             again=INPUTS.retry_problems(_paper),
-            products=of_paper(INPUTS.products_of, _paper),
+            digest=of_paper(INPUTS.paper_digest, _paper),
         message:
             f"Making the tables and figures of {_paper}"
         script:
@@ -95,12 +95,7 @@ rule board:
         runtime=scaled(10),
     params:
         remade=INPUTS.remade("board"),
-        papers=INPUTS.papers_shown(),
-        names=INPUTS.all_names(),
-        level=CONFIG.report.fairness_error,
-        code=INPUTS.module_code(
-            "fairclust.report.tables", "fairclust.report.leaderboard", "fairclust.report.scoreboard"
-        ),
+        digest=INPUTS.board_digest(),
     message:
         "Making the overview, the leaderboard and the scoreboard"
     script:
@@ -132,7 +127,7 @@ rule page:
         runtime=scaled(10),
     params:
         remade=INPUTS.remade("page"),
-        page=INPUTS.page_params(),
+        digest=INPUTS.page_digest(),
     message:
         "Writing the page"
     script:

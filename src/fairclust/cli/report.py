@@ -21,11 +21,11 @@ from fairclust.cli.score import read_labels
 from fairclust.metrics import contingency, score_labels
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.pipeline.columns import of_columns
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.provenance import provenance
 from fairclust.pipeline.scores import fits_frame
 from fairclust.report.html import make_page
 from fairclust.report.leaderboard import FAIRNESS
-from fairclust.report.names import Names
 
 _MEASURED = ("sse", *FAIRNESS)
 

@@ -25,9 +25,9 @@ from fairclust.datasets.store import PreparedDataset
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import Config
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.scores import load_scores
 from fairclust.report.leaderboard import best_of_starts, pareto
-from fairclust.report.names import Names
 from fairclust.report.selection import varied
 
 _COSTS = ("sse", "ncut")

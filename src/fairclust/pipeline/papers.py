@@ -219,8 +219,3 @@ class PaperSpec(Strict):
 
 
 Papers = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], PaperSpec]
-
-
-def as_plain(spec: Strict) -> dict[str, Any]:
-    """A model as plain data, without values that equal their defaults, for the parameters of a rule."""
-    return spec.model_dump(mode="json", exclude_defaults=True)

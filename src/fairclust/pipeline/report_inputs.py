@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from fairclust.datasets.digest import content_digest
 from fairclust.pipeline.blocks import At, block_params, blocks_of, plan_blocks, plan_jobs
 from fairclust.pipeline.config import Config, ConfigError
 from fairclust.pipeline.fingerprint import code_fingerprint
-from fairclust.pipeline.papers import ClaimSpec, FigureSpec, TableSpec, as_plain
+from fairclust.pipeline.names import Names
+from fairclust.pipeline.papers import ClaimSpec, FigureSpec, MatchSpec, PaperSpec, TableSpec
 
 NO_PROBLEMS = "[]"
 """The content of a file of problems if everything could be made."""
@@ -239,8 +240,8 @@ class ReportInputs:
 
     def names(
         self, needs: Iterable[At], rows: Iterable[Mapping[str, str]] = (), claims: Iterable[ClaimSpec] = ()
-    ) -> dict[str, Any]:
-        """Titles, labels and looks of data sets and methods, as plain data.
+    ) -> Names:
+        """Titles, labels and looks of data sets and methods.
 
         Data sets and methods of reported values (`rows`) and of claims need not be in the run.
         """
@@ -254,61 +255,76 @@ class ReportInputs:
         datasets = {name: self.config.datasets[name] for name in shown if name in self.config.datasets}
         known = {name: self.config.methods[name] for name in methods if name in self.config.methods}
         looks = {name: i for i, name in enumerate(name for name in self.config.methods if name in run)}
-        return {
-            "datasets": {
+        return Names(
+            datasets={
                 name: spec.title + (f" ({spec.shown})" if spec.shown else "")
                 for name, spec in datasets.items()
             },
-            "methods": {name: spec.label or name for name, spec in known.items()},
-            "families": {name: spec.family for name, spec in known.items()},
-            "ours": [name for name, spec in known.items() if spec.ours],
-            "looks": {name: looks[name] for name in known if name in looks},
-        }
+            methods={name: spec.label or name for name, spec in known.items()},
+            families={name: spec.family for name, spec in known.items()},
+            ours=[name for name, spec in known.items() if spec.ours],
+            looks={name: looks[name] for name in known if name in looks},
+        )
 
-    def all_names(self) -> dict[str, Any]:
+    def names_of(self, paper: str) -> Names:
+        """The `names` of what a paper shows, reports and claims."""
+        spec = self.config.papers.get(paper)
+        return self.names(self.needs_of(paper), self._reported(paper), spec.claims.values() if spec else ())
+
+    def all_names(self) -> Names:
         """The `names` of everything in the run and in the reported values and claims of its papers."""
-        papers = dict.fromkeys(paper for paper, _ in self.tables)
+        papers = self.papers_shown()
         return self.names(
             self._at,
             [row for paper in papers for row in self._reported(paper)],
-            [claim for paper in papers for claim in self.config.papers[paper].claims.values()],
+            [claim for spec in papers.values() for claim in spec.claims.values()],
         )
 
-    def products_of(self, paper: str) -> dict[str, Any]:
-        """Everything that a paper's job makes, as plain data."""
+    def papers_shown(self) -> dict[str, PaperSpec]:
+        """The papers of the run that have a table."""
+        return {paper: self.config.papers[paper] for paper in dict.fromkeys(of for of, _ in self.tables)}
+
+    # Parameters of the rules. The jobs load the configuration themselves. A digest makes them run again if what they
+    # take from it has changed.
+
+    def paper_digest(self, paper: str) -> str:
+        """Changes with everything that decides what a paper's job makes from its cells."""
         spec = self.config.papers.get(paper)
-        needs = self.needs_of(paper)
-        sources = self.sources_of(paper)
-        return {
-            "needs": needs,
-            "cells_of": sources,
-            # The job computes its cells from the configuration, whose change must make it run again.
-            "cells": digest_of([block_params(block) for block in blocks_of(self.config, sources)]),
-            "names": self.names(needs, self._reported(paper), spec.claims.values() if spec else ()),
-            "short_name": spec.short_name if spec else "",
-            "programs": {name: program.kind for name, program in spec.programs.items()} if spec else {},
-            "tables": {
-                name: {"spec": as_plain(self.config.papers[paper].tables[name]), "needs": product.needs}
-                for (of, name), product in self.tables.items()
-                if of == paper
-            },
-            "all_tables": {name: as_plain(table) for name, table in spec.tables.items()} if spec else {},
-            "figures": {
-                name: self._figure_params(paper, name) | {"needs": product.needs}
-                for (of, name), product in self.figures.items()
-                if of == paper
-            },
-            "claims": {name: as_plain(claim) for name, claim in spec.claims.items()}
-            if spec and paper in self.claims
-            else {},
-            "claims_need": self.claims[paper].needs if paper in self.claims else [],
-            "formats": self.config.report.formats,
-            # Digests, because a file that replaces another one may have an older time stamp.
-            "reported": [content_digest(path) for path in self.reported_files(paper)],
-            "code": code_fingerprint(
-                "fairclust.report.tables", "fairclust.report.figures", "fairclust.report.claims"
-            ),
+        figures = [name for of, name in self.figures if of == paper]
+        shown = {"short_name", "programs", "tables", "claims"}
+        return digest_of(
+            {
+                "needs": self.needs_of(paper),
+                "cells": [block_params(block) for block in blocks_of(self.config, self.sources_of(paper))],
+                "names": asdict(self.names_of(paper)),
+                "paper": None if spec is None else spec.model_dump(mode="json", include=shown),
+                "figures": [self.figure_spec(paper, name).model_dump(mode="json") for name in figures],
+                "formats": self.config.report.formats,
+                # Digests, because a file that replaces another one may have an older time stamp.
+                "reported": [content_digest(path) for path in self.reported_files(paper)],
+                "code": code_fingerprint(
+                    "fairclust.report.tables", "fairclust.report.figures", "fairclust.report.claims"
+                ),
+            }
+        )
+
+    def board_digest(self) -> str:
+        """Changes with everything that decides what the job of the boards makes from scores and verdicts."""
+        titles = {name: spec.short_name for name, spec in self.papers_shown().items()}
+        modules = ("fairclust.report.tables", "fairclust.report.leaderboard", "fairclust.report.scoreboard")
+        level = self.config.report.fairness_error
+        return digest_of([titles, asdict(self.all_names()), level, code_fingerprint(*modules)])
+
+    def page_digest(self) -> str:
+        """Changes with everything that decides what the page's job makes from scores, tables and figures."""
+        page = Path(__file__).parents[1] / "report" / "page"
+        texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
+        shown = {"short_name", "citation", "tables"}
+        papers = {
+            name: spec.model_dump(mode="json", include=shown) for name, spec in self.papers_shown().items()
         }
+        code = [code_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()]
+        return digest_of([papers, asdict(self.all_names()), code])
 
     def retry_problems(self, paper: str) -> str:
         """A parameter that changes with every run while a product of a paper could not be made."""
@@ -342,13 +358,11 @@ class ReportInputs:
             plot="front", title=title, datasets=[name], x="sse", y=tuple(self.config.report.fronts)
         )
 
-    def _figure_params(self, paper: str, name: str) -> dict[str, Any]:
-        spec = self.figure_spec(paper, name)
-        table = self.table_of(paper, spec.table) if paper in self.config.papers else None
-        return {
-            "spec": as_plain(spec),
-            "match": None if table is None or table.match is None else as_plain(table.match),
-        }
+    def match_of(self, paper: str, name: str) -> MatchSpec | None:
+        """How a figure of a paper chooses settings, if it refers to a table that says so."""
+        number = self.figure_spec(paper, name).table
+        table = self.table_of(paper, number) if paper in self.config.papers else None
+        return None if table is None else table.match
 
     def planes(self, paper: str) -> list[str]:
         """Folders of the unscaled data sets whose points the figures of a paper show."""
@@ -356,29 +370,3 @@ class ReportInputs:
             name for (of, _), product in self.figures.items() if of == paper for name in product.planes
         ]
         return [f"{self.results}/data/plane/{dataset}" for dataset in dict.fromkeys(datasets)]
-
-    def papers_shown(self) -> dict[str, Any]:
-        """The papers of the run that have a table, as plain data for the page and the scoreboard."""
-        shown = dict.fromkeys(paper for paper, _ in self.tables)
-        return {
-            name: {
-                "short_name": spec.short_name,
-                "citation": spec.citation,
-                "year": spec.year,
-                "tables": {
-                    key: as_plain(table) for key, table in spec.tables.items() if (name, key) in self.tables
-                },
-            }
-            for name in shown
-            if (spec := self.config.papers[name])
-        }
-
-    def page_params(self) -> dict[str, Any]:
-        """Parameters of the page's job: papers, names, and fingerprints of the code and of the page's files."""
-        page = Path(__file__).parents[1] / "report" / "page"
-        texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
-        return {
-            "papers": self.papers_shown(),
-            "names": self.all_names(),
-            "code": [code_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()[:16]],
-        }

@@ -310,10 +310,6 @@ class RuleInputs(ReportInputs):
         """Fingerprint of modules of this package that a job calls, without what they import."""
         return file_fingerprint(*(f"fairclust.{module}" for module in modules))
 
-    def module_code(self, *modules: str) -> str:
-        """Fingerprint of modules with all that they import from this package."""
-        return code_fingerprint(*modules)
-
     def packs(self, needs: Iterable[At] | None = None) -> list[str]:
         """Outputs of the fit jobs that have some or all blocks."""
         wanted = None if needs is None else set(needs)

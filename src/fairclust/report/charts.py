@@ -13,9 +13,9 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from fairclust.metrics.table import METRICS
+from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import COSTS, FAIRNESS, pareto
 from fairclust.report.looks import look
-from fairclust.report.names import Names
 from fairclust.report.redaction import redact_config
 
 SHOWN = (*COSTS, *FAIRNESS)

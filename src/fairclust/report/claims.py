@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec, TableSpec
 from fairclust.pipeline.reported import KEY
 from fairclust.report.checks import CLAIM_VERDICTS, NOT_TESTED, joined, validate_claim
 from fairclust.report.material import CannotTest, ClaimError, Material, Place, cells_at, table_of
-from fairclust.report.names import Names
 from fairclust.report.render import MISSING, write_table
 from fairclust.report.selection import NOT_RUN
 

@@ -17,6 +17,8 @@ from markupsafe import Markup
 
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write
+from fairclust.pipeline.names import Names
+from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.charts import front_chart, with_settings
 from fairclust.report.leaderboard import (
     COSTS,
@@ -27,7 +29,6 @@ from fairclust.report.leaderboard import (
     make_boards,
 )
 from fairclust.report.looks import SHAPES, look
-from fairclust.report.names import Names
 from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
 from fairclust.report.page_tables import (
     Verdict,
@@ -55,7 +56,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 def make_page(
     scores: pd.DataFrame,
     provenance: Mapping[str, Any],
-    papers: Mapping[str, Mapping[str, Any]],
+    papers: Mapping[str, PaperSpec],
     scoreboard: Path | None,
     tables: Mapping[str, Sequence[Path]],
     figures: Sequence[Path],
@@ -99,7 +100,7 @@ def make_page(
             )
             for name in shown
         ],
-        without_data=[papers[name]["short_name"] for name in papers if name not in shown],
+        without_data=[papers[name].short_name for name in papers if name not in shown],
         charts=[
             front_chart(of, methods, names, instance_title(names, dataset, k))
             for (dataset, k), of in points.groupby(INSTANCE, sort=False)
@@ -132,7 +133,7 @@ def write_page(
     scores: pd.DataFrame,
     runs: pd.DataFrame,
     provenance: dict[str, Any],
-    papers: Mapping[str, Mapping[str, Any]],
+    papers: Mapping[str, PaperSpec],
     scoreboard: Path | None,
     tables: Mapping[str, Sequence[Path]],
     figures: Sequence[Path],
@@ -142,7 +143,7 @@ def write_page(
 ) -> None:
     """Write the page, and an archive of it with tables, figures and scores, without paths of this machine.
 
-    `papers` maps each paper to short_name, citation, year and tables; papers without data of this run get no section.
+    Papers without data of this run get no section.
     `tables` maps papers to the files of their tables and claims, and '' to the tables that belong to no paper. `runs`
     are the times and memory of the cells, `scoreboard` is a CSV, and figures lie in a folder for each paper.
     """

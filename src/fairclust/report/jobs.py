@@ -1,11 +1,11 @@
-"""The jobs of the rules for tables, figures and the page: each reads its inputs, rebuilds the models and calls one
-function."""
+"""The jobs of the rules for tables, figures and the page: each loads the configuration, reads its inputs and
+calls one function."""
 
 from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,24 +16,15 @@ from fairclust.pipeline.blocks import blocks_of
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.config import load_config
 from fairclust.pipeline.models import canonical_json
-from fairclust.pipeline.papers import ClaimSpec, FigureSpec, MatchSpec, TableSpec
+from fairclust.pipeline.report_inputs import ReportInputs
 from fairclust.pipeline.reported import load_programs, load_reported
 from fairclust.pipeline.scores import cells_at, load_cells, load_scores, load_steps, read_table
 from fairclust.pipeline.script import Job
-from fairclust.report.names import Names
 from fairclust.report.render import escape_latex, escape_markdown
 
 
-def _reported(job: Job) -> pd.DataFrame | None:
-    return next((load_reported(path) for path in job.input.get("reported", [])), None)
-
-
-def _programs(job: Job, kinds: Mapping[str, str]) -> pd.DataFrame | None:
-    return next((load_programs(path, kinds) for path in job.input.get("reported", [])[1:]), None)
-
-
-def _stem(path: str) -> Path:
-    return Path(path).with_suffix("")
+def _inputs(job: Job) -> ReportInputs:
+    return ReportInputs(load_config(job.config))
 
 
 def paper(job: Job) -> None:
@@ -42,64 +33,65 @@ def paper(job: Job) -> None:
     from fairclust.report.figures import make_figure
     from fairclust.report.tables import make_table
 
-    given, paper = job.params["products"], job.params["paper"]
-    config = load_config(job.config)
+    inputs, paper = _inputs(job), str(job.params["paper"])
+    config, spec, names = inputs.config, inputs.config.papers.get(paper), inputs.names_of(paper)
     own = {
         (*block.at, canonical_json(cell.params), cell.seed)
-        for block in blocks_of(config, given["cells_of"])
+        for block in blocks_of(config, inputs.sources_of(paper))
         for cell in block.cells()
     }
-    cells = load_cells(job.input["packs"], given["needs"])
+    needs = inputs.needs_of(paper)
+    cells = load_cells(job.input["packs"], needs)
     columns = (cells.dataset, cells.method, cells.n_clusters, cells.params, cells.seed)
     cells = cells[[at in own for at in zip(*columns, strict=True)]]
-    steps = load_steps(job.input["packs"], given["needs"])
-    reported, programs, names = _reported(job), _programs(job, given["programs"]), Names(**given["names"])
-    specs = {name: TableSpec.model_validate(table) for name, table in given["all_tables"].items()}
+    steps = load_steps(job.input["packs"], needs)
+    files = job.input.get("reported", [])
+    reported = next((load_reported(path) for path in files), None)
+    kinds = {name: program.kind for name, program in spec.programs.items()} if spec else {}
+    programs = next((load_programs(path, kinds) for path in files[1:]), None)
     problems = _Problems(job.log)
     results = Path(job.output[0]).parents[2]
 
-    for name, table in given["tables"].items():
-        stem = results / "tables" / paper / name
-        with problems.of(f"table {name}", [stem.with_name(f"{name}.{kind}") for kind in _OF_TABLE]):
-            if reported is None:
-                raise ValueError("a table needs reported values; add the key `reported` to the paper's file")
-            mine = cells_at(cells, table["needs"])
-            make_table(paper, given["short_name"], specs[name], reported, mine, names, stem, programs)
-    if given["claims"]:
+    if spec is not None:
+        for name, product in (
+            (name, product) for (of, name), product in inputs.tables.items() if of == paper
+        ):
+            stem = results / "tables" / paper / name
+            with problems.of(f"table {name}", [stem.with_name(f"{name}.{kind}") for kind in _OF_TABLE]):
+                if reported is None:
+                    raise ValueError(
+                        "a table needs reported values; add the key `reported` to the paper's file"
+                    )
+                table, mine = spec.tables[name], cells_at(cells, product.needs)
+                make_table(paper, spec.short_name, table, reported, mine, names, stem, programs)
+    if spec is not None and paper in inputs.claims:
         stem = results / "tables" / paper / "claims"
-        with problems.of("the claims", [stem.with_name(f"claims.{kind}") for kind in ("csv", "md", "tex")]):
-            make_claims(
-                paper,
-                given["short_name"],
-                {name: ClaimSpec.model_validate(claim) for name, claim in given["claims"].items()},
-                specs,
-                pd.DataFrame() if reported is None else reported,
-                cells_at(cells, given["claims_need"]),
-                steps,
-                names,
-                stem,
-                programs,
-            )
+        with problems.of("the claims", [stem.with_name(f"claims.{kind}") for kind in _OF_CLAIMS]):
+            values = pd.DataFrame() if reported is None else reported
+            mine, title = cells_at(cells, inputs.claims[paper].needs), spec.short_name
+            make_claims(paper, title, spec.claims, spec.tables, values, mine, steps, names, stem, programs)
     planes = {Path(folder).name: Path(folder) for folder in job.input.get("planes", [])}
-    for name, figure in given["figures"].items():
+    formats = config.report.formats
+    for name, product in ((name, product) for (of, name), product in inputs.figures.items() if of == paper):
         stem = results / "figures" / paper / name
-        with problems.of(f"figure {name}", [Path(f"{stem}.{kind}") for kind in given["formats"]]):
+        with problems.of(f"figure {name}", [Path(f"{stem}.{kind}") for kind in formats]):
             make_figure(
-                FigureSpec.model_validate(figure["spec"]),
-                None if figure["match"] is None else MatchSpec.model_validate(figure["match"]),
+                inputs.figure_spec(paper, name),
+                inputs.match_of(paper, name),
                 reported,
-                cells_at(cells, figure["needs"]),
+                cells_at(cells, product.needs),
                 steps,
                 planes,
                 names,
                 stem,
-                given["formats"],
+                formats,
             )
     with atomic_write(Path(job.output[-1])) as file:
         file.write(json.dumps(problems.found).encode())
 
 
-_OF_TABLE = ("csv", "md", "tex", "verdicts.csv")
+_OF_CLAIMS = ("csv", "md", "tex")
+_OF_TABLE = (*_OF_CLAIMS, "verdicts.csv")
 
 
 class _Problems:
@@ -145,12 +137,13 @@ def board(job: Job) -> None:
     from fairclust.report.scoreboard import make_scoreboard
     from fairclust.report.tables import make_overview
 
-    names, papers = Names(**job.params["names"]), job.params["papers"]
+    inputs = _inputs(job)
+    names, papers = inputs.all_names(), inputs.papers_shown()
     scores = load_scores(Path(job.input["scores"][0]))
     make_leaderboard(scores, names, Path(job.output[-1]))
-    stems = {Path(path).stem: _stem(path) for path in job.output[:-1]}
+    stems = {Path(path).stem: Path(path).with_suffix("") for path in job.output[:-1]}
     if "overview" in stems:
-        make_overview(scores, job.params["level"], names, stems["overview"])
+        make_overview(scores, inputs.config.report.fairness_error, names, stems["overview"])
     if "scoreboard" in stems:
         of_paper: dict[str, list[Path]] = {paper: [] for paper in papers}
         for path in map(Path, job.input["verdicts"]):
@@ -158,7 +151,7 @@ def board(job: Job) -> None:
         make_scoreboard(
             of_paper,
             {path.parent.name: path for path in map(Path, job.input.get("claims", []))},
-            {paper: spec["short_name"] for paper, spec in papers.items()},
+            {paper: spec.short_name for paper, spec in papers.items()},
             names,
             stems["scoreboard"],
         )
@@ -168,20 +161,21 @@ def page(job: Job) -> None:
     """Write the page for readers and its archive."""
     from fairclust.report.html import write_page
 
-    given = job.params["page"]
+    inputs = _inputs(job)
+    papers = inputs.papers_shown()
     tables: dict[str, list[Path]] = {}
     for path in map(Path, job.input.get("tables", [])):
-        tables.setdefault(path.parent.name if path.parent.name in given["papers"] else "", []).append(path)
+        tables.setdefault(path.parent.name if path.parent.name in papers else "", []).append(path)
     scores = Path(job.input["scores"][0])
     write_page(
         load_scores(scores),
         read_table(scores.with_name("runs.parquet")),
         json.loads(Path(job.input["origin"][0]).read_text()),
-        given["papers"],
+        papers,
         next(map(Path, job.input.get("scoreboard", [])), None),
         tables,
         list(map(Path, job.input.get("figures", []))),
-        Names(**given["names"]),
+        inputs.all_names(),
         Path(job.output[0]),
         Path(job.output[1]),
     )

@@ -17,7 +17,7 @@ import pandas as pd
 
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write
-from fairclust.report.names import Names
+from fairclust.pipeline.names import Names
 
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec, TableSpec
-from fairclust.report.names import Names
 from fairclust.report.selection import NOT_RUN, cells_of, choose, choose_printed
 
 

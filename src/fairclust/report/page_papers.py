@@ -9,7 +9,9 @@ from typing import Any
 import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS
-from fairclust.report.names import Names, metric_label, table_name
+from fairclust.pipeline.names import Names
+from fairclust.pipeline.papers import PaperSpec
+from fairclust.report.names import metric_label, table_name
 from fairclust.report.page_tables import Column, Table, Verdict, list_methods
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, lam, number, spread_text
@@ -19,14 +21,14 @@ from fairclust.report.selection import Spread
 from fairclust.report.verdicts import load_verdicts
 
 
-def papers_with_data(board: pd.DataFrame, papers: Mapping[str, Any]) -> list[str]:
+def papers_with_data(board: pd.DataFrame, papers: Mapping[str, PaperSpec]) -> list[str]:
     """The papers for which this run has at least one value."""
     run = set(board.paper[board.seeds.fillna(0) > 0])
     return [name for name in papers if name in run]
 
 
 def summary_bars(
-    board: pd.DataFrame, papers: Mapping[str, Any], shown: Iterable[str]
+    board: pd.DataFrame, papers: Mapping[str, PaperSpec], shown: Iterable[str]
 ) -> list[dict[str, Any]]:
     """Rows of tables by verdict: one bar for each paper and kind of comparison, then one for all papers."""
     shown = list(shown)
@@ -34,7 +36,7 @@ def summary_bars(
     bars = [
         {
             "key": row["paper"],
-            "paper": papers[row["paper"]]["short_name"],
+            "paper": papers[row["paper"]].short_name,
             "kind": row["kind"],
             "rows": int(row["rows"]),
             "counts": {verdict: int(row[verdict]) for verdict in VERDICTS if row[verdict]},
@@ -51,7 +53,7 @@ def summary_bars(
 
 def paper_section(
     name: str,
-    paper: Mapping[str, Any],
+    paper: PaperSpec,
     board: pd.DataFrame,
     claims: Path | None,
     figures: Iterable[str],
@@ -59,24 +61,23 @@ def paper_section(
 ) -> dict[str, Any]:
     """The data that the template shows for one paper.
 
-    `paper` holds short_name, citation, year and tables (name to the plain data of a TableSpec), `claims` is the CSV of
-    its claims, and `figures` are files in the archive.
+    `claims` is the CSV of its claims, and `figures` are files in the archive.
     """
     of_paper = board[board.paper == name]
-    specs = {str(spec["number"]): spec for spec in paper.get("tables", {}).values()}
+    specs = {spec.number: spec for spec in paper.tables.values()}
     numbers = [n for n in specs if n in set(of_paper.table)]
     tables = []
     for table in [*numbers, *(n for n in of_paper.table.unique() if n not in specs)]:
         of_table = of_paper[of_paper.table == table]
-        spec = specs.get(table, {})
+        spec = specs.get(table)
         has_value = of_table.seeds.fillna(0) > 0
-        heading = table_name(table) + (f": {spec['title']}" if spec.get("title") else "")
+        heading = table_name(table) + (f": {spec.title}" if spec else "")
         rows = row_verdicts(of_table)
         tables.append(
             {
                 "title": heading,
-                "remarks": list(spec.get("remarks", ())),
-                "compared": _compared(f"{paper['short_name']}, {heading}", of_table[has_value], names),
+                "remarks": list(spec.remarks) if spec else [],
+                "compared": _compared(f"{paper.short_name}, {heading}", of_table[has_value], names),
                 "others": _others(of_table[~has_value], names),
                 "n_values": len(of_table),
                 "n_compared": int(has_value.sum()),
@@ -85,10 +86,10 @@ def paper_section(
         )
     return {
         "key": name,
-        "name": paper["short_name"],
-        "citation": paper.get("citation", ""),
+        "name": paper.short_name,
+        "citation": paper.citation,
         "tables": tables,
-        "claims": claims_table(claims, paper["short_name"], names),
+        "claims": claims_table(claims, paper.short_name, names),
         "figures": list(figures),
     }
 

@@ -14,9 +14,9 @@ import pandas as pd
 
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS
+from fairclust.pipeline.names import Names
 from fairclust.report.charts import tick_text
 from fairclust.report.leaderboard import COSTS, FAIRNESS, INSTANCE, Board, sentences
-from fairclust.report.names import Names
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, number, spread_text
 

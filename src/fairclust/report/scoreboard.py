@@ -8,10 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from fairclust.pipeline.names import Names
 from fairclust.report.agreement import is_near
 from fairclust.report.checks import CLAIM_VERDICTS
 from fairclust.report.claims import load_claims
-from fairclust.report.names import Names, metric_label
+from fairclust.report.names import metric_label
 from fairclust.report.render import MISSING, lam, write_table
 from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, Value
 from fairclust.report.selection import Spread

@@ -9,8 +9,9 @@ import pandas as pd
 
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import TableSpec
-from fairclust.report.names import Names, metric_label, table_name
+from fairclust.report.names import metric_label, table_name
 from fairclust.report.render import MISSING, lam, number, percent, spread_text, write_table
 from fairclust.report.rows import VERDICTS, Row, Value
 from fairclust.report.selection import choose, describe, match_on

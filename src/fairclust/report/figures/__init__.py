@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pandas as pd
 
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.report.figures.clusters import plot_clusters, plot_group_shares
 from fairclust.report.figures.drawing import Material, Sheet
 from fairclust.report.figures.fronts import plot_bands, plot_front
 from fairclust.report.figures.lines import plot_by_size, plot_cost_by_k, plot_lam_tradeoff, plot_metric_by_k
 from fairclust.report.figures.steps import plot_convergence, plot_terms
-from fairclust.report.names import Names
 
 PLOTS: dict[str, Callable[[Material], Sheet]] = {
     "front": plot_front,

@@ -16,10 +16,10 @@ from matplotlib.ticker import MaxNLocator
 
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.plot import in_figure
 from fairclust.report import looks
-from fairclust.report.names import Names
 from fairclust.report.redaction import redact_text
 
 COLOURS = looks.COLOURS

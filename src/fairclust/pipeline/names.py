@@ -1,0 +1,45 @@
+"""The titles and labels that readers see instead of the names in the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Names:
+    """Titles, labels and looks of the data sets and methods of a run, as plain data.
+
+    A name without an entry is shown as it is in the configuration.
+    """
+
+    datasets: Mapping[str, str] = field(default_factory=dict)  # name to title
+    methods: Mapping[str, str] = field(default_factory=dict)  # name to label
+    families: Mapping[str, str] = field(default_factory=dict)  # name to family
+    ours: Collection[str] = ()  # methods of this project
+    # Position of a method among all methods of the run. It decides the method's colour and mark everywhere.
+    looks: Mapping[str, int] = field(default_factory=dict)
+
+    def dataset(self, name: str) -> str:
+        """Title of a data set."""
+        return self.datasets.get(name, name)
+
+    def method(self, name: str) -> str:
+        """Label of a method."""
+        return self.methods.get(name, name)
+
+    def family(self, name: str) -> str:
+        """Family of a method."""
+        return self.families.get(name, "other")
+
+    def is_ours(self, name: str) -> bool:
+        """Whether a method is this project's own."""
+        return name in self.ours
+
+    def look(self, name: str) -> int:
+        """Position among the methods of the run; a method that has none comes after all others."""
+        return self.looks.get(name, len(self.looks))
+
+    def in_order(self, found: Iterable[str]) -> list[str]:
+        """Methods by their position in the run; those without a position come last, by name."""
+        return sorted(set(found), key=lambda name: (self.look(name), name))
