@@ -37,7 +37,9 @@ try:
 
         if problems := paper_problems(CONFIG):
             raise ConfigError(
-                "\n".join([f"{ORIGIN} cannot be used:", *(f"  - {line}" for line in problems)])
+                "\n".join(
+                    [f"{ORIGIN} cannot be used:", *(f"  - {line}" for line in problems)]
+                )
             )
 except ConfigError as error:
     raise WorkflowError(str(error)) from None

@@ -6,13 +6,13 @@ rule fit:
         f"{RESULTS}/fits/{{dataset}}/{{job}}.cells",
     log:
         f"{RESULTS}/logs/fit/{{dataset}}/{{job}}.log",
-    conda:
-        "../envs/fairclust.yml"
-    threads: of_method("threads", CONFIG.jobs.threads)
     # The attempt after the last one fits nothing. It writes what is finished, and an error for every other cell, so that
     # tables and page are made without them. The rule `check` then sets the exit status. On a cluster, retries of the
     # process that a job starts would run inside the old allocation, so only the main process has them.
     retries: CONFIG.jobs.attempts if workflow.is_main_process else 0
+    conda:
+        "../envs/fairclust.yml"
+    threads: of_method("threads", CONFIG.jobs.threads)
     resources:
         **of_cluster(slurm_partition="partition", gres="gres"),
         mem_mb=lambda w, input, attempt: scaled(
@@ -20,7 +20,8 @@ rule fit:
         )(w, input, attempt),
         # Three times the estimated time, because machines differ.
         runtime=lambda w, input, attempt: scaled(
-            of_method("runtime", CONFIG.jobs.runtime)(w) + 3 * INPUTS.minutes(w.dataset, w.job)
+            of_method("runtime", CONFIG.jobs.runtime)(w)
+            + 3 * INPUTS.minutes(w.dataset, w.job)
         )(w, input, attempt),
         attempt=lambda w, attempt: attempt,
     params:

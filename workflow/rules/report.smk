@@ -144,8 +144,8 @@ rule check:
         touch(f"{RESULTS}/.complete"),
     log:
         f"{RESULTS}/logs/check.log",
-    localrule: True
     retries: 0
+    localrule: True
     conda:
         "../envs/fairclust.yml"
     params:
