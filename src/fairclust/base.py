@@ -97,6 +97,24 @@ def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.
     return labels
 
 
+def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
+    """`validate_data` of scikit-learn, whose error about a number that is not finite names its row and column."""
+    try:
+        return validate_data(estimator, X, **options)
+    except ValueError as error:
+        if not str(error).startswith("Input X contains") or sp.issparse(X):
+            raise
+        bad = ~np.isfinite(np.asarray(X, dtype=np.float64))
+        row, column = np.argwhere(bad)[0]
+        names = getattr(X, "columns", None)
+        where = f"row {row}, column {column if names is None else repr(names[column])}"
+        value = "NaN" if np.isnan(np.asarray(X, dtype=np.float64)[row, column]) else "infinity"
+        raise ValueError(
+            f"X contains {value} in {where}; cells that are not finite: {bad.sum()}. Fill them in, or leave out "
+            "their rows"
+        ) from None
+
+
 class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     """Base of all methods: validation, groups, `fit`, `fit_predict`.
 
@@ -204,7 +222,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         return X, codes
 
     def _valid_rows(self, X: Any) -> np.ndarray:
-        return validate_data(
+        return validated(
             self, X, dtype=[np.float64, np.float32], order="C", accept_sparse=self._accept_sparse
         )
 
@@ -268,7 +286,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     def _new_rows(self, X: Any) -> np.ndarray:
         """Validated rows of `predict`, in the frame of the fit."""
         check_is_fitted(self)
-        X = validate_data(
+        X = validated(
             self,
             X,
             dtype=[np.float64, np.float32],

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
-from fairclust.base import COUNT
+from fairclust.base import COUNT, validated
 from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups
 from fairclust.solvers.coreset import rows_of_groups, sensitivity_sample
@@ -91,7 +90,7 @@ class FairCoreset(BaseEstimator):
             groups.
         """
         self._validate_params()
-        X = validate_data(self, X, dtype=[np.float64, np.float32], order="C")
+        X = validated(self, X, dtype=[np.float64, np.float32], order="C")
         codes, self.groups_ = encode_groups(sensitive_features, len(X))
         X = Frame.of(X).into(X)
         rng = check_random_state(self.random_state)

@@ -162,6 +162,22 @@ def test_more_clusters_than_rows(model):
 
 
 @pytest.mark.parametrize(
+    "value, message",
+    [
+        (np.nan, "NaN in row 17, column 1; cells that are not finite: 1"),
+        (-np.inf, "infinity in row 17, column 1; cells that are not finite: 1"),
+        (1e200, "row 17, column 1, which is too far from the other|unit of X is 1e\\+200, and squares of such"),
+    ],
+)
+def test_numbers_that_no_cost_can_hold_are_named(model, grouped_blobs, value, message):
+    X, groups = grouped_blobs()
+    X = X.astype(np.float64)
+    X[17, 1] = value
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, sensitive_features=groups)
+
+
+@pytest.mark.parametrize(
     "name, X, groups",
     [
         ("one group", np.random.default_rng(0).normal(size=(40, 2)), np.zeros(40)),

@@ -10,9 +10,9 @@ from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import euclidean_distances
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from fairclust.base import FairClusterer
+from fairclust.base import FairClusterer, validated
 from fairclust.metrics.centers import squared_distances_to_own
 
 
@@ -90,7 +90,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
 
     def _checked(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(
+        return validated(
             self,
             X,
             dtype=[np.float64, np.float32],

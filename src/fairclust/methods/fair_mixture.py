@@ -13,9 +13,9 @@ from scipy.spatial.distance import pdist
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION
+from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, validated
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.kernels.points import DTYPES
@@ -63,6 +63,8 @@ from fairclust.solvers.mixture_rows import (
 from fairclust.solvers.mixture_start import start_mixture
 from fairclust.stored import Stored, StoredError
 
+# The variances are squares of the unit, and their sums must be finite.
+_LARGEST_UNIT = 1e150
 _DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
 # The log-likelihood is a mean over points, so this weight does not depend on the number of rows or the data's unit.
 _DEFAULT_LAM = 10.0
@@ -308,7 +310,7 @@ class FairMixture(ColumnsClusterer):
 
     def _checked_rows(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return validate_data(self, self._encoded(X), dtype=[np.float64, np.float32], order="C", reset=False)
+        return validated(self, self._encoded(X), dtype=[np.float64, np.float32], order="C", reset=False)
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
@@ -325,6 +327,11 @@ class FairMixture(ColumnsClusterer):
             raise ValueError(f"subsample leaves {len(learned)} rows for n_clusters={self.n_clusters}")
         numeric = self._columns.numeric
         frame = Frame.of(learned, numeric) if len(numeric) else Frame.plain(0)
+        if frame.unit > _LARGEST_UNIT:
+            raise ValueError(
+                f"the unit of X is {frame.unit:g}, and squares of such numbers are too large: divide X by a power of "
+                "ten, or correct or leave out rows that are far from the others"
+            )
         # The published program takes steps of fixed length in the unit of the data.
         self._shift, self._unit = frame.mean, 1.0 if reference else frame.unit
         rows = self._rows(learned, learned_codes, len(self.groups_))
