@@ -139,7 +139,6 @@ class _Server:
         self._listener.listen(128)
         self._selector = selectors.DefaultSelector()
         self._children: dict[int, socket.socket] = {}
-        self._loaded: set[str] = set()
         # A pipe that wakes the loop when a child ends.
         self._wake, self._woken = os.pipe()
         os.set_blocking(self._woken, False)
@@ -168,7 +167,6 @@ class _Server:
         function = request["function"]
         with contextlib.suppress(Exception):  # the child says what is wrong
             importlib.import_module(function.partition(":")[0])
-            self._load_compiled(request["job"].params.get("class_path", ""))
         connection.setblocking(True)
         connection.sendall(b"+")
         server = os.getpid()
@@ -177,20 +175,6 @@ class _Server:
             self._child(connection, request, server)
         self._children[child] = connection
         self._selector.register(connection, selectors.EVENT_READ)
-
-    def _load_compiled(self, class_path: str) -> None:
-        """Fit a method of the package once on a few rows, so that later children inherit its compiled code."""
-        from fairclust import methods
-        from fairclust.pipeline.compile_kernels import fit_in_all_variants
-
-        name = class_path.rpartition(".")[2]
-        if (
-            class_path.startswith("fairclust.methods.")
-            and name in methods.__all__
-            and name not in self._loaded
-        ):
-            self._loaded.add(name)
-            fit_in_all_variants(name)
 
     def _child(self, connection: socket.socket, request: dict[str, Any], server: int) -> None:
         code = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -187,36 +187,41 @@ def settings_table(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> 
     return Table("Every setting", columns, body)
 
 
-def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
-    """The cluster and group farthest from the group's share in the data, for the fairest setting of each method."""
-    fairness = FAIRNESS[0]
-    usable = points[
-        points.counts.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()
-    ]
-    body = []
+def _fairest_settings(points: pd.DataFrame, column: str, names: Names) -> Iterator[tuple[Any, Any, str, Any]]:
+    """Data set, K, method, and its setting with the highest balance among those that have a text in a column."""
+    if column not in points:
+        return
+    known = points[column].map(lambda text: isinstance(text, str)).astype(bool)
+    usable = points[known & points[FAIRNESS[0]].notna()]
     for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
         for method in names.in_order(of.method.unique()):
             mine = of[of.method == method]
-            fairest = mine.loc[mine[fairness].idxmax()]
-            table = json.loads(fairest.counts)
-            counts = np.array(list(table.values()), dtype=float)
-            sizes = counts.sum(axis=0)
-            whole = counts.sum(axis=1) / counts.sum()
-            with np.errstate(invalid="ignore", divide="ignore"):
-                away = np.where(sizes > 0, counts / sizes - whole[:, None], 0.0)
-            # With two groups, both are equally far from their shares. Then the smaller group is named.
-            order = np.argsort(whole, kind="stable")
-            place, cluster = np.unravel_index(np.abs(away[order]).round(12).argmax(), away.shape)
-            group = order[place]
-            share = counts[group, cluster] / sizes[cluster] if sizes[cluster] else 0.0
-            body.append(
-                [
-                    names.dataset(str(dataset)), str(k), names.method(method), fairest.setting or MISSING,
-                    number(float(fairest[fairness]), METRICS[fairness].decimals),
-                    f"{sizes.min():,.0f} to {sizes.max():,.0f}", list(table)[group], str(cluster),
-                    f"{share:.1%}", f"{whole[group]:.1%}",
-                ]
-            )  # fmt: skip
+            yield dataset, k, method, mine.loc[mine[FAIRNESS[0]].idxmax()]
+
+
+def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
+    """The cluster and group farthest from the group's share in the data, for the fairest setting of each method."""
+    fairness, body = FAIRNESS[0], []
+    for dataset, k, method, fairest in _fairest_settings(points, "counts", names):
+        table = json.loads(fairest.counts)
+        counts = np.array(list(table.values()), dtype=float)
+        sizes = counts.sum(axis=0)
+        whole = counts.sum(axis=1) / counts.sum()
+        with np.errstate(invalid="ignore", divide="ignore"):
+            away = np.where(sizes > 0, counts / sizes - whole[:, None], 0.0)
+        # With two groups, both are equally far from their shares. Then the smaller group is named.
+        order = np.argsort(whole, kind="stable")
+        place, cluster = np.unravel_index(np.abs(away[order]).round(12).argmax(), away.shape)
+        group = order[place]
+        share = counts[group, cluster] / sizes[cluster] if sizes[cluster] else 0.0
+        body.append(
+            [
+                names.dataset(str(dataset)), str(k), names.method(method), fairest.setting or MISSING,
+                number(float(fairest[fairness]), METRICS[fairness].decimals),
+                f"{sizes.min():,.0f} to {sizes.max():,.0f}", list(table)[group], str(cluster),
+                f"{share:.1%}", f"{whole[group]:.1%}",
+            ]
+        )  # fmt: skip
     columns = [
         Column("Data set", filters=True),
         Column("K", is_number=True),
@@ -235,25 +240,20 @@ def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
 
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Fairness to each of several sensitive columns, for each method at its setting with the highest balance."""
-    fairness = FAIRNESS[0]
-    if "by_column" not in points:
-        return None
-    usable = points[
-        points.by_column.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()
+    found = [
+        (dataset, k, method, fairest.setting or MISSING, json.loads(fairest.by_column))
+        for dataset, k, method, fairest in _fairest_settings(points, "by_column", names)
     ]
-    body: list[list[str]] = []
-    some_numbers = any(OF_NUMBERS in text for text in usable.by_column)
+    some_numbers = any(OF_NUMBERS in of for *_, by_column in found for of in by_column.values())
     shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
-    for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
-        for method in names.in_order(of.method.unique()):
-            mine = of[of.method == method]
-            fairest = mine.loc[mine[fairness].idxmax()]
-            for column, found in json.loads(fairest.by_column).items():
-                values = [number(found.get(name), METRICS[name].decimals) for name in shown]
-                setting = fairest.setting or MISSING
-                body.append(
-                    [names.dataset(str(dataset)), str(k), names.method(method), setting, column, *values]
-                )
+    body = [
+        [
+            names.dataset(str(dataset)), str(k), names.method(method), setting, column,
+            *(number(of.get(name), METRICS[name].decimals) for name in shown),
+        ]
+        for dataset, k, method, setting, by_column in found
+        for column, of in by_column.items()
+    ]  # fmt: skip
     columns = [
         Column("Data set", filters=True),
         Column("K", is_number=True),
@@ -268,30 +268,22 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
 
 def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
     """The groups' shares in every cluster, for the fairest setting of each method."""
-    fairness, found = FAIRNESS[0], []
-    usable = points[
-        points.counts.map(lambda text: isinstance(text, str)).astype(bool) & points[fairness].notna()
-    ]
-    for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
-        for method in names.in_order(of.method.unique()):
-            mine = of[of.method == method]
-            fairest = mine.loc[mine[fairness].idxmax()]
-            table = json.loads(fairest.counts)
-            counts = np.array(list(table.values()), dtype=float)
-            columns = [
-                Column("Cluster", is_number=True),
-                Column("Rows", is_number=True),
-                *(Column(group, is_number=True) for group in table),
-            ]
-            rows = [["all", f"{counts.sum():,.0f}", *(f"{s:.1%}" for s in counts.sum(axis=1) / counts.sum())]]
-            for cluster, column in enumerate(counts.T):
-                shares = (
-                    [f"{s:.1%}" for s in column / column.sum()] if column.sum() else [MISSING] * len(column)
-                )
-                rows.append([str(cluster), f"{column.sum():,.0f}", *shares])
-            words = f", {fairest.setting}" if fairest.setting else ""
-            title = f"{instance_title(names, dataset, k)}: {names.method(method)}{words}"
-            found.append(Table(title, columns, rows))
+    found = []
+    for dataset, k, method, fairest in _fairest_settings(points, "counts", names):
+        table = json.loads(fairest.counts)
+        counts = np.array(list(table.values()), dtype=float)
+        columns = [
+            Column("Cluster", is_number=True),
+            Column("Rows", is_number=True),
+            *(Column(group, is_number=True) for group in table),
+        ]
+        rows = [["all", f"{counts.sum():,.0f}", *(f"{s:.1%}" for s in counts.sum(axis=1) / counts.sum())]]
+        for cluster, column in enumerate(counts.T):
+            shares = [f"{s:.1%}" for s in column / column.sum()] if column.sum() else [MISSING] * len(column)
+            rows.append([str(cluster), f"{column.sum():,.0f}", *shares])
+        words = f", {fairest.setting}" if fairest.setting else ""
+        title = f"{instance_title(names, dataset, k)}: {names.method(method)}{words}"
+        found.append(Table(title, columns, rows))
     return found
 
 
