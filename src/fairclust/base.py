@@ -189,7 +189,16 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
             self._frame = self._framing(X[order])
             framed, codes = self._frame.into(X[order]), codes[order]
             weights = None if weights is None else weights[order]
-        self._fit(framed, codes, *(() if weights is None else (weights,)))
+        try:
+            self._fit(framed, codes, *(() if weights is None else (weights,)))
+        except Diverged as error:
+            if not self._frame.is_far:
+                raise
+            row, column = np.unravel_index(np.abs(self._frame.into(X)).argmax(), X.shape)
+            raise Diverged(
+                f"{error}. X holds {X[row, column]:g} in row {row}, column {column}, which is far from the other rows: "
+                "correct or leave out such rows"
+            ) from error
         if order is not None:
             self._put_back(order)
         self._restore(X)

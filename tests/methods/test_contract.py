@@ -10,7 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
 import fairclust.methods as methods
-from fairclust.base import FairClusterer, NotSupported
+from fairclust.base import Diverged, FairClusterer, NotSupported
 from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._prototypes import MedoidClusterer
 
@@ -166,7 +166,10 @@ def test_more_clusters_than_rows(model):
     [
         (np.nan, "NaN in row 17, column 1; cells that are not finite: 1"),
         (-np.inf, "infinity in row 17, column 1; cells that are not finite: 1"),
-        (1e200, "row 17, column 1, which is too far from the other|unit of X is 1e\\+200, and squares of such"),
+        (
+            1e200,
+            "row 17, column 1, which is too far from the other|unit of X is 1e\\+200, and squares of such",
+        ),
     ],
 )
 def test_numbers_that_no_cost_can_hold_are_named(model, grouped_blobs, value, message):
@@ -175,6 +178,19 @@ def test_numbers_that_no_cost_can_hold_are_named(model, grouped_blobs, value, me
     X[17, 1] = value
     with pytest.raises(ValueError, match=message):
         model.fit(X, sensitive_features=groups)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_number_far_from_the_others_is_clustered_or_named(model, grouped_blobs):
+    X, groups = grouped_blobs()
+    X = X.astype(np.float64)
+    X[17, 1] = 9_999_999_999
+    try:
+        labels = model.fit_predict(X, sensitive_features=groups)
+    except (Diverged, ValueError) as error:
+        assert "1e+10 in row 17, column 1" in str(error)
+    else:
+        assert labels.shape == (len(X),)
 
 
 @pytest.mark.parametrize(
