@@ -17,7 +17,7 @@ import pytest
 
 from fairclust import methods
 from fairclust.cli import main
-from fairclust.cli.fit import fit_starts
+from fairclust.cli.fitting import fit_starts
 from fairclust.metrics import by_column, mean_deviation
 
 N = 400

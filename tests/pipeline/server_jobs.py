@@ -6,8 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from fairclust.pipeline.import_server import ServerGone, ask
-from fairclust.pipeline.script import Job
+from fairclust.pipeline.script import Job, ServerGone, ask
 
 
 def job_in(folder, **params):

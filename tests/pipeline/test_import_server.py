@@ -14,7 +14,7 @@ import pytest
 from server_jobs import job_in
 
 from fairclust.pipeline import import_server, script
-from fairclust.pipeline.import_server import ServerGone, ask
+from fairclust.pipeline.script import ServerGone, ask
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the server is for Linux")
@@ -157,7 +157,7 @@ def test_a_script_works_without_a_server(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(script, "die_with", lambda parent: None)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
-    for variable in script._THREAD_VARIABLES:
+    for variable in script.THREAD_VARIABLES:
         monkeypatch.setenv(variable, "7")
     for address in (None, str(tmp_path / "nobody")):
         if address is None:

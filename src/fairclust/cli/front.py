@@ -16,7 +16,8 @@ from sklearn.metrics import silhouette_score
 
 from fairclust import methods
 from fairclust.cli import CommandError, raw_table
-from fairclust.cli.fit import fit_starts, parameters, write_csv
+from fairclust.cli.fit import write_csv
+from fairclust.cli.fitting import fit_starts, parameters
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable

@@ -20,7 +20,7 @@ from fairclust.chunks.scaling import standardized
 from fairclust.chunks.scores import score_chunks
 from fairclust.chunks.sources import parquet_columns, parquet_files
 from fairclust.cli import CommandError
-from fairclust.cli.fit import parameters
+from fairclust.cli.fitting import parameters
 from fairclust.cli.methods import find_method
 from fairclust.cli.raw_table import describe_scale
 from fairclust.cli.results import aligned

@@ -12,7 +12,7 @@ import numpy as np
 
 from fairclust import methods
 from fairclust.cli import CommandError, raw_table
-from fairclust.cli.fit import fit
+from fairclust.cli.fitting import fit
 from fairclust.cli.front import cluster_numbers, grid_settings
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import progress

@@ -18,20 +18,15 @@ import pickle
 import selectors
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from fairclust.pipeline.script import _THREAD_VARIABLES, Job, die_with, run
+from fairclust.pipeline.script import ADDRESS, SIZE, THREAD_VARIABLES, Job, die_with, run
 from fairclust.temporary import is_alive
 
-ADDRESS = "FAIRCLUST_IMPORT_SERVER"
-"""The environment variable with the address of the server. A run that finds it set starts no server of its own."""
-
-_SIZE = struct.Struct("<Q")
 # Modules that nearly every job needs.
 _PRELOADED = (
     "fairclust.pipeline.fit_block",
@@ -39,10 +34,6 @@ _PRELOADED = (
     "fairclust.metrics.table",
     "fairclust.pipeline.scores",
 )
-
-
-class ServerGone(ConnectionError):
-    """The server does not answer; the job must be done without it."""
 
 
 def start() -> subprocess.Popen[bytes]:
@@ -53,7 +44,7 @@ def start() -> subprocess.Popen[bytes]:
     _remove_sockets_of_the_dead()
     folder = tempfile.mkdtemp(prefix=f"fairclust-{os.getpid()}-")
     address = str(Path(folder) / "socket")
-    environment = {**os.environ, **dict.fromkeys(_THREAD_VARIABLES, "1")}
+    environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1")}
     # With -P this folder is not searched for modules, so that its classes cannot hide those of a job's own folder.
     server = subprocess.Popen(
         [sys.executable, "-P", "-m", "fairclust.pipeline.import_server", address, str(os.getpid())],
@@ -84,44 +75,11 @@ def stop(server: subprocess.Popen[bytes] | None) -> None:
         server.wait(timeout=5)
 
 
-def ask(address: str, job: Job, function: str) -> str:
-    """Let the server run a function for a job; returns what went wrong. ServerGone if it ended before the job began."""
-    request = pickle.dumps({"job": job, "function": function, "environment": dict(os.environ)})
-    with socket.socket(socket.AF_UNIX) as connection:
-        try:
-            _connect(connection, address)
-            connection.sendall(_SIZE.pack(len(request)) + request)
-            begun = connection.recv(1)
-        except OSError as error:
-            raise ServerGone(str(error)) from None
-        if not begun:
-            raise ServerGone("the server closed the connection")
-        answer = b""
-        with contextlib.suppress(OSError):
-            while part := connection.recv(1 << 16):
-                answer += part
-    if not answer.endswith(b"\0"):
-        return f"{job.rule}: the job's process died without an answer (log: {job.log})"
-    return answer[:-1].decode()
-
-
-def _connect(connection: socket.socket, address: str) -> None:
-    """Connect. A server that was just started may need a moment to bind its address, so this tries for 5 seconds."""
-    import time
-
-    for _ in range(100):
-        with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
-            connection.connect(address)
-            return
-        time.sleep(0.05)
-    raise ServerGone(f"no server listens at {address}")
-
-
 def _read_request(connection: socket.socket) -> dict[str, Any] | None:
     data = b""
     connection.settimeout(10)
     try:
-        while len(data) < _SIZE.size or len(data) < _SIZE.size + _SIZE.unpack_from(data)[0]:
+        while len(data) < SIZE.size or len(data) < SIZE.size + SIZE.unpack_from(data)[0]:
             part = connection.recv(1 << 16)
             if not part:
                 return None
@@ -129,7 +87,7 @@ def _read_request(connection: socket.socket) -> dict[str, Any] | None:
     except OSError:
         return None
     # Only scripts of the same user can connect: the socket lies in a folder of mode 0700.
-    return pickle.loads(data[_SIZE.size :])
+    return pickle.loads(data[SIZE.size :])
 
 
 class _Server:
@@ -192,7 +150,7 @@ class _Server:
             os.environ.clear()
             os.environ.update(request["environment"])
             os.environ.pop(ADDRESS, None)
-            for variable in _THREAD_VARIABLES:
+            for variable in THREAD_VARIABLES:
                 os.environ[variable] = "1"
             os.chdir(job.folder)
             message = run(job, request["function"])

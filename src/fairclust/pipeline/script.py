@@ -9,7 +9,10 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import pickle
 import signal
+import socket
+import struct
 import sys
 import time
 import traceback
@@ -21,7 +24,13 @@ from typing import Any
 
 from fairclust.temporary import is_alive
 
-_THREAD_VARIABLES = (
+ADDRESS = "FAIRCLUST_IMPORT_SERVER"
+"""The environment variable with the address of the server. A run that finds it set starts no server of its own."""
+
+SIZE = struct.Struct("<Q")
+"""What stands before a request to the server: its length."""
+
+THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -42,6 +51,10 @@ _HINTS = {
 
 class JobFailed(SystemExit):
     """Ends a script with the message alone; the traceback is in its log."""
+
+
+class ServerGone(ConnectionError):
+    """The server does not answer; the job must be done without it."""
 
 
 @dataclass(frozen=True)
@@ -104,20 +117,49 @@ def main(snakemake: Any, function: str) -> None:
     if not _main_process_lives():
         raise JobFailed(1)
     job = Job.of(snakemake)
-    address = os.environ.get("FAIRCLUST_IMPORT_SERVER")
+    address = os.environ.get(ADDRESS)
     if address and job.threads == 1:
-        from fairclust.pipeline.import_server import ServerGone, ask
-
         with suppress(ServerGone):
             message = ask(address, job, function)
             if message:
                 raise JobFailed(message)
             return
-    for variable in _THREAD_VARIABLES:
+    for variable in THREAD_VARIABLES:
         os.environ[variable] = str(job.threads)
     message = run(job, function)
     if message:
         raise JobFailed(message)
+
+
+def ask(address: str, job: Job, function: str) -> str:
+    """Let the server run a function for a job; returns what went wrong. ServerGone if it ended before the job began."""
+    request = pickle.dumps({"job": job, "function": function, "environment": dict(os.environ)})
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            _connect(connection, address)
+            connection.sendall(SIZE.pack(len(request)) + request)
+            begun = connection.recv(1)
+        except OSError as error:
+            raise ServerGone(str(error)) from None
+        if not begun:
+            raise ServerGone("the server closed the connection")
+        answer = b""
+        with suppress(OSError):
+            while part := connection.recv(1 << 16):
+                answer += part
+    if not answer.endswith(b"\0"):
+        return f"{job.rule}: the job's process died without an answer (log: {job.log})"
+    return answer[:-1].decode()
+
+
+def _connect(connection: socket.socket, address: str) -> None:
+    """Connect. A server that was just started may need a moment to bind its address, so this tries for 5 seconds."""
+    for _ in range(100):
+        with suppress(FileNotFoundError, ConnectionRefusedError):
+            connection.connect(address)
+            return
+        time.sleep(0.05)
+    raise ServerGone(f"no server listens at {address}")
 
 
 def _main_process_lives() -> bool:
