@@ -74,6 +74,8 @@ def test_an_error_is_reported_with_the_log_and_the_server_goes_on(tmp_path, serv
 def test_noise_does_not_stop_the_server(tmp_path, server):
     import socket
 
+    # The first job waits until the server listens.
+    assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
     for noise in (b"", b"\x05\0\0\0\0\0\0\0ab", b"x"):
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(server.address)
