@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> list[str]:
         except DatasetError as error:
             problems.append(f"{error} (all {n_cells:,} cells of {name!r} would be skipped)")
     if problems:
-        raise CommandError("\n".join([f"{len(problems)} problems:", *(f"  - {line}" for line in problems)]))
+        count = f"{len(problems)} problem" + ("s" if len(problems) > 1 else "")
+        raise CommandError("\n".join([f"{count}:", *(f"  - {line}" for line in problems)]))
     return [*lines, "nothing would fail"]
 
 

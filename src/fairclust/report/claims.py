@@ -93,7 +93,7 @@ def make_claims(
         pd.DataFrame(shown, columns=["claim", "where", "verdict", "numbers"]),
         title=f"{short_name}: claims, tested by this run",
         notes=["A claim holds only if it holds on all of its data sets; means are over the starts."],
-        lead=[f"{len(claims)} claims: {', '.join(words)}."] if claims else [],
+        lead=[f"{len(claims)} claim{'s' * (len(claims) > 1)}: {', '.join(words)}."] if claims else [],
     )
 
 
