@@ -4,8 +4,7 @@
 metric's range, direction and source.
 """
 
-import importlib
-from typing import Any
+from fairclust.lazy import members
 
 # The module of each name. It is imported when the name is first used, because Snakemake reads only names and directions
 # and should not wait for compiled code.
@@ -52,51 +51,8 @@ _HOMES = {
     "worst_group_cost": "social",
 }
 
-__all__ = [
-    "METRICS",
-    "Audit",
-    "Metric",
-    "absent_groups",
-    "additive_gap",
-    "audit",
-    "average_balance",
-    "awd",
-    "balance",
-    "by_column",
-    "cluster_sizes",
-    "clustering_error",
-    "contingency",
-    "data_balance",
-    "delta",
-    "delta_max_pair",
-    "delta_mean",
-    "dunn_index",
-    "fairness_error",
-    "fairness_ratio",
-    "group_codes",
-    "group_cost_changes",
-    "group_cost_ratio",
-    "group_costs",
-    "individual_fairness",
-    "individual_fairness_95",
-    "kmedians_bounds",
-    "kmedians_cost",
-    "largest_cluster",
-    "mean_deviation",
-    "n_nonempty",
-    "ncut",
-    "neighbourhood_radii",
-    "proportionality",
-    "score_labels",
-    "share_deviation",
-    "silhouette_gap",
-    "smallest_cluster",
-    "sse",
-    "worst_group_cost",
-]
+__all__, __getattr__ = members(__name__, _HOMES)
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return __all__
