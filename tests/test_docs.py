@@ -14,6 +14,7 @@ from fairclust.cli import CommandError
 from fairclust.cli.publish import filled, overview_block, results_block, with_results
 from fairclust.pipeline import papers
 from fairclust.pipeline.config import Config, MethodSpec, RunnableDataset, laid_over, load_config, read_yaml
+from fairclust.pipeline.report_inputs import ReportInputs
 from fairclust.pipeline.reported import load_reported
 from fairclust.pipeline.rule_inputs import RuleInputs
 from toys import write_people
@@ -278,20 +279,19 @@ def test_the_numbers_on_the_pages_come_from_the_published_run(page, shipped, mon
     if not PUBLISHED.exists():
         pytest.skip("no results are published; tests/test_published_results.py says so")
     monkeypatch.chdir(ROOT)
-    titles = {name: spec.short_name for name, spec in load_config(shipped).papers.items()}
     text = Path(page).read_text()
-    assert filled(text, Path("docs/results"), titles, page) == text
+    assert filled(text, Path("docs/results"), ReportInputs(load_config(shipped)), page) == text
 
 
 def test_rows_of_the_overview_that_a_page_asks_for():
-    head = "| data set | K | method | setting | SSE | Balance | Fairness error | Delta | starts |"
+    columns = ["data set", "K", "method", "setting", "SSE", "Balance", "Fairness error", "Delta", "starts"]
     rows = [
-        "| Toy | 2 | plain | – | 9.0 | 0.1 | 0.5 | 0.3 | 5 |",
-        "| Toy | 3 | plain | – | 8.0 | 0.1 | 0.5 | 0.3 | 5 |",
-        "| Toy | 3 | fair | lam=1 | 8.5 | 0.9 | 0.1 | 0.1 | 3 |",
-        "| Other | 2 | fair | lam=1 | 7.0 | 0.9 | 0.1 | 0.1 | 3 |",
+        ("Toy", 2, "plain", "–", "9.0", "0.1", "0.5", "0.3", "5"),
+        ("Toy", 3, "plain", "–", "8.0", "0.1", "0.5", "0.3", "5"),
+        ("Toy", 3, "fair", "lam=1", "8.5", "0.9", "0.1", "0.1", "3"),
+        ("Other", 2, "fair", "lam=1", "7.0", "0.9", "0.1", "0.1", "3"),
     ]
-    overview = "\n".join(["# Title", "", head, "| --- " * 9 + "|", *rows, "", "- a note | with a line"])
+    overview = pd.DataFrame(rows, columns=columns)
     block = overview_block(overview, ["Toy"], ["plain", "fair"], "page.md")
     assert block.splitlines()[2:] == [
         "| Toy | 3 | plain | – | 8.0 | 0.1 | 0.5 | 5 |",

@@ -8,14 +8,16 @@ import os
 import re
 import shutil
 import textwrap
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+import pandas as pd
 
 from fairclust.cli import CommandError
 from fairclust.cli.configuration import load
 from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
 from fairclust.outputs import atomic_write, check_outputs, replace_folder
+from fairclust.pipeline.report_inputs import ReportInputs
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.summary import describe, job_seconds
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
@@ -86,9 +88,8 @@ def run(args: argparse.Namespace) -> list[str]:
         (folder / CRATE).write_text(json.dumps(crate, indent=1) + "\n")
 
     replace_folder(Path(os.path.realpath(out)), write)
-    titles = {name: spec.short_name for name, spec in inputs.config.papers.items()}
     for page in args.readme:
-        text = filled(page.read_text(encoding="utf-8"), out, titles, str(page))
+        text = filled(page.read_text(encoding="utf-8"), out, inputs, str(page))
         with atomic_write(page) as file:
             file.write(text.encode())
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
@@ -126,17 +127,20 @@ def _copy(path: Path, to: Path) -> None:
         shutil.copyfile(path, to)
 
 
-def filled(text: str, folder: Path, titles: Mapping[str, str], name: str) -> str:
+def filled(text: str, folder: Path, inputs: ReportInputs, name: str) -> str:
     """The text of a page, called `name`, with the numbers of a published run in `folder` between its marks.
 
-    `titles` maps each paper to its short name. CommandError if the page has no marks, or asks for rows that the
-    overview does not have.
+    CommandError if the page has no marks, or asks for rows that the overview does not have.
     """
-    if not _OVERVIEW.search(text):
-        return with_results(text, results_block(folder, titles), name)
-    if _BEGIN in text:
+    # Imported here, because the import takes a second and only `--readme` needs it.
+    from fairclust.report.tables import load_overview, overview_texts
+
+    if _BEGIN in text or not _OVERVIEW.search(text):
+        titles = {paper: spec.short_name for paper, spec in inputs.config.papers.items()}
         text = with_results(text, results_block(folder, titles), name)
-    overview = (folder / "tables" / "overview.md").read_text(encoding="utf-8")
+    if not _OVERVIEW.search(text):
+        return text
+    overview = overview_texts(load_overview(folder / "tables" / "overview.csv"), inputs.all_names())
 
     def replace(found: re.Match[str]) -> str:
         begin, datasets, methods, end = found.groups()
@@ -154,30 +158,23 @@ def with_results(text: str, block: str, name: str = "README.md") -> str:
     return f"{before}{begin}{block}{end}{after}"
 
 
-def overview_block(overview: str, datasets: Sequence[str], methods: Sequence[str], name: str) -> str:
-    """Some rows of the overview, `tables/overview.md`, as Markdown, for pages about a few of the methods.
+def overview_block(overview: pd.DataFrame, datasets: Sequence[str], methods: Sequence[str], name: str) -> str:
+    """Some rows of the overview, as readers see it, in Markdown, for pages about a few of the methods.
 
     If a data set has several K, the K with most of these methods is shown. CommandError, with the name of the page, if
     the overview lacks one of the data sets or methods.
     """
-    cells = [line.strip("| ").split(" | ") for line in overview.splitlines() if line.startswith("| ")]
-    head, _, *rows = cells
-    found = [dict(zip(head, row, strict=True)) for row in rows]
+    from fairclust.report.render import markdown_table
+
     for column, asked in (("data set", datasets), ("method", methods)):
-        if missing := set(asked) - {row[column] for row in found}:
+        if missing := set(asked) - set(overview[column]):
             raise CommandError(
                 f"{name}: the overview has no {column} {sorted(missing)[0]!r}. Fix: correct the mark 'overview: begin'"
             )
-    lines = [f"| {' | '.join(_SHOWN)} |", f"| {' | '.join('---' for _ in _SHOWN)} |"]
-    for dataset in datasets:
-        shown = [row for row in found if row["data set"] == dataset and row["method"] in methods]
-        counts = Counter(row["K"] for row in shown)
-        lines += [
-            f"| {' | '.join(row[column] for column in _SHOWN)} |"
-            for row in shown
-            if row["K"] == counts.most_common(1)[0][0]
-        ]
-    return "\n".join(lines) + "\n"
+    chosen = overview[overview.method.isin(methods)]
+    of = [chosen[chosen["data set"] == dataset] for dataset in datasets]
+    shown = pd.concat([rows[rows.K.value_counts(sort=False).idxmax() == rows.K] for rows in of])
+    return "\n".join(markdown_table(shown[list(_SHOWN)])) + "\n"
 
 
 def results_block(folder: Path, titles: Mapping[str, str]) -> str:

@@ -100,7 +100,8 @@ def escape_markdown(text: object) -> str:
     return _MARKDOWN.sub(literal, html.escape(_on_one_line(text), quote=False))
 
 
-def _markdown_table(shown: pd.DataFrame) -> list[str]:
+def markdown_table(shown: pd.DataFrame) -> list[str]:
+    """The lines of a table of texts in Markdown."""
     rows = [[escape_markdown(c) for c in row] for row in [shown.columns, *shown.itertuples(index=False)]]
     rows.insert(1, ["---"] * len(shown.columns))
     return [f"| {' | '.join(row)} |" for row in rows]
@@ -127,7 +128,7 @@ def write_table(
     """
     with atomic_write(_with_ending(stem, "csv")) as file:
         data.to_csv(file, index=False)
-    markdown = [f"# {escape_markdown(title)}", "", *_list(lead), *_markdown_table(shown), "", *_list(notes)]
+    markdown = [f"# {escape_markdown(title)}", "", *_list(lead), *markdown_table(shown), "", *_list(notes)]
     with atomic_write(_with_ending(stem, "md")) as file:
         file.write("\n".join(markdown).encode())
     latex = [

@@ -58,29 +58,41 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
     One row per data set, K and method. For a method that does not reach the level, the fairest setting is shown.
     """
     match = match_on("fairness_error")
-    data, shown, notes = [], [], [f"{describe(match).partition(' The level')[0]} The level is {level:g}."]
+    data, notes = [], [f"{describe(match).partition(' The level')[0]} The level is {level:g}."]
     for (dataset, k), of_dataset in scores.groupby(["dataset", "n_clusters"], sort=False):
         for method in names.in_order(of_dataset.method):
             choice = choose(of_dataset[of_dataset.method == method], level, match)
             row: dict[str, object] = {"dataset": dataset, "n_clusters": k, "method": method}
-            text: dict[str, object] = {"data set": names.dataset(str(dataset)), "K": k}
-            text["method"] = _labelled(method, names)
             row |= {"lam": choice.lam, "setting": choice.setting}
-            text["setting"] = choice.setting or MISSING
             for metric in _OVERVIEW_METRICS:
-                found, column = choice.spread(metric), COLUMNS[metric]
+                found = choice.spread(metric)
                 row |= {metric: found.mean, f"{metric} sd": found.sd, f"{metric} best": found.best(metric)}
-                best = found.best(metric) if column.is_cost else math.nan
-                text[column.label] = spread_text(found.mean, found.sd, column.decimals, best)
             row |= {"starts": choice.n_ok, "starts asked": choice.n_all, "reached": choice.reached}
-            text["starts"] = _starts(choice.n_ok, choice.n_all)
             data.append({**row, "note": choice.note})
-            shown.append(text)
             if choice.note:
-                notes.append(f"{text['data set']}, {text['method']}: {choice.note}.")
-    write_table(
-        stem, pd.DataFrame(data), pd.DataFrame(shown), title="Every method on every data set", notes=notes
-    )
+                notes.append(f"{names.dataset(str(dataset))}, {_labelled(method, names)}: {choice.note}.")
+    frame = pd.DataFrame(data)
+    shown = overview_texts(frame, names)
+    write_table(stem, frame, shown, title="Every method on every data set", notes=notes)
+
+
+def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
+    """The overview for readers, from the data of its CSV."""
+    shown = []
+    for row in overview.to_dict("records"):
+        text = {"data set": names.dataset(row["dataset"]), "K": row["n_clusters"]}
+        text |= {"method": _labelled(row["method"], names), "setting": row["setting"] or MISSING}
+        for metric in _OVERVIEW_METRICS:
+            column = COLUMNS[metric]
+            best = row[f"{metric} best"] if column.is_cost else math.nan
+            text[column.label] = spread_text(row[metric], row[f"{metric} sd"], column.decimals, best)
+        shown.append({**text, "starts": _starts(row["starts"], row["starts asked"])})
+    return pd.DataFrame(shown)
+
+
+def load_overview(path: Path) -> pd.DataFrame:
+    """Read the CSV of `make_overview`; absent texts are empty."""
+    return pd.read_csv(path).fillna({"setting": "", "note": ""})
 
 
 def value_text(value: Value) -> str:
