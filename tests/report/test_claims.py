@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,13 +7,10 @@ from a_paper import NAMES, reported, table
 from frames import cell, frame
 
 from fairclust.pipeline.papers import ClaimSpec
+from fairclust.pipeline.reported import NO_VALUES as NOTHING
 from fairclust.report.checks import CHECKS
 from fairclust.report.claims import CLAIM_COLUMNS, check_claim, load_claims, make_claims
 from fairclust.report.material import ClaimError, Material
-
-NOTHING = pd.DataFrame(
-    columns=["table", "dataset", "n_clusters", "method", "lam", "metric", "value", "decimals"]
-)
 
 
 def starts(method, values, metric="sse", dataset="town", lam=None, k=10, **more):
@@ -488,7 +487,7 @@ def test_claims_are_written(tmp_path, fronts):
         ),
         "fair": ClaimSpec(text="Own is fair.", check="reaches", methods=["absent"], options={"level": 0.1}),
     }
-    make_claims("p", "P", claims, {}, pd.DataFrame(), fronts.cells, fronts.steps, NAMES, tmp_path / "claims")
+    make_claims(replace(fronts, paper="p", title="P"), claims, tmp_path / "claims")
     found = load_claims(tmp_path / "claims.csv")
     assert list(found.columns) == CLAIM_COLUMNS
     together = found[found.dataset == ""].set_index("claim")
@@ -496,5 +495,5 @@ def test_claims_are_written(tmp_path, fronts):
     assert found[found.dataset == "town"].n_clusters.to_list() == [10]
     text = (tmp_path / "claims.md").read_text()
     assert "- 2 claims: 1 holds, 1 not tested." in text and "Own is &lt;cheaper&gt;." in text
-    make_claims("p", "P", {}, {}, NOTHING, fronts.cells, fronts.steps, NAMES, tmp_path / "none")
+    make_claims(replace(fronts, paper="p", title="P"), {}, tmp_path / "none")
     assert load_claims(tmp_path / "none.csv").empty

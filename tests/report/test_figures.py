@@ -1,6 +1,7 @@
 """Every plot: what it draws, why a panel is empty, and that drawing it again writes the same bytes."""
 
 import json
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +13,9 @@ from fairclust.datasets.store import PreparedDataset, save_prepared, write_skipp
 from fairclust.pipeline.cell_store import cell_path, write_cell
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
-from fairclust.report.figures import PLOTS, Material, draw, make_figure
+from fairclust.pipeline.reported import NO_VALUES
+from fairclust.report.figures import PLOTS, FigureData, draw, make_figure
+from fairclust.report.material import Material
 
 METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM"}
 NAMES = Names(
@@ -35,8 +38,13 @@ def spec(plot, **more):
     )
 
 
-def sheet(plot, cells, *, steps=NO_STEPS, reported=None, match=None, planes=None, **more):
-    return draw(Material(spec(plot, **more), match, reported, cells, steps, planes or {}, NAMES))
+def material_of(cells, steps=NO_STEPS, names=NAMES):
+    return Material({}, NO_VALUES, cells, steps, names)
+
+
+def sheet(plot, cells, *, steps=NO_STEPS, reported=NO_VALUES, match=None, planes=None, **more):
+    material = replace(material_of(cells, steps), reported=reported, planes=planes or {})
+    return draw(FigureData(**vars(material), spec=spec(plot, **more), match=match))
 
 
 def words(found):
@@ -73,7 +81,7 @@ def test_a_rerun_writes_the_same_bytes(plot, cells, steps, tmp_path):
     formats = ["png", "pdf"] if plot in ("front", "lam_tradeoff") else ["png"]
     for folder in ("a", "b"):
         given = spec(plot, datasets=["adult", "absent"], n_clusters=[3])
-        make_figure(given, None, None, cells, steps, {}, NAMES, tmp_path / folder / "f", formats)
+        make_figure(material_of(cells, steps), given, None, tmp_path / folder / "f", formats)
     for name in (f"f.{kind}" for kind in formats):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
@@ -87,7 +95,7 @@ def test_texts_of_users_are_drawn_as_they_are(plot, cells, steps, tmp_path):
     cells["counts"] = json.dumps({EVIL[0]: [3, 3, 3], EVIL[1]: [1, 1, 1]})
     cells["params"] = [json.dumps({"lam": lam, "a": f"{EVIL[0]} {lam}"}) for lam in cells.lam]
     given = spec(plot, title=f"{EVIL[0]} {EVIL[2]}", n_clusters=[3], options={"labels": {"sse": EVIL[0]}})
-    make_figure(given, None, None, cells, steps, {}, names, tmp_path / "f", ["png", "svg"])
+    make_figure(material_of(cells, steps, names), given, None, tmp_path / "f", ["png", "svg"])
     # Matplotlib writes every text as a comment beside its shapes.
     drawn = ElementTree.parse(
         tmp_path / "f.svg", ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
@@ -99,7 +107,7 @@ def test_texts_of_users_are_drawn_as_they_are(plot, cells, steps, tmp_path):
 @pytest.mark.parametrize("plot", PLOTS)
 def test_a_figure_without_data_is_written_and_says_why(plot, cells, tmp_path):
     bad = cells.assign(status="skipped", reason="no network: /home/somebody/x.csv\nmore")
-    make_figure(spec(plot), None, None, cells[:0], NO_STEPS, {}, NAMES, tmp_path / "f", ["png"])
+    make_figure(material_of(cells[:0]), spec(plot), None, tmp_path / "f", ["png"])
     assert (tmp_path / "f.png").stat().st_size > 0
     assert "nothing to show" in words(sheet(plot, cells[:0]))
     text = words(sheet(plot, bad)) if plot != "clusters" else "no network"
@@ -122,7 +130,7 @@ def test_other_data_sets_methods_and_k_are_left_out(cells, tmp_path, monkeypatch
         PLOTS, "front", lambda material: seen.setdefault("m", material) and PLOTS["terms"](material)
     )
     given = spec("front", methods=["kmeans"], n_clusters=[5])
-    make_figure(given, None, None, cells, NO_STEPS, {}, NAMES, tmp_path / "f", ["png"])
+    make_figure(material_of(cells), given, None, tmp_path / "f", ["png"])
     kept = seen["m"].cells
     assert (set(kept.dataset), set(kept.method), set(kept.n_clusters)) == ({"adult"}, {"kmeans"}, {5})
 

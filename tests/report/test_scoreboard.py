@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -6,6 +8,7 @@ from frames import cell, frame
 
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.claims import make_claims
+from fairclust.report.material import Material
 from fairclust.report.rows import VERDICTS
 from fairclust.report.scoreboard import count_rows, make_scoreboard, row_verdicts
 from fairclust.report.tables import make_table
@@ -46,12 +49,13 @@ def files(tmp_path):
             | {"mean": 100.0, "sd": np.nan, "low": 100.0, "high": 100.0}
         ]
     )  # fmt: skip
-    make_table("p", "P", matched, values, cells, NAMES, tmp_path / "t1", labels)
-    make_table("p", "P", table(number="2", settings={"own": {}}), values, cells, NAMES, tmp_path / "t2")
+    material = Material({}, values, cells, pd.DataFrame(), NAMES, paper="p", title="P")
+    make_table(replace(material, programs=labels), matched, tmp_path / "t1")
+    make_table(material, table(number="2", settings={"own": {}}), tmp_path / "t2")
     claim = ClaimSpec(
         text="Own is cheaper.", check="compare", datasets=["town"], methods=["own", "rival"], metrics=["sse"]
     )
-    make_claims("p", "P", {"c": claim}, {}, values, cells, pd.DataFrame(), NAMES, tmp_path / "claims")
+    make_claims(material, {"c": claim}, tmp_path / "claims")
     return [tmp_path / "t1.verdicts.csv", tmp_path / "t2.verdicts.csv"], tmp_path / "claims.csv"
 
 

@@ -9,7 +9,8 @@ from frames import cell, frame
 
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import FigureSpec
-from fairclust.report.figures import Material, draw
+from fairclust.pipeline.reported import NO_VALUES
+from fairclust.report.figures import FigureData, draw
 
 NAMES = Names(
     datasets={"lastfm": "LastFMNet"},
@@ -36,7 +37,9 @@ def cells():
 def sheet(plot, cells, datasets, **more):
     spec = FigureSpec.model_validate({"plot": plot, "title": "T", "datasets": datasets, **more})
     mine = cells[cells.dataset.isin(datasets)]
-    return draw(Material(spec, None, None, mine, pd.DataFrame(columns=["key"]), {}, NAMES))
+    no_steps = pd.DataFrame(columns=["key"])
+    data = {"tables": {}, "reported": NO_VALUES, "cells": mine, "steps": no_steps, "names": NAMES}
+    return draw(FigureData(**data, spec=spec))
 
 
 def test_one_figure_across_the_sizes_with_a_line_for_each_method(cells):

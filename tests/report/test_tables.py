@@ -3,6 +3,7 @@ import pytest
 from a_paper import NAMES, reported, table
 from frames import cell, frame, tradeoff
 
+from fairclust.report.material import Material
 from fairclust.report.rows import Value
 from fairclust.report.selection import Spread
 from fairclust.report.tables import make_overview, make_table, value_text
@@ -54,7 +55,11 @@ SPEC = {
 
 
 def made(folder, spec, values, cells):
-    make_table("paper", "P & Q", table(**spec), values, cells, NAMES, folder / "t")
+    make_table(
+        Material({}, values, cells, pd.DataFrame(), NAMES, paper="paper", title="P & Q"),
+        table(**spec),
+        folder / "t",
+    )
     return (folder / "t.md").read_text()
 
 

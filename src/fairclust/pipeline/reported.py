@@ -33,6 +33,9 @@ from fairclust.pipeline.columns import COLUMNS
 KEY = ("table", "dataset", "n_clusters", "method", "lam", "metric")
 """The columns that together name one reported value."""
 
+NO_VALUES = pd.DataFrame(columns=[*KEY, "value", "decimals"])
+"""The reported values of a paper that has no file of them."""
+
 OF_DATA = {"n_nodes": "n_rows", "n_groups": "n_groups"}
 """Properties of a data set that a paper reports, and the column of the scores with the same property."""
 

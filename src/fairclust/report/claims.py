@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import ClaimSpec, TableSpec
-from fairclust.pipeline.reported import KEY
+from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.checks import CLAIM_VERDICTS, NOT_TESTED, joined, validate_claim
 from fairclust.report.material import CannotTest, ClaimError, Material, Place, cells_at, table_of
 from fairclust.report.render import MISSING, write_table
@@ -50,32 +49,20 @@ def check_claim(name: str, claim: ClaimSpec, material: Material) -> list[Result]
     return [Result("", None, joined(result.verdict for result in results), together), *results]
 
 
-def make_claims(
-    paper: str,
-    short_name: str,
-    claims: Mapping[str, ClaimSpec],
-    tables: Mapping[str, TableSpec],
-    reported: pd.DataFrame,
-    cells: pd.DataFrame,
-    steps: pd.DataFrame,
-    names: Names,
-    stem: Path,
-    programs: pd.DataFrame | None = None,
-) -> None:
+def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path) -> None:
     """Check all claims of a paper and write them as CSV, Markdown and LaTeX beside `stem`.
 
-    The CSV has a line for each claim (with an empty data set) and one for each of its data sets. `programs` holds the
-    values of published programs; claims on times show their seconds. ClaimError as in `validate_claim`.
+    The CSV has a line for each claim (with an empty data set) and one for each of its data sets. Claims on times show
+    the seconds of published programs. ClaimError as in `validate_claim`.
     """
-    if reported.empty:
-        reported = pd.DataFrame(columns=[*KEY, "value", "decimals"])
-    material = Material(
-        tables, reported, cells, steps, names, pd.DataFrame() if programs is None else programs
-    )
     data, shown, counts = [], [], dict.fromkeys(CLAIM_VERDICTS, 0)
     for name, claim in claims.items():
         results = check_claim(name, claim, material)
-        about = {"paper": paper, "claim": name, **claim.model_dump(include={"text", "where", "check"})}
+        about = {
+            "paper": material.paper,
+            "claim": name,
+            **claim.model_dump(include={"text", "where", "check"}),
+        }
         data += [{**about, **asdict(result)} for result in results]
         counts[results[0].verdict] += 1
         shown.append(
@@ -91,7 +78,7 @@ def make_claims(
         stem,
         pd.DataFrame(data, columns=CLAIM_COLUMNS).astype({"n_clusters": "Int64"}),
         pd.DataFrame(shown, columns=["claim", "where", "verdict", "numbers"]),
-        title=f"{short_name}: claims, tested by this run",
+        title=f"{material.title}: claims, tested by this run",
         notes=["A claim holds only if it holds on all of its data sets; means are over the starts."],
         lead=[f"{len(claims)} claim{'s' * (len(claims) > 1)}: {', '.join(words)}."] if claims else [],
     )

@@ -17,9 +17,10 @@ from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.config import load_config
 from fairclust.pipeline.models import canonical_json
 from fairclust.pipeline.report_inputs import ReportInputs
-from fairclust.pipeline.reported import load_programs, load_reported
-from fairclust.pipeline.scores import cells_at, load_cells, load_scores, load_steps, read_table
+from fairclust.pipeline.reported import NO_VALUES, load_programs, load_reported
+from fairclust.pipeline.scores import load_cells, load_scores, load_steps, read_table
 from fairclust.pipeline.script import Job
+from fairclust.report.material import Material
 from fairclust.report.render import escape_latex, escape_markdown
 
 
@@ -34,7 +35,7 @@ def paper(job: Job) -> None:
     from fairclust.report.tables import make_table
 
     inputs, paper = _inputs(job), str(job.params["paper"])
-    config, spec, names = inputs.config, inputs.config.papers.get(paper), inputs.names_of(paper)
+    config, spec = inputs.config, inputs.config.papers.get(paper)
     own = {
         (*block.at, canonical_json(cell.params), cell.seed)
         for block in blocks_of(config, inputs.sources_of(paper))
@@ -44,48 +45,34 @@ def paper(job: Job) -> None:
     cells = load_cells(job.input["packs"], needs)
     columns = (cells.dataset, cells.method, cells.n_clusters, cells.params, cells.seed)
     cells = cells[[at in own for at in zip(*columns, strict=True)]]
-    steps = load_steps(job.input["packs"], needs)
     files = job.input.get("reported", [])
-    reported = next((load_reported(path) for path in files), None)
     kinds = {name: program.kind for name, program in spec.programs.items()} if spec else {}
-    programs = next((load_programs(path, kinds) for path in files[1:]), None)
+    material = Material(
+        tables=spec.tables if spec else {},
+        reported=load_reported(files[0]) if files else NO_VALUES,
+        cells=cells,
+        steps=load_steps(job.input["packs"], needs),
+        names=inputs.names_of(paper),
+        programs=load_programs(files[1], kinds) if files[1:] else pd.DataFrame(),
+        planes={Path(folder).name: Path(folder) for folder in job.input.get("planes", [])},
+        paper=paper,
+        title=spec.short_name if spec else "",
+    )
     problems = _Problems(job.log)
     results = Path(job.output[0]).parents[2]
+    tables, figures = results / "tables" / paper, results / "figures" / paper
 
-    if spec is not None:
-        for name, product in (
-            (name, product) for (of, name), product in inputs.tables.items() if of == paper
-        ):
-            stem = results / "tables" / paper / name
-            with problems.of(f"table {name}", [stem.with_name(f"{name}.{kind}") for kind in _OF_TABLE]):
-                if reported is None:
-                    raise ValueError(
-                        "a table needs reported values; add the key `reported` to the paper's file"
-                    )
-                table, mine = spec.tables[name], cells_at(cells, product.needs)
-                make_table(paper, spec.short_name, table, reported, mine, names, stem, programs)
-    if spec is not None and paper in inputs.claims:
-        stem = results / "tables" / paper / "claims"
-        with problems.of("the claims", [stem.with_name(f"claims.{kind}") for kind in _OF_CLAIMS]):
-            values = pd.DataFrame() if reported is None else reported
-            mine, title = cells_at(cells, inputs.claims[paper].needs), spec.short_name
-            make_claims(paper, title, spec.claims, spec.tables, values, mine, steps, names, stem, programs)
-    planes = {Path(folder).name: Path(folder) for folder in job.input.get("planes", [])}
+    for name, product in ((name, product) for (of, name), product in inputs.tables.items() if of == paper):
+        with problems.of(f"table {name}", [tables / f"{name}.{kind}" for kind in _OF_TABLE]):
+            make_table(material.at(product.needs), material.tables[name], tables / name)
+    if spec and paper in inputs.claims:
+        with problems.of("the claims", [tables / f"claims.{kind}" for kind in _OF_CLAIMS]):
+            make_claims(material.at(inputs.claims[paper].needs), spec.claims, tables / "claims")
     formats = config.report.formats
     for name, product in ((name, product) for (of, name), product in inputs.figures.items() if of == paper):
-        stem = results / "figures" / paper / name
-        with problems.of(f"figure {name}", [Path(f"{stem}.{kind}") for kind in formats]):
-            make_figure(
-                inputs.figure_spec(paper, name),
-                inputs.match_of(paper, name),
-                reported,
-                cells_at(cells, product.needs),
-                steps,
-                planes,
-                names,
-                stem,
-                formats,
-            )
+        with problems.of(f"figure {name}", [figures / f"{name}.{kind}" for kind in formats]):
+            of = inputs.figure_spec(paper, name), inputs.match_of(paper, name)
+            make_figure(material.at(product.needs), *of, figures / name, formats)
     with atomic_write(Path(job.output[-1])) as file:
         file.write(json.dumps(problems.found).encode())
 

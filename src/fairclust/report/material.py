@@ -1,16 +1,19 @@
-"""The data that checks of claims read: the cells and histories of methods, the times of programs, and options."""
+"""The data of a paper's tables, claims and figures, and what the checks of claims read from them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from fairclust.pipeline.blocks import At
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec, TableSpec
+from fairclust.pipeline.scores import cells_at as cells_of_blocks
 from fairclust.report.selection import NOT_RUN, cells_of, choose, choose_printed
 
 
@@ -24,15 +27,23 @@ class CannotTest(Exception):
 
 @dataclass(frozen=True)
 class Material:
-    """The data that checks read."""
+    """The data from which the tables, claims and figures of a paper are made."""
 
     tables: Mapping[str, TableSpec]  # the paper's tables by name
+    # From `pipeline.reported.load_reported`; without rows if the paper has no such file.
     reported: pd.DataFrame
     cells: pd.DataFrame  # from `pipeline.scores.load_cells`
     steps: pd.DataFrame  # from `pipeline.scores.load_steps`
     names: Names
     # The values of published programs, from `pipeline.reported.load_programs`.
     programs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    planes: Mapping[str, Path] = field(default_factory=dict)  # data set to the folder of its unscaled points
+    paper: str = ""
+    title: str = ""  # the paper's short name
+
+    def at(self, needs: Iterable[At]) -> Material:
+        """The same material with the cells of some data sets, methods and K."""
+        return replace(self, cells=cells_of_blocks(self.cells, needs))
 
 
 @dataclass(frozen=True)

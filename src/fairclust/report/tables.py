@@ -11,6 +11,7 @@ from fairclust.outputs import atomic_write
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import TableSpec
+from fairclust.report.material import Material
 from fairclust.report.names import metric_label, table_name
 from fairclust.report.render import MISSING, lam, number, percent, spread_text, write_table
 from fairclust.report.rows import VERDICTS, Row, Value
@@ -25,29 +26,23 @@ _HOW_TO_READ = (
 )
 
 
-def make_table(
-    paper: str,
-    short_name: str,
-    spec: TableSpec,
-    reported: pd.DataFrame,
-    cells: pd.DataFrame,
-    names: Names,
-    stem: Path,
-    programs: pd.DataFrame | None = None,
-) -> None:
+def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     """Write a paper's table as CSV, Markdown and LaTeX, and the verdicts on its values as '.verdicts.csv'.
 
-    `reported` and `programs` are the values of the paper and of published programs, from `pipeline.reported`.
+    ValueError if the paper has no reported values.
     """
-    rows = table_rows(spec, reported, cells, programs)
+    reported, names = material.reported, material.names
+    if reported.empty:
+        raise ValueError("a table needs reported values; add the key `reported` to the paper's file")
+    rows = table_rows(spec, reported, material.cells, None if material.programs.empty else material.programs)
     with atomic_write(stem.with_name(f"{stem.name}.verdicts.csv")) as file:
-        verdict_frame(paper, spec, rows).to_csv(file, index=False)
+        verdict_frame(material.paper, spec, rows).to_csv(file, index=False)
     layout = _by_method if spec.layout == "methods" else _by_dataset
     write_table(
         stem,
         pd.DataFrame([_numbers(row) for row in rows]),
         layout(rows, spec, names),
-        title=f"{short_name}, {table_name(spec.number)}: {spec.title}, reported and reproduced",
+        title=f"{material.title}, {table_name(spec.number)}: {spec.title}, reported and reproduced",
         notes=_notes(rows, spec, reported, names),
     )
 

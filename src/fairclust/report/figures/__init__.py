@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pandas as pd
-
-from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.report.figures.clusters import plot_clusters, plot_group_shares
-from fairclust.report.figures.drawing import Material, Sheet
+from fairclust.report.figures.drawing import FigureData, Sheet
 from fairclust.report.figures.fronts import plot_bands, plot_front
 from fairclust.report.figures.lines import plot_by_size, plot_cost_by_k, plot_lam_tradeoff, plot_metric_by_k
 from fairclust.report.figures.steps import plot_convergence, plot_terms
+from fairclust.report.material import Material
 
-PLOTS: dict[str, Callable[[Material], Sheet]] = {
+PLOTS: dict[str, Callable[[FigureData], Sheet]] = {
     "front": plot_front,
     "bands": plot_bands,
     "lam_tradeoff": plot_lam_tradeoff,
@@ -33,41 +31,32 @@ NEEDS_Y = ("front", "bands", "lam_tradeoff", "cost_by_k", "metric_by_k", "by_siz
 NEEDS_X = ("front", "bands")
 
 
-def draw(material: Material) -> Sheet:
-    """The figure that the material's specification asks for.
+def draw(figure: FigureData) -> Sheet:
+    """The figure that its specification asks for.
 
     ValueError if there is no such plot, or its specification lacks an axis.
     """
-    spec = material.spec
+    spec = figure.spec
     if spec.plot not in PLOTS:
         raise ValueError(f"there is no plot {spec.plot!r}; known are {', '.join(PLOTS)}")
     for axis, plots in (("x", NEEDS_X), ("y", NEEDS_Y)):
         if spec.plot in plots and not getattr(spec, axis):
             raise ValueError(f"the plot {spec.plot!r} of the figure {spec.title!r} needs `{axis}`")
-    return PLOTS[spec.plot](material)
+    return PLOTS[spec.plot](figure)
 
 
 def make_figure(
-    spec: FigureSpec,
-    match: MatchSpec | None,
-    reported: pd.DataFrame | None,
-    cells: pd.DataFrame,
-    steps: pd.DataFrame,
-    planes: Mapping[str, Path],
-    names: Names,
-    stem: Path,
-    formats: Sequence[str],
+    material: Material, spec: FigureSpec, match: MatchSpec | None, stem: Path, formats: Sequence[str]
 ) -> None:
     """Draw a figure and write it as `stem` with each of the endings in `formats` (png, pdf, svg).
 
-    `match` says how the table that `spec.table` names chooses settings, and `planes` maps data sets to the folders of
-    their prepared, unscaled points. Only the data sets, methods and K that `spec` names are drawn. ValueError as in
-    `draw`.
+    `match` says how the table that `spec.table` names chooses settings. Only the data sets, methods and K that `spec`
+    names are drawn. ValueError as in `draw`.
     """
+    cells = material.cells
     mine = cells.dataset.isin(spec.datasets)
     if spec.methods:
         mine &= cells.method.isin(spec.methods)
     if spec.n_clusters:
         mine &= cells.n_clusters.isin(spec.n_clusters)
-    material = Material(spec, match, reported, cells[mine], steps, planes, names)
-    draw(material).save(Path(stem), formats)
+    draw(FigureData(**{**vars(material), "cells": cells[mine]}, spec=spec, match=match)).save(stem, formats)

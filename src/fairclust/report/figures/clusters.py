@@ -17,7 +17,7 @@ from fairclust.datasets.store import PreparedDataset, load_prepared
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.scores import labels_of
 from fairclust.plot import in_figure
-from fairclust.report.figures.drawing import COLOURS, MARKS, SOFT, Material, Sheet, at_lam, column_label
+from fairclust.report.figures.drawing import COLOURS, MARKS, SOFT, FigureData, Sheet, at_lam, column_label
 from fairclust.report.redaction import redact_text
 from fairclust.report.selection import Choice, choose, reported_level
 
@@ -25,7 +25,7 @@ from fairclust.report.selection import Choice, choose, reported_level
 _MAX_SHAPES = 5_000
 
 
-def _choices(material: Material) -> Iterator[tuple[str, int | None, str, Choice]]:
+def _choices(material: FigureData) -> Iterator[tuple[str, int | None, str, Choice]]:
     """The setting of every method on every data set.
 
     If the figure names a table, settings are chosen as in this table. Otherwise, the setting has the lambda that the
@@ -37,7 +37,7 @@ def _choices(material: Material) -> Iterator[tuple[str, int | None, str, Choice]
             of, allowed = cells[cells.method == method], None
             if not spec.table or spec.lam is not None:
                 of = at_lam(of, spec.lam)
-            if material.match is not None and material.reported is not None and spec.table:
+            if material.match is not None and len(material.reported) and spec.table:
                 level = reported_level(
                     material.match, spec.table, material.reported, dataset, method, n_clusters=k
                 )
@@ -45,7 +45,7 @@ def _choices(material: Material) -> Iterator[tuple[str, int | None, str, Choice]
             yield dataset, k, method, choose(of, allowed, material.match)
 
 
-def plot_clusters(material: Material) -> Sheet:
+def plot_clusters(material: FigureData) -> Sheet:
     """The points of data sets with two features: the colour is the cluster and the shape is the group.
 
     There is a panel for each data set and method, with the best start of the setting. The points are drawn unscaled,
@@ -56,7 +56,7 @@ def plot_clusters(material: Material) -> Sheet:
     sheet = Sheet(material.spec.title, min(4, max(1, per_dataset)), (2.6, 2.4))
     planes = {dataset: _load_plane(material.planes.get(dataset)) for dataset in material.spec.datasets}
     for dataset, k, method, choice in choices:
-        axes = sheet.add(material.title(dataset, k, method))
+        axes = sheet.add(material.panel_title(dataset, k, method))
         data, reason = planes[dataset]
         if data is None or choice.cell is None:
             sheet.say(axes, reason or choice.note)
@@ -79,7 +79,7 @@ def plot_clusters(material: Material) -> Sheet:
             sheet.legend.setdefault(group, handle)
     for dataset in material.spec.datasets:
         if not any(choice[0] == dataset for choice in choices):
-            sheet.say(sheet.add(material.title(dataset)), planes[dataset][1] or "no cell was run")
+            sheet.say(sheet.add(material.panel_title(dataset)), planes[dataset][1] or "no cell was run")
     sheet.note(
         "colour is the cluster, shape is the group; each panel shows the start with the lowest objective"
     )
@@ -117,21 +117,23 @@ def _load_plane(folder: Path | None) -> tuple[PreparedDataset | None, str]:
     return data, ""
 
 
-def plot_group_shares(material: Material) -> Sheet:
+def plot_group_shares(material: FigureData) -> Sheet:
     """The groups' shares in every cluster and in the data, with a panel for each data set, K and method."""
     choices = list(_choices(material))
     sheet = Sheet(material.spec.title, min(4, max(1, len(choices))), (3.0, 2.4))
     for dataset, k, method, choice in choices:
         cell = choice.cell
         if cell is None or not isinstance(cell.counts, str):
-            sheet.say(sheet.add(material.title(dataset, k, method)), choice.note or "the cell has no counts")
+            sheet.say(
+                sheet.add(material.panel_title(dataset, k, method)), choice.note or "the cell has no counts"
+            )
             continue
         lam = f", λ = {cell.lam:g}" if pd.notna(cell.lam) else ""
-        axes = sheet.add(material.title(dataset, k, method) + lam)
+        axes = sheet.add(material.panel_title(dataset, k, method) + lam)
         _draw_shares(sheet, axes, json.loads(cell.counts))
     for dataset in material.spec.datasets:
         if not any(choice[0] == dataset for choice in choices):
-            sheet.say(sheet.add(material.title(dataset)), "no cell was run")
+            sheet.say(sheet.add(material.panel_title(dataset)), "no cell was run")
     sheet.note("below the bars: rows of the cluster; each panel shows the start with the lowest objective")
     return sheet
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
@@ -16,10 +16,10 @@ from matplotlib.ticker import MaxNLocator
 
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.columns import COLUMNS
-from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.plot import in_figure
 from fairclust.report import looks
+from fairclust.report.material import Material
 from fairclust.report.redaction import redact_text
 
 COLOURS = looks.COLOURS
@@ -153,17 +153,12 @@ class Sheet:
                 self.figure.savefig(file, format=kind, metadata=metadata, dpi=150)
 
 
-@dataclass(frozen=True)
-class Material:
-    """The material from which a plot is made: arguments of `make_figure`."""
+@dataclass(frozen=True, kw_only=True)
+class FigureData(Material):
+    """The specification of a figure, with the material from which it is drawn."""
 
     spec: FigureSpec
-    match: MatchSpec | None
-    reported: pd.DataFrame | None
-    cells: pd.DataFrame
-    steps: pd.DataFrame
-    planes: Mapping[str, Path]
-    names: Names
+    match: MatchSpec | None = None  # how the table that `spec.table` names chooses settings
 
     def look(self, method: str) -> tuple[str, str]:
         """Colour and mark of a method."""
@@ -194,7 +189,7 @@ class Material:
             for k in (ks[:1] if first_k and not self.spec.n_clusters else ks) or [None]:
                 yield dataset, k, cells if k is None else cells[cells.n_clusters == k]
 
-    def title(self, dataset: str, k: int | None = None, method: str = "") -> str:
+    def panel_title(self, dataset: str, k: int | None = None, method: str = "") -> str:
         """A panel's title."""
         parts = [self.names.dataset(dataset), self.names.method(method) if method else ""]
         return ", ".join(filter(None, [*parts, f"K = {k}" if k is not None else ""]))
@@ -205,7 +200,7 @@ class Material:
 
     def reported_points(self, dataset: str, k: int | None, x: str, y: str) -> dict[str, pd.DataFrame]:
         """The values that the paper reports for two metrics, by method: columns value_x and value_y."""
-        if self.reported is None or not self.spec.table:
+        if self.reported.empty or not self.spec.table:
             return {}
         of = self.reported
         of = of[(of.dataset == dataset) & (of.n_clusters == k)].dropna(subset=["value"])

@@ -13,7 +13,7 @@ from fairclust.pipeline.columns import COLUMNS
 from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import (
     SOFT,
-    Material,
+    FigureData,
     Sheet,
     few_ticks,
     finite,
@@ -39,7 +39,7 @@ def settings_means(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
     return found.assign(front=fair > fair.cummax().shift(fill_value=-np.inf))
 
 
-def plot_front(material: Material) -> Sheet:
+def plot_front(material: FigureData) -> Sheet:
     """`x` (a cost) against each of `y` (fairness metrics), with a panel for every data set and K.
 
     A mark is the mean of a setting over its starts. A line joins the settings of a method that no other
@@ -55,13 +55,13 @@ def plot_front(material: Material) -> Sheet:
     sheet = Sheet(material.spec.title, n_columns, (3.7, 2.9))
     for dataset, k, cells in instances:
         for y in ys:
-            axes = sheet.add(material.title(dataset, k))
+            axes = sheet.add(material.panel_title(dataset, k))
             _draw_front(material, sheet, axes, cells, (dataset, k), y)
     return sheet
 
 
 def _draw_front(
-    material: Material,
+    material: FigureData,
     sheet: Sheet,
     axes: Axes,
     cells: pd.DataFrame,
@@ -91,7 +91,7 @@ def _draw_front(
         beyond = points[points.x > limit]
         if len(beyond):
             sheet.note(
-                f"{material.title(*instance)}: settings of {name} that cost more than the panel shows: "
+                f"{material.panel_title(*instance)}: settings of {name} that cost more than the panel shows: "
                 f"{len(beyond)}, up to {beyond.x.max():,.5g}"
             )
             points = points[points.x <= limit]
@@ -144,7 +144,7 @@ def _cost_limit(ok: pd.DataFrame, cost: str, y: str) -> float:
     return max(fronts) + 0.1 * abs(max(fronts))
 
 
-def plot_bands(material: Material) -> Sheet:
+def plot_bands(material: FigureData) -> Sheet:
     """`x` against each of `y`, with a panel for each method. The panels have the same axes.
 
     A point is the mean of a setting over its starts, with one standard deviation to each side and its lambda. A line
@@ -158,7 +158,7 @@ def plot_bands(material: Material) -> Sheet:
     for dataset, k, cells, y in rows:
         share, methods = None, asked or material.methods(cells)
         for method in methods or [""]:
-            axes = sheet.add(material.title(dataset, k, method), share)
+            axes = sheet.add(material.panel_title(dataset, k, method), share)
             of = cells[cells.method == method]
             ok = finite(of, x, y)
             ok = ok[ok.lam.notna()]
@@ -175,7 +175,7 @@ def plot_bands(material: Material) -> Sheet:
     return sheet
 
 
-def _draw_band_of_settings(material: Material, axes: Axes, ok: pd.DataFrame, y: str) -> None:
+def _draw_band_of_settings(material: FigureData, axes: Axes, ok: pd.DataFrame, y: str) -> None:
     x = material.spec.x
     points, names = settings_means(ok, x, y), _short_names(ok)
     colour, mark = material.look(str(ok.method.iloc[0]))

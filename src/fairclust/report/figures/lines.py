@@ -12,7 +12,7 @@ from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import (
     COLOURS,
     MARKS,
-    Material,
+    FigureData,
     Sheet,
     at_lam,
     column_label,
@@ -30,7 +30,7 @@ _WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective")
 """Columns whose axis need not begin at zero."""
 
 
-def plot_lam_tradeoff(material: Material) -> Sheet:
+def plot_lam_tradeoff(material: FigureData) -> Sheet:
     """The first of `y` (left axis) and the second (right axis) against lambda.
 
     Each data set, K and method has a panel.
@@ -43,7 +43,7 @@ def plot_lam_tradeoff(material: Material) -> Sheet:
     ]
     sheet = Sheet(material.spec.title, min(3, len(panels)), (3.1, 2.5), wide=True)
     for dataset, k, method, cells in panels:
-        axes = sheet.add(material.title(dataset, k, method))
+        axes = sheet.add(material.panel_title(dataset, k, method))
         ok = finite(cells, left)
         ok = ok[ok.lam.notna()]
         if ok.empty:
@@ -77,7 +77,7 @@ def _draw_on(axes: Axes, cells: pd.DataFrame, metric: str, number: int) -> None:
     axes.tick_params(axis="y", colors=COLOURS[number])
 
 
-def plot_cost_by_k(material: Material) -> Sheet:
+def plot_cost_by_k(material: FigureData) -> Sheet:
     """Each of `y` against K, with a panel for each data set and method.
 
     A panel has a line for every lambda that ran with the largest number of values of K.
@@ -91,7 +91,7 @@ def plot_cost_by_k(material: Material) -> Sheet:
     n_columns = len(material.spec.y) if len(material.spec.y) > 1 else min(3, len(panels))
     sheet = Sheet(material.spec.title, n_columns, (3.5, 2.7))
     for dataset, method, y, cells in panels:
-        axes = sheet.add(material.title(dataset, None, method))
+        axes = sheet.add(material.panel_title(dataset, None, method))
         ok = finite(cells, y)
         ok = ok[ok.lam.notna()]
         if ok.empty:
@@ -110,7 +110,7 @@ def plot_cost_by_k(material: Material) -> Sheet:
     return sheet
 
 
-def plot_by_size(material: Material) -> Sheet:
+def plot_by_size(material: FigureData) -> Sheet:
     """Each of `y` against the number of rows. A line for each method joins the data sets of the figure."""
     ys = material.spec.y
     sheet = Sheet(material.spec.title, min(3, len(ys)), (3.5, 2.7))
@@ -126,13 +126,13 @@ def plot_by_size(material: Material) -> Sheet:
     return sheet
 
 
-def plot_metric_by_k(material: Material) -> Sheet:
+def plot_metric_by_k(material: FigureData) -> Sheet:
     """Each of `y` against K, with a line for each method and a panel for each data set."""
     panels = [(dataset, y, cells) for dataset, cells in material.of_datasets() for y in material.spec.y]
     n_columns = len(material.spec.y) if len(material.spec.y) > 1 else min(3, len(panels))
     sheet = Sheet(material.spec.title, n_columns, (3.5, 2.7))
     for dataset, y, cells in panels:
-        axes = sheet.add(material.title(dataset))
+        axes = sheet.add(material.panel_title(dataset))
         if _draw_lines(material, sheet, axes, cells, "n_clusters", y):
             axes.set_xlabel("K")
             few_ticks(axes, whole_x=True)
@@ -140,7 +140,7 @@ def plot_metric_by_k(material: Material) -> Sheet:
 
 
 def _draw_lines(
-    material: Material, sheet: Sheet, axes: Axes, cells: pd.DataFrame, x: str, y: str
+    material: FigureData, sheet: Sheet, axes: Axes, cells: pd.DataFrame, x: str, y: str
 ) -> list[Any]:
     """Draw a line for each method. If there is none, the panel shows the reason."""
     drawn = []
@@ -162,7 +162,7 @@ def _draw_lines(
 
 
 def _one_setting_each(
-    material: Material, sheet: Sheet, ok: pd.DataFrame
+    material: FigureData, sheet: Sheet, ok: pd.DataFrame
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """The cells of one setting of every method on every data set and K.
 

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from fairclust.report.figures.drawing import (
-    Material,
+    FigureData,
     Sheet,
     at_lam,
     column_label,
@@ -18,7 +18,7 @@ from fairclust.report.figures.drawing import (
 )
 
 
-def plot_convergence(material: Material) -> Sheet:
+def plot_convergence(material: FigureData) -> Sheet:
     """The objective (or each of `y`) against outer steps, with a panel for each data set, K and method.
 
     All lines have the lambda that the figure names, or else the largest lambda.
@@ -26,13 +26,13 @@ def plot_convergence(material: Material) -> Sheet:
     return _plot_steps(material, material.spec.y or ("objective",), first_k=False, per_row=3)
 
 
-def plot_terms(material: Material) -> Sheet:
+def plot_terms(material: FigureData) -> Sheet:
     """Each of `y` against steps: terms of the objective, or metrics that the estimator records."""
     ys = material.spec.y or ("clustering", "fairness")
     return _plot_steps(material, ys, first_k=True, per_row=4)
 
 
-def _plot_steps(material: Material, ys: tuple[str, ...], *, first_k: bool, per_row: int) -> Sheet:
+def _plot_steps(material: FigureData, ys: tuple[str, ...], *, first_k: bool, per_row: int) -> Sheet:
     panels = [
         (dataset, k, method, y, cells[cells.method == method])
         for dataset, k, cells in material.instances(first_k=first_k)
@@ -42,12 +42,12 @@ def _plot_steps(material: Material, ys: tuple[str, ...], *, first_k: bool, per_r
     n_columns = min(per_row, len(ys) if len(ys) > 1 else len(panels))
     sheet = Sheet(material.spec.title, n_columns, (3.0, 2.4))
     for dataset, k, method, y, cells in panels:
-        axes = sheet.add(material.title(dataset, k, method))
+        axes = sheet.add(material.panel_title(dataset, k, method))
         _draw_steps(material, sheet, axes, cells, y)
     return sheet
 
 
-def _draw_steps(material: Material, sheet: Sheet, axes: Axes, cells: pd.DataFrame, y: str) -> None:
+def _draw_steps(material: FigureData, sheet: Sheet, axes: Axes, cells: pd.DataFrame, y: str) -> None:
     ok = at_lam(cells[cells.status == "ok"], material.spec.lam)
     steps = material.steps[material.steps.key.isin(ok.key)]
     if ok.empty or y not in steps or steps[y].isna().all():
