@@ -196,6 +196,21 @@ def test_collections_that_cannot_be_used(client):
         KMeans(2).fit(open_chunks(X, da.zeros(10, chunks=5), client=client))
 
 
+def test_labels_of_a_collection_never_replace_a_file(rows, tmp_path, client):
+    from dask import array as da
+
+    X, codes = (np.load(path, mmap_mode="r") for path in rows)
+    blocks, groups = da.from_array(X, chunks=(1000, 2)), da.from_array(codes, chunks=1000)
+    before = [path.read_bytes() for path in rows]
+    for path in rows:
+        with pytest.raises(ChunkError, match=f"labels: {path} exists, and a Dask collection does not tell"):
+            open_chunks(blocks, groups, client=client, labels=path)
+    assert [path.read_bytes() for path in rows] == before
+    labels = tmp_path / "labels.npy"
+    model = KMeans(K, random_state=0).fit(open_chunks(blocks, groups, client=client, labels=labels))
+    np.testing.assert_array_equal(np.load(labels), model.labels_)
+
+
 def test_workers_are_looked_at_first(rows, client, monkeypatch):
     with pytest.raises(ChunkError, match="client=0: there must be at least one worker process"):
         open_chunks(*rows, client=0)

@@ -168,7 +168,7 @@ def test_more_clusters_than_rows(model):
         (-np.inf, "infinity in row 17, column 1; cells that are not finite: 1"),
         (
             1e200,
-            "row 17, column 1, which is too far from the other|unit of X is 1e\\+200, and squares of such",
+            "1e\\+200 in row 17, column 1, (which is too far from the other|and squares of such numbers)",
         ),
     ],
 )

@@ -96,7 +96,7 @@ def open_chunks(
     labels : path, optional
         A .npy file to which the labels are written. ``labels_`` is then mapped from this file. By default the labels
         are an array in memory and, for Dask collections, a Dask array. Their type is the smallest unsigned integer
-        type that holds them.
+        type that holds them. For Dask collections, whose files are not known, the file must not exist.
     checkpoint : path, optional
         A file to which the fit writes its last outer step. If the file exists, the fit resumes from it. The fit
         removes the file at its end.
@@ -121,7 +121,7 @@ def open_chunks(
     ChunkError
         A ValueError. A file is missing or cannot be read, the files or arrays do not fit together, a number of rows is
         less than 1, there is no Dask cluster at the given address, or `labels` or `checkpoint` is a file that is read
-        or cannot be written. A fit raises it if a file has changed since.
+        or may be read, or cannot be written. A fit raises it if a file has changed since.
     """
     for name, number in (("chunk_rows", chunk_rows), ("sample_rows", sample_rows)):
         if not isinstance(number, Integral) or number < 1:
@@ -132,6 +132,11 @@ def open_chunks(
         if _is_collection(X):
             from fairclust.chunks.cluster import collection_chunks
 
+            if labels is not None and Path(labels).is_file():
+                raise ChunkError(
+                    f"labels: {labels} exists, and a Dask collection does not tell from which files it is read. Fix: "
+                    "remove the file, or name another one"
+                )
             chunks, names = collection_chunks(X, sensitive_features, features, engine)  # type: ignore[arg-type]
         elif isinstance(X, str | Path) and Path(X).suffix != ".npy":
             if not isinstance(sensitive_features, str):

@@ -328,9 +328,11 @@ class FairMixture(ColumnsClusterer):
         numeric = self._columns.numeric
         frame = Frame.of(learned, numeric) if len(numeric) else Frame.plain(0)
         if frame.unit > _LARGEST_UNIT:
+            size = np.abs(X[:, numeric])
+            row, column = np.unravel_index(int(size.argmax()), size.shape)
             raise ValueError(
-                f"the unit of X is {frame.unit:g}, and squares of such numbers are too large: divide X by a power of "
-                "ten, or correct or leave out rows that are far from the others"
+                f"X holds {X[row, numeric[column]]:g} in row {row}, column {numeric[column]}, and squares of such "
+                "numbers are too large: divide X by a power of ten, or correct or leave out such rows"
             )
         # The published program takes steps of fixed length in the unit of the data.
         self._shift, self._unit = frame.mean, 1.0 if reference else frame.unit
