@@ -68,3 +68,11 @@ def test_all_problems_are_named_at_once(folder, capsys):
         "all 2 cells of 'empty' would be skipped",
     ):
         assert words in err
+
+
+def test_a_folder_of_other_files_cannot_hold_results(folder, capsys):
+    Path("mine").mkdir()
+    Path("mine/notes.txt").touch()
+    Path("config/config.yaml").write_text(Path("config/config.yaml").read_text() + "results: mine\n")
+    status, _, err = check(capsys, people={"sensitive": {"column": "sex"}})
+    assert status == 2 and "'mine' cannot be the folder of results" in err

@@ -12,6 +12,7 @@ from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.pipeline.blocks import count_cells, plan_blocks
 from fairclust.pipeline.config import Config, ConfigError
+from fairclust.pipeline.results_folder import foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.report.paper_checks import paper_problems
 
@@ -20,6 +21,8 @@ def run(args: argparse.Namespace) -> list[str]:
     """A description of each data set of the run; CommandError with all problems if a run would fail or skip cells."""
     config = load(args.files)
     problems = paper_problems(config)
+    if reason := foreign_folder(Path(config.results)):
+        problems.append(reason)
     try:
         RuleInputs(config)
     except ConfigError as error:
