@@ -54,11 +54,12 @@ def test_values_keep_their_kind(groups, names):
         (["True", True, "x"], "'True' as str and as bool"),
         (np.array(["f", "f\0", "m"], dtype=object), "whose last character NumPy drops"),
         (np.array(["f\0x", "f", "m"]), "has a NUL character in 'f.x00x'"),
+        (np.array([102, 0x110000, 109], np.uint32).view("U1"), "has text that is damaged"),
         ([[1], [1, 2], [3]], "must be one column"),
         (np.ones((3, 2)), "join several columns"),
     ],
 )
-def test_values_that_would_merge_are_refused(groups, message):
+def test_values_that_would_merge_or_are_damaged_are_refused(groups, message):
     with pytest.raises(ValueError, match=message):
         encode_groups(groups, 3)
 

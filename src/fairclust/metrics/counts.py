@@ -138,17 +138,24 @@ def join_spellings(codes: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, n
     """Give texts that differ only in their spelling one code, and warn about it.
 
     `codes` are positions in `values`, which are different. The new values are sorted, with texts as `one_spelling`
-    writes them, and values that are no text unchanged. ValueError if a text has a NUL character.
+    writes them, and values that are no text unchanged. ValueError if a text has a NUL character or is damaged.
     """
     if values.dtype.kind not in "OU":
         return codes, values
     try:
-        joined = [one_spelling(value) if isinstance(value, str) else value for value in values.tolist()]
+        spelled = values.tolist()
+    except SystemError:  # NumPy lets Python make text of numbers that are no characters.
+        raise ValueError(
+            "sensitive_features has text that is damaged, because it holds numbers that are no characters: write it "
+            "again"
+        ) from None
+    try:
+        joined = [one_spelling(value) if isinstance(value, str) else value for value in spelled]
     except ValueError as error:
         raise ValueError(f"sensitive_features has {error}: correct it") from None
-    if joined == values.tolist():
+    if joined == spelled:
         return codes, values
-    if told := describe_merged(values.tolist(), joined, np.bincount(codes, minlength=len(values)).tolist()):
+    if told := describe_merged(spelled, joined, np.bincount(codes, minlength=len(values)).tolist()):
         warnings.warn(f"sensitive_features: {'; '.join(told)}", UserWarning, stacklevel=3)
     found = sorted(set(joined), key=str)
     place = {value: code for code, value in enumerate(found)}
