@@ -1,5 +1,6 @@
 """Several columns, sizes, weights and budgets in `fair_assignment`."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -10,6 +11,9 @@ from problems import from_blobs, optimum
 from fairclust import NotSupported, fair_assignment
 from fairclust.metrics import balance, contingency, fairness_ratio
 from fairclust.solvers.bounds import Asked, bounds_criterion, size_bounds
+from fairclust.solvers.criteria import Work
+from fairclust.solvers.fair_assignment import solve
+from fairclust.solvers.row_system import RowSystem
 from fairclust.solvers.sensitive import read_sensitive
 
 
@@ -264,3 +268,23 @@ def test_means_of_more_numbers_than_are_kept_are_rounded():
     assert (np.abs(means - income.mean()) <= 0.08 * income.std()).all()
     with pytest.raises(ValueError, match=r"mean_tolerance names \['age'\]"):
         fair_assignment(problem.a, {"income": income}, mean_tolerance={"age": 0.05})
+
+
+def test_the_elimination_of_many_groups_counts_as_work(monkeypatch):
+    n_groups, n_clusters = 30, 40
+    problem = from_blobs(400, n_groups, n_clusters, seed=1)
+    sensitive = read_sensitive(problem.codes.astype(str), 400)
+    criterion = criterion_of(
+        problem.a, sensitive, np.bincount(sensitive.codes), tolerance=0.2, size_min=0.7, size_max=1.4
+    )
+    solved = []
+    monkeypatch.setattr(
+        RowSystem,
+        "solve",
+        lambda system, *given, solve=RowSystem.solve: solved.append(1) or solve(system, *given),
+    )
+    work = Work(extra=0.3)
+    solve(problem.potentials, replace(criterion, work=work))
+    # A system takes about four milliseconds, most of it for the elimination of the groups.
+    assert work.is_cut
+    assert 20 < len(solved) < 120

@@ -22,9 +22,10 @@ from fairclust.solvers.group_system import row_products
 from fairclust.solvers.highs import SECONDS
 from fairclust.solvers.row_system import Factors
 
-# About the seconds that a linear system, each pair of its unknowns, each operation on the blocks of groups, each
-# distance in a pass over the points, and each entry of a mixed-integer program take.
-_SYSTEM, _UNKNOWNS, _OPERATION, _DISTANCE, _ENTRY = 8e-4, 6e-8, 1e-8, 3e-9, 1e-4
+# About the seconds that a linear system, each pair of its unknowns, each operation that eliminates other unknowns, each
+# operation on the blocks of groups, each distance in a pass over the points, and each entry of a mixed-integer program
+# take.
+_SYSTEM, _UNKNOWNS, _ELIMINATION, _OPERATION, _DISTANCE, _ENTRY = 8e-4, 6e-8, 1.5e-10, 1e-8, 3e-9, 1e-4
 
 
 @dataclass
@@ -47,9 +48,9 @@ class Work:
         """Count a pass over the points."""
         self.spent -= _DISTANCE * n_distances
 
-    def systems(self, number: int, n_unknowns: int) -> None:
-        """Count solutions of linear systems."""
-        self.spent += number * (_SYSTEM + _UNKNOWNS * n_unknowns**2)
+    def systems(self, number: int, n_unknowns: int, n_eliminations: int = 0) -> None:
+        """Count solutions of linear systems, with the operations that eliminate other unknowns before each."""
+        self.spent += number * (_SYSTEM + _UNKNOWNS * n_unknowns**2 + _ELIMINATION * n_eliminations)
 
     def blocks(self, number: int, size: int) -> None:
         """Count solutions for blocks of this size, one for each group."""

@@ -239,5 +239,6 @@ def _newton_step(
         else RowSystem(factors, helpers, blocks * scale)
     )
     found = step_of_rows(system, slack / n_points, y / unit, damped, criterion.exact)
-    criterion.work.systems(system.n_solved, min(len(blocks), width) * n_clusters)
+    n_eliminations = 0 if by_groups else factors.n_leading * n_clusters**3 * (1 + width) ** 2
+    criterion.work.systems(system.n_solved, min(len(blocks), width) * n_clusters, n_eliminations)
     return unit * found
