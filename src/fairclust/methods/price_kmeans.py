@@ -68,7 +68,8 @@ class PriceFairKMeans(PricesInChunks):
     cost_ : float
         Sum of the squared distances of the rows to the centres of their labels, each times the weight of the row.
     lower_bound_ : float
-        No assignment to these centres within the bounds costs less.
+        No assignment to these centres within the bounds costs less. A bound of `mean_tolerance` is here one on the mean
+        of the rounded numbers.
     gap_ : float
         ``cost_ / best - 1`` is at most this, where best is the least cost of all assignments to these centres that are
         within the bounds or violate them by no more than the labels do, see `fairclust.fair_assignment`.
