@@ -70,8 +70,8 @@ def _fingerprint_or_reason(module: str) -> str:
 class RuleInputs(ReportInputs):
     """All jobs of a run. ConfigError if a class does not exist or does not take a parameter."""
 
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
+    def __init__(self, config: Config, place: Path | None = None) -> None:
+        super().__init__(config, place)
         self._check_parameters()
 
     def _check_parameters(self) -> None:
@@ -157,7 +157,7 @@ class RuleInputs(ReportInputs):
         archive = [content_digest(path) for path in self.own_archive(source)]
         own = {"own": archive} if archive else {}
         try:
-            record = json.loads(Path(f"{self.results}/data/raw/{source}/{RECORD}").read_text())
+            record = json.loads((self.place / f"data/raw/{source}/{RECORD}").read_text())
             asked, age = record["asked"], time.time() - record["when"]
             status, mirrors = record["status"], asked["mirrors"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -274,7 +274,7 @@ class RuleInputs(ReportInputs):
 
     def retry_errors(self, dataset: str, name: str) -> str:
         """A parameter that changes with every run while a fit job has errors, so that it tries them again."""
-        path = Path(f"{self.results}/fits/{dataset}/{name}.cells")
+        path = self.place / f"fits/{dataset}/{name}.cells"
         errors = count_errors(path)
         return f"{errors} cells with errors, {path.stat().st_mtime_ns}" if errors else ""
 
@@ -286,7 +286,7 @@ class RuleInputs(ReportInputs):
     def _remade(self) -> dict[str, int]:
         # Snakemake removes outputs before a job runs, so its processes take what the main process has seen.
         if REMADE not in os.environ:
-            os.environ[REMADE] = json.dumps(remade(Path(self.results)))
+            os.environ[REMADE] = json.dumps(remade(self.place))
         return json.loads(os.environ[REMADE])
 
     def minutes(self, dataset: str, name: str) -> float:
@@ -299,9 +299,10 @@ class RuleInputs(ReportInputs):
         """How many cells of a fit job a run would fit, and the estimated minutes; if `forced`, all of them."""
         from fairclust.pipeline.progress import block_progress
 
+        here = self.config.model_copy(update={"results": str(self.place)})
         cells, minutes = 0, 0.0
         for block in self.job(dataset, name):
-            n_cells = len(block.cells()) if forced else block_progress(self.config, block).to_go
+            n_cells = len(block.cells()) if forced else block_progress(here, block).to_go
             cells += n_cells
             minutes += estimated_minutes(self.config, *block.at, n_cells)
         return cells, minutes
@@ -334,7 +335,7 @@ class RuleInputs(ReportInputs):
         """Lines to print when a run has ended."""
         from fairclust.pipeline.summary import describe, describe_times
 
-        results = Path(self.results)
+        results = self.place
         if not (results / "summary.json").is_file():
             return []
         lines = describe(results / "summary.json")
