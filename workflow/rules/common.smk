@@ -132,10 +132,6 @@ def of_cluster(**keys):
     }
 
 
-onstart:
-    EVENTS.start_server()
-
-
 onsuccess:
     EVENTS.on_success()
 
