@@ -386,7 +386,7 @@ def test_provenance_keeps_only_used_settings_and_no_paths(tmp_path):
 
 def test_two_modules_each_see_the_damage_in_their_own_results(tmp_path, monkeypatch):
     """Each has a prefix, so its results lie elsewhere than the configuration says."""
-    monkeypatch.delenv(REMADE, raising=False)
+    monkeypatch.setenv(REMADE, "{}")
     config = load_config(small_config())
     places = [tmp_path / name / "results" for name in "ab"]
     for place in places:
