@@ -64,9 +64,11 @@ class Product:
 class ReportInputs:
     """The blocks of a run, and everything that is made from their cells."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, place: Path | None = None) -> None:
         self.config = config
         self.results = config.results
+        # Where the results really lie. Snakemake puts the prefix of a module before every path of a rule itself.
+        self.place = Path(config.results) if place is None else place
         self._blocks = {block.stem: block for block in plan_blocks(config)}
         self._jobs = plan_jobs(config, self._blocks.values())
         self._at = list(dict.fromkeys(block.at for block in self._blocks.values()))
@@ -328,7 +330,7 @@ class ReportInputs:
 
     def retry_problems(self, paper: str) -> str:
         """A parameter that changes with every run while a product of a paper could not be made."""
-        path = Path(f"{self.results}/problems/{paper}.json")
+        path = self.place / f"problems/{paper}.json"
         with suppress(OSError):
             if path.stat().st_size > len(NO_PROBLEMS):
                 return str(path.stat().st_mtime_ns)

@@ -33,7 +33,8 @@ from fairclust.pipeline.results_folder import remade
 
 # Time after which a run tries again to download a source that could not be downloaded.
 RETRY_SECONDS = 3600
-# Environment variable: the jobs whose outputs were damaged, and how often they have run again for that.
+# Environment variable: for each folder of results, the jobs whose outputs were damaged, and how often they have run again
+# for that.
 REMADE = "FAIRCLUST_REMADE"
 _USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
 _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
@@ -70,8 +71,8 @@ def _fingerprint_or_reason(module: str) -> str:
 class RuleInputs(ReportInputs):
     """All jobs of a run. ConfigError if a class does not exist or does not take a parameter."""
 
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
+    def __init__(self, config: Config, place: Path | None = None) -> None:
+        super().__init__(config, place)
         self._check_parameters()
 
     def _check_parameters(self) -> None:
@@ -157,7 +158,7 @@ class RuleInputs(ReportInputs):
         archive = [content_digest(path) for path in self.own_archive(source)]
         own = {"own": archive} if archive else {}
         try:
-            record = json.loads(Path(f"{self.results}/data/raw/{source}/{RECORD}").read_text())
+            record = json.loads((self.place / f"data/raw/{source}/{RECORD}").read_text())
             asked, age = record["asked"], time.time() - record["when"]
             status, mirrors = record["status"], asked["mirrors"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -274,7 +275,7 @@ class RuleInputs(ReportInputs):
 
     def retry_errors(self, dataset: str, name: str) -> str:
         """A parameter that changes with every run while a fit job has errors, so that it tries them again."""
-        path = Path(f"{self.results}/fits/{dataset}/{name}.cells")
+        path = self.place / f"fits/{dataset}/{name}.cells"
         errors = count_errors(path)
         return f"{errors} cells with errors, {path.stat().st_mtime_ns}" if errors else ""
 
@@ -285,9 +286,12 @@ class RuleInputs(ReportInputs):
     @cached_property
     def _remade(self) -> dict[str, int]:
         # Snakemake removes outputs before a job runs, so its processes take what the main process has seen.
-        if REMADE not in os.environ:
-            os.environ[REMADE] = json.dumps(remade(Path(self.results)))
-        return json.loads(os.environ[REMADE])
+        # A workflow may have several modules with results of their own.
+        known = json.loads(os.environ.get(REMADE, "{}"))
+        if str(self.place) not in known:
+            known[str(self.place)] = remade(self.place)
+            os.environ[REMADE] = json.dumps(known)
+        return known[str(self.place)]
 
     def minutes(self, dataset: str, name: str) -> float:
         """Estimated minutes of work in a fit job."""
@@ -299,9 +303,10 @@ class RuleInputs(ReportInputs):
         """How many cells of a fit job a run would fit, and the estimated minutes; if `forced`, all of them."""
         from fairclust.pipeline.progress import block_progress
 
+        here = self.config.model_copy(update={"results": str(self.place)})
         cells, minutes = 0, 0.0
         for block in self.job(dataset, name):
-            n_cells = len(block.cells()) if forced else block_progress(self.config, block).to_go
+            n_cells = len(block.cells()) if forced else block_progress(here, block).to_go
             cells += n_cells
             minutes += estimated_minutes(self.config, *block.at, n_cells)
         return cells, minutes
@@ -334,7 +339,7 @@ class RuleInputs(ReportInputs):
         """Lines to print when a run has ended."""
         from fairclust.pipeline.summary import describe, describe_times
 
-        results = Path(self.results)
+        results = self.place
         if not (results / "summary.json").is_file():
             return []
         lines = describe(results / "summary.json")
