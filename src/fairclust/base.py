@@ -7,6 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from numbers import Integral, Real
+from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairclust.frame import Frame
@@ -50,6 +51,36 @@ COUNT = at_least(1)
 NON_NEGATIVE = at_least(0, Real)
 PRECISION = [StrOptions({"single", "double"})]
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
+# The constraints of parameters that several methods have. A method states those of its other parameters, and of
+# parameters for which it allows something else.
+SHARED: dict[str, list[Any]] = {
+    "n_clusters": COUNT,
+    "init": INIT,
+    "n_init": COUNT,
+    "max_iter": COUNT,
+    "tol": NON_NEGATIVE,
+    "target": [None, dict, "array-like"],
+    "relative_weights": ["boolean"],
+    "match_reference": ["boolean"],
+    "precision": PRECISION,
+    "max_memory_mb": POSITIVE,
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+}
+
+
+def record(
+    step: int, begin: float, objective: float, clustering: float, fairness: float, **more: Any
+) -> dict[str, Any]:
+    """A record for `history_`. `begin` is the time, of `perf_counter`, at which the step began."""
+    return {
+        "step": step,
+        "objective": objective,
+        "clustering": clustering,
+        "fairness": fairness,
+        **more,
+        "seconds": perf_counter() - begin,
+    }
 
 
 def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
@@ -137,6 +168,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
 
     n_clusters: int
     labels_: np.ndarray
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     takes_columns: ClassVar[bool] = False
     """Whether `fit` takes several sensitive columns, and not only one column with their combinations."""
     # The power of the data's unit with which costs grow; 0 for methods whose objective has no unit.
@@ -249,12 +281,13 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         return sensitive_features
 
     def _validate_params(self) -> None:
-        for name, value in self.get_params(deep=False).items():
+        params, constraints = self.get_params(deep=False), SHARED | self._parameter_constraints
+        for name, value in params.items():
             # Booleans are integers in Python, so n_clusters=True would mean one cluster.
-            allowed = self._parameter_constraints.get(name, ["boolean"])
+            allowed = constraints.get(name, ["boolean"])
             if isinstance(value, bool) and not any(word in allowed for word in ("boolean", "verbose")):
                 raise ValueError(f"{name}={value}: {type(self).__name__} takes no boolean there")
-        super()._validate_params()
+        validate_parameter_constraints(constraints, params, caller_name=type(self).__name__)
 
     def _check_sizes(self, n_samples: int) -> None:
         """Refuse fewer rows than clusters, and warn if many groups cannot all be in every cluster."""

@@ -102,7 +102,7 @@ def fitted(name, X, groups, start=None):
     # Sums depend on the order of the rows and of the groups in their last digits. Double precision keeps this from
     # changing labels.
     cls = getattr(methods, name)
-    if "precision" in cls._parameter_constraints:
+    if "precision" in cls().get_params():
         params["precision"] = "double"
     return cls(**params).fit(X, sensitive_features=groups)
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
-from fairclust.base import FairClusterer
+from fairclust.base import FairClusterer, record
 from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
@@ -136,13 +136,6 @@ class SpectralClusterer(GraphClusterer):
         self.constraint_ = found.constraint
         self.n_products_ = found.n_products
         self.n_iter_ = int(model.n_iter_)
-        self.history_: list[dict[str, Any]] = [
-            {
-                "step": self.n_iter_,
-                "objective": float(model.inertia_),
-                "clustering": float(found.eigenvalues.sum()),
-                "fairness": found.constraint,
-                "seconds": perf_counter() - begin,
-                "embedding_seconds": middle - begin,
-            }
-        ]
+        cut = float(found.eigenvalues.sum())
+        spent = {"embedding_seconds": middle - begin}
+        self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, found.constraint, **spent)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy, deepcopy
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,10 +14,8 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import (
     COUNT,
-    INIT,
     NON_NEGATIVE,
     POSITIVE,
-    PRECISION,
     NotSupported,
     at_least,
     initial_centers,
@@ -48,75 +47,42 @@ class Start(NamedTuple):
     prices: np.ndarray | None = None
 
 
+@dataclass(eq=False, repr=False)
 class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
     """Alternates between fair assignments and new centres. `VariationalFairKMeans` documents the parameters."""
 
     _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "lam": WEIGHT,
         **LEVELS,
-        "relative_weights": ["boolean"],
-        "match_reference": ["boolean"],
         "warm_start": ["boolean"],
         "lipschitz": POSITIVE,
-        "target": [None, dict, "array-like"],
-        "init": INIT,
-        "max_iter": COUNT,
         "tol": [None, *NON_NEGATIVE],
         "bound_max_iter": COUNT,
         "bound_tol": NON_NEGATIVE,
         "max_restarts": at_least(0),
-        "precision": PRECISION,
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        lam: float | str = "auto",
-        max_fairness_error: float | None = None,
-        min_balance: float | None = None,
-        max_gap: float | None = None,
-        relative_weights: bool = False,
-        match_reference: bool = False,
-        warm_start: bool = True,
-        lipschitz: float = 2.0,
-        target: Any = None,
-        init: Any = "k-means++",
-        max_iter: int = 100,
-        tol: float | None = None,
-        bound_max_iter: int = 10_000,
-        bound_tol: float = 1e-5,
-        max_restarts: int = 3,
-        precision: str = "single",
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.max_fairness_error = max_fairness_error
-        self.min_balance = min_balance
-        self.max_gap = max_gap
-        self.relative_weights = relative_weights
-        self.match_reference = match_reference
-        self.warm_start = warm_start
-        self.lipschitz = lipschitz
-        self.target = target
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.bound_max_iter = bound_max_iter
-        self.bound_tol = bound_tol
-        self.max_restarts = max_restarts
-        self.precision = precision
-        self.verbose = verbose
-        self.random_state = random_state
-
-    target_: np.ndarray | dict[str, np.ndarray]
-    _target: Any
+    n_clusters: int = 8
+    _: KW_ONLY
+    lam: float | str = "auto"
+    max_fairness_error: float | None = None
+    min_balance: float | None = None
+    max_gap: float | None = None
+    relative_weights: bool = False
+    match_reference: bool = False
+    warm_start: bool = True
+    lipschitz: float = 2.0
+    target: Any = None
+    init: Any = "k-means++"
+    max_iter: int = 100
+    tol: float | None = None
+    bound_max_iter: int = 10_000
+    bound_tol: float = 1e-5
+    max_restarts: int = 3
+    precision: str = "single"
+    verbose: int = 0
+    random_state: Any = None
 
     def _framing(self, X: np.ndarray) -> Frame:
         frame = super()._framing(X)
@@ -228,7 +194,8 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
     def _set_target(self, codes: np.ndarray) -> None:
         """Set the target shares of the groups, or for several columns those of the values of each column."""
         if self._sensitive is None:
-            self.target_ = self._target = resolve_target(self.target, self.groups_, codes)
+            self._target: Any = resolve_target(self.target, self.groups_, codes)
+            self.target_: Any = self._target
             return
         if self.match_reference:
             raise NotSupported(

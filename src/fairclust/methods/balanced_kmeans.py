@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,7 +11,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, NON_NEGATIVE, Diverged, initial_centers, without_empty
+from fairclust.base import NON_NEGATIVE, Diverged, initial_centers, record, without_empty
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.moves import sweep
 from fairclust.methods._columns import ColumnsClusterer
@@ -28,6 +29,7 @@ class _Run(NamedTuple):
     converged: bool
 
 
+@dataclass(eq=False, repr=False)
 class BalancedFairKMeans(ColumnsClusterer):
     """K-means with two penalties on counts: one on unfair clusters and one on small clusters.
 
@@ -95,49 +97,26 @@ class BalancedFairKMeans(ColumnsClusterer):
 
     _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "rho": WEIGHT,
         **LEVELS,
         "lam": NON_NEGATIVE,
-        "relative_weights": ["boolean"],
         "init": [StrOptions({"random", "k-means++"}), "array-like"],
-        "n_init": COUNT,
-        "max_iter": COUNT,
-        "tol": NON_NEGATIVE,
-        "match_reference": ["boolean"],
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        rho: float | str = "auto",
-        max_fairness_error: float | None = None,
-        min_balance: float | None = None,
-        max_gap: float | None = None,
-        lam: float = 0.0,
-        relative_weights: bool = False,
-        init: Any = "random",
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        match_reference: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.rho = rho
-        self.max_fairness_error = max_fairness_error
-        self.min_balance = min_balance
-        self.max_gap = max_gap
-        self.lam = lam
-        self.relative_weights = relative_weights
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.match_reference = match_reference
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    rho: float | str = "auto"
+    max_fairness_error: float | None = None
+    min_balance: float | None = None
+    max_gap: float | None = None
+    lam: float = 0.0
+    relative_weights: bool = False
+    init: Any = "random"
+    n_init: int = 1
+    max_iter: int = 100
+    tol: float = 1e-6
+    match_reference: bool = False
+    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         sizes = self._tables(np.bincount(codes))
@@ -230,17 +209,7 @@ class BalancedFairKMeans(ColumnsClusterer):
             objective = clustering + rho * fairness + lam * size
             if not np.isfinite(objective):
                 raise Diverged(f"the objective is {objective} after sweep {step} (rho={rho:g}, lam={lam:g})")
-            history.append(
-                {
-                    "step": step,
-                    "objective": objective,
-                    "clustering": clustering,
-                    "fairness": fairness,
-                    "size": size,
-                    "moved": moved,
-                    "seconds": perf_counter() - begin,
-                }
-            )
+            history.append(record(step, begin, objective, clustering, fairness, size=size, moved=moved))
             if moved == 0 or abs(last - objective) <= self.tol * abs(objective):
                 return _Run(labels, centers, history, True)
             last = objective

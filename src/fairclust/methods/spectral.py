@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, POSITIVE, at_least
+from fairclust.base import POSITIVE, at_least
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.methods._graph import SpectralClusterer
 from fairclust.solvers.spectral import Embedding, spectral_embedding
 
 
+@dataclass(eq=False, repr=False)
 class SpectralClustering(SpectralClusterer):
     """Relaxed normalised cut: k-means on the rows of ``D^-1/2 U``. The groups do not change the clustering.
 
@@ -46,42 +48,24 @@ class SpectralClustering(SpectralClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "affinity": [StrOptions({"nearest_neighbors", "max_scaled", "precomputed"})],
         "n_neighbors": at_least(2),
         "components": [StrOptions({"keep", "error"})],
         "normalize_rows": ["boolean"],
-        "n_init": COUNT,
         "tol": POSITIVE,
-        "max_iter": COUNT,
-        "max_memory_mb": POSITIVE,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        affinity: str = "nearest_neighbors",
-        n_neighbors: int = 20,
-        components: str = "keep",
-        normalize_rows: bool = False,
-        n_init: int = 10,
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        max_memory_mb: float = 8000.0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.components = components
-        self.normalize_rows = normalize_rows
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_memory_mb = max_memory_mb
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    affinity: str = "nearest_neighbors"
+    n_neighbors: int = 20
+    components: str = "keep"
+    normalize_rows: bool = False
+    n_init: int = 10
+    tol: float = 1e-9
+    max_iter: int = 1000
+    max_memory_mb: float = 8000.0
+    random_state: Any = None
 
     def _embed(self, graph: AffinityGraph, codes: np.ndarray) -> Embedding:
         return spectral_embedding(graph, self.n_clusters, tol=self.tol, max_iter=self.max_iter)

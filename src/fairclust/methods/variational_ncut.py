@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from time import perf_counter
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, at_least, initial_centers, without_empty
+from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, at_least, initial_centers, record, without_empty
 from fairclust.group_encoding import resolve_target
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph
@@ -63,6 +63,7 @@ class _Run:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
+@dataclass(eq=False, repr=False)
 class VariationalFairNCut(GraphClusterer):
     """Normalised cut of a graph with the Kullback-Leibler fairness penalty.
 
@@ -149,61 +150,34 @@ class VariationalFairNCut(GraphClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "lam": WEIGHT,
         **LEVELS,
         "affinity": [StrOptions({"nearest_neighbors", "precomputed"})],
         "n_neighbors": at_least(2),
         "lipschitz": POSITIVE,
-        "target": [None, dict, "array-like"],
         "init": [StrOptions({"best", *_STARTS}), "array-like"],
-        "match_reference": ["boolean"],
-        "max_iter": COUNT,
-        "tol": NON_NEGATIVE,
         "bound_max_iter": COUNT,
         "bound_tol": NON_NEGATIVE,
-        "precision": PRECISION,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        lam: float | str = "auto",
-        max_fairness_error: float | None = None,
-        min_balance: float | None = None,
-        max_gap: float | None = None,
-        affinity: str = "nearest_neighbors",
-        n_neighbors: int = 20,
-        lipschitz: float = 1.0,
-        target: Any = None,
-        init: Any = "best",
-        match_reference: bool = False,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        bound_max_iter: int = 10_000,
-        bound_tol: float = 1e-5,
-        precision: str = "single",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.max_fairness_error = max_fairness_error
-        self.min_balance = min_balance
-        self.max_gap = max_gap
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.lipschitz = lipschitz
-        self.target = target
-        self.init = init
-        self.match_reference = match_reference
-        self.max_iter = max_iter
-        self.tol = tol
-        self.bound_max_iter = bound_max_iter
-        self.bound_tol = bound_tol
-        self.precision = precision
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    lam: float | str = "auto"
+    max_fairness_error: float | None = None
+    min_balance: float | None = None
+    max_gap: float | None = None
+    affinity: str = "nearest_neighbors"
+    n_neighbors: int = 20
+    lipschitz: float = 1.0
+    target: Any = None
+    init: Any = "best"
+    match_reference: bool = False
+    max_iter: int = 100
+    tol: float = 1e-4
+    bound_max_iter: int = 10_000
+    bound_tol: float = 1e-5
+    precision: str = "single"
+    random_state: Any = None
 
     def _fit_graph(
         self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
@@ -266,7 +240,9 @@ class VariationalFairNCut(GraphClusterer):
             old, (new, cut, fairness) = run.objective, self._terms(graph, potentials, labels, counts)
             n_nonempty = int((counts.sum(axis=0) > 0).sum())
             run.n_rises += int(step > 1 and new > old)
-            run.history.append(_record(step, new, cut, fairness, inner, n_nonempty, begin))
+            run.history.append(
+                record(step, begin, new, cut, fairness, inner_iter=inner, n_nonempty=n_nonempty)
+            )
             if n_nonempty < self.n_clusters:
                 break
             run.labels, run.objective = labels, new
@@ -283,7 +259,15 @@ class VariationalFairNCut(GraphClusterer):
             old = run.objective
             n_passes = self._lower(graph, potentials, run)
             run.history.append(
-                _record(step, run.objective, run.cut, run.fairness, n_passes, self.n_clusters, begin)
+                record(
+                    step,
+                    begin,
+                    run.objective,
+                    run.cut,
+                    run.fairness,
+                    inner_iter=n_passes,
+                    n_nonempty=self.n_clusters,
+                )
             )
             fall = old - run.objective
             if fall == 0 or fall <= self.tol * (run.objective - constant):
@@ -359,20 +343,6 @@ class VariationalFairNCut(GraphClusterer):
         }
         for name in _BEST if self.init == "best" else (self.init,):
             yield name, make[name]()
-
-
-def _record(
-    step: int, objective: float, cut: float, fairness: float, inner: int, n_nonempty: int, begin: float
-) -> dict[str, float]:
-    return {
-        "step": step,
-        "objective": objective,
-        "clustering": cut,
-        "fairness": fairness,
-        "inner_iter": inner,
-        "n_nonempty": n_nonempty,
-        "seconds": perf_counter() - begin,
-    }
 
 
 def _checked_labels(init: Any, n_samples: int, n_clusters: int) -> np.ndarray:
