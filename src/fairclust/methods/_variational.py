@@ -24,7 +24,7 @@ from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._columns import ColumnsClusterer
-from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
+from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.metrics.counts import contingency
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
@@ -91,12 +91,8 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         return frame._replace(unit=1.0) if self.match_reference else frame
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        level = asked_level(self, "lam", self._tables(np.bincount(codes)))
-        self.__dict__.pop("path_", None)
         start = self._start(X, codes)
-        if level is None:
-            self._fit_from(start, codes, self._framed_weight(X))
-            return
+        self._set_target(codes)
 
         def fit(
             weight: float, before: VariationalClusterer | None
@@ -106,22 +102,27 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
             counts = contingency(model.labels_, codes, self.n_clusters, len(self.groups_))
             return model, self._tables(counts), model.history_[-1]["clustering"]
 
-        self._set_target(codes)
-        targets = [self._target] if self._sensitive is None else [shares for _, shares in self._target]
-        best, _, self.path_ = smallest_weight(fit, level, targets, _FIRST * self._weight_unit(X.shape[0]))
-        self.__dict__.update(vars(best), path_=self.path_)
-        if self.path_.best is None:
-            self._complain(not_reached(self.path_.in_units(self._frame.cost_unit(self._power), 1.0)))
+        best, _ = fit_to_level(
+            self,
+            "lam",
+            fit,
+            sizes=self._tables(np.bincount(codes)),
+            targets=self._target_shares(),
+            first=_FIRST * self._weight_unit(X.shape[0]),
+            into=lambda weight: self._framed_weight(weight, X.shape[0]),
+            unit=self._frame.cost_unit(self._power),
+        )
+        self.__dict__.update(vars(best))
         self._complain_of_moving()
 
     def _weight_unit(self, n_samples: int) -> float:
         """The unit of relative weights, which is the approximate cost of all points in one cluster, in the frame."""
         return self._frame.whole_cost(n_samples, self._power)
 
-    def _framed_weight(self, X: np.ndarray) -> float:
+    def _framed_weight(self, weight: float, n_samples: int) -> float:
         if self.relative_weights:
-            return float(self.lam) * self._weight_unit(X.shape[0])
-        return self._frame.weight_into(float(self.lam), self._power)
+            return weight * self._weight_unit(n_samples)
+        return self._frame.weight_into(weight, self._power)
 
     def _restore(self, X: np.ndarray) -> None:
         super()._restore(X)
@@ -146,7 +147,6 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         self._lam = lam
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)
-        self._set_target(codes)
         self.history_: list[dict[str, float]] = []
         self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
         while True:
@@ -179,7 +179,6 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         self.labels_, self.scale_, self.offset_ = run.last.labels, run.last.scale, run.last.offset
         self._keep(points, run.prototypes)
         self._n_empty = run.last.n_empty
-        self._complain_of_moving()
 
     def _complain_of_moving(self) -> None:
         if not (self._n_empty or not self.converged_):
@@ -215,6 +214,10 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         }
         self.target_, self._target = shares, list(zip(self._members(), shares.values(), strict=True))
 
+    def _target_shares(self) -> list[np.ndarray]:
+        """The target shares of each sensitive column."""
+        return [self._target] if self._sensitive is None else [shares for _, shares in self._target]
+
     def _alternation(self, prices: np.ndarray | None, *, hurried: bool = False) -> Alternation[Any]:
         if self.match_reference:
             assign = partial(
@@ -247,8 +250,8 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         if before is None:
             return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
         # This constant is a part of the energy that grows with lam. Relative to it every change would be small.
-        shares = [self._target] if self._sensitive is None else [shares for _, shares in self._target]
-        least_penalty = self._lam * self.n_clusters * float(sum(entr(of).sum() for of in shares))
+        least = float(sum(entr(of).sum() for of in self._target_shares()))
+        least_penalty = self._lam * self.n_clusters * least
         tol = _TOL if self.tol is None else self.tol
         change = abs(now.objective - before.objective)
         return "at rest" if change <= tol * abs(now.objective - least_penalty) else ""

@@ -15,7 +15,7 @@ from fairclust.base import NON_NEGATIVE, Diverged, initial_centers, record, with
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.moves import sweep
 from fairclust.methods._columns import ColumnsClusterer
-from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
+from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.metrics import contingency
 
 # The first weight of a search, in multiples of the cost of all points in one cluster.
@@ -120,8 +120,6 @@ class BalancedFairKMeans(ColumnsClusterer):
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         sizes = self._tables(np.bincount(codes))
-        level = asked_level(self, "rho", sizes)
-        self.__dict__.pop("path_", None)
         rng = check_random_state(self.random_state)
         # Rows that are mapped from a file, or that all have the same length, have not been centred before.
         shift = X.mean(axis=0, dtype=np.float64)
@@ -144,14 +142,16 @@ class BalancedFairKMeans(ColumnsClusterer):
             counts = contingency(best.labels, codes, self.n_clusters)
             return best, self._tables(counts), best.history[-1]["clustering"]
 
-        if level is None:
-            self.rho_ = into_frame(float(self.rho))
-            best = fit(self.rho_, None)[0]
-        else:
-            shares = [of_column / len(X) for of_column in sizes]
-            best, self.rho_, self.path_ = smallest_weight(fit, level, shares, _FIRST * whole)
-            if self.path_.best is None:
-                self._complain(not_reached(self.path_.in_units(frame.cost_unit(2), 1.0)))
+        best, self.rho_ = fit_to_level(
+            self,
+            "rho",
+            fit,
+            sizes=sizes,
+            targets=[of_column / len(X) for of_column in sizes],
+            first=_FIRST * whole,
+            into=into_frame,
+            unit=frame.cost_unit(2),
+        )
         self.labels_, self.history_, self.converged_ = best.labels, best.history, best.converged
         self.cluster_centers_ = best.centers + shift
         self.objective_ = best.history[-1]["objective"]

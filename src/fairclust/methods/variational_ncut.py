@@ -20,14 +20,7 @@ from fairclust.kernels.graph import AffinityGraph
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.tiles import make_layout
 from fairclust.methods._graph import GraphClusterer
-from fairclust.methods._levels import (
-    LEVELS,
-    WEIGHT,
-    asked_level,
-    check_default_weight,
-    not_reached,
-    smallest_weight,
-)
+from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.metrics import contingency
 from fairclust.solvers.bound import bound_iteration
 from fairclust.solvers.criteria import exact_shares
@@ -187,8 +180,6 @@ class VariationalFairNCut(GraphClusterer):
         layout = make_layout(codes, n_groups)
         potentials = Potentials.empty(layout, n_groups, self.n_clusters, DTYPES[self.precision])
         descend = self._iterate if self.match_reference else self._descend
-        level = asked_level(self, "lam", [np.bincount(codes)], default=False)
-        self.__dict__.pop("path_", None)
         starts = list(self._starts(graph, points, codes, rng))
 
         def fit(lam: float, before: list[_Run] | None) -> tuple[list[_Run], list[np.ndarray], float]:
@@ -203,13 +194,15 @@ class VariationalFairNCut(GraphClusterer):
             counts = contingency(runs[0].labels, codes, self.n_clusters, n_groups)
             return runs, [counts], runs[0].cut
 
-        if level is None:
-            runs, tables, _ = fit(_DEFAULT_LAM if isinstance(self.lam, str) else float(self.lam), None)
-            check_default_weight(self, "lam", tables, [self.target_])
-        else:
-            runs, self.lam_, self.path_ = smallest_weight(fit, level, [self.target_], _FIRST)
-            if self.path_.best is None:
-                self._complain(not_reached(self.path_))
+        runs, self.lam_ = fit_to_level(
+            self,
+            "lam",
+            fit,
+            sizes=[np.bincount(codes)],
+            targets=[self.target_],
+            first=_FIRST,
+            default=_DEFAULT_LAM,
+        )
         best = runs[0]
         self.labels_, self.history_, self.start_ = best.labels, best.history, best.start
         self.start_objectives_ = {run.start: run.objective for run in runs}
