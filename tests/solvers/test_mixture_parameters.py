@@ -192,7 +192,7 @@ def test_gradient_ascent_and_em_meet_without_a_penalty():
     tiles, sizes, mixture = problem("isotropic")
     fair = FairPart(tiles, sizes, lambda M: (0.0, np.zeros_like(M)))
     one, _ = plain_em(FullData(tiles), mixture, max_iter=2000, tol=0.0)
-    other, _ = ascend(None, fair, one.at(one.vector() + 0.01), max_iter=2000, learning_rate=1e-2, tol=0.0)
+    other, _ = ascend(fair, one.at(one.vector() + 0.01), max_iter=2000, learning_rate=1e-2, tol=0.0)
     a, b = (tiles.table(m.components())[1] / N for m in (one, other))
     assert a == pytest.approx(b, abs=1e-6)
 

@@ -56,9 +56,9 @@ from fairclust.stored import Stored, StoredError
 
 # The variances are squares of the unit, and their sums must be finite.
 _LARGEST_UNIT = 1e150
-# Rounds or steps, and the learning rate of Adam. The rate and the number of gradient steps in each round of EM are
-# those of the authors' program.
+# Rounds or steps, and the learning rate of Adam.
 _DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
+# Gradient steps in each round of EM, as in the authors' program.
 _GRADIENT_STEPS = 10
 # Learning stops when the objective has changed by no more than this in a step of plain EM, in each of five rounds of
 # generalised EM, or in 50 gradient steps.
@@ -124,6 +124,8 @@ class FairMixture(ColumnsClusterer):
         Number of rows, or share of the rows, to learn from, drawn within groups. All rows are assigned to clusters.
     max_iter : int, optional
         Largest number of rounds of EM (default 200) or of gradient steps (default 10,000).
+    learning_rate : float, optional
+        Learning rate of Adam. By default 0.01 for EM and 0.001 for gradient ascent.
     init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
         The first means: those of k-means, or the given ones. K-means reads all rows, but for a memory map it reads
         a random sample of 200,000 of them, which have to fit in memory.
@@ -200,6 +202,7 @@ class FairMixture(ColumnsClusterer):
         "batch_size": _AMOUNT,
         "subsample": _AMOUNT,
         "max_iter": [None, *COUNT],
+        "learning_rate": [None, *POSITIVE],
         "init": [StrOptions({"k-means", "em"}), "array-like"],
         "calibrate": ["boolean"],
         "record_labels": ["boolean"],
@@ -218,6 +221,7 @@ class FairMixture(ColumnsClusterer):
     batch_size: float | None = None
     subsample: float | None = None
     max_iter: int | None = None
+    learning_rate: float | None = None
     init: Any = "k-means"
     calibrate: bool = False
     record_labels: bool = False
@@ -373,7 +377,7 @@ class FairMixture(ColumnsClusterer):
     ) -> Mixture:
         reference = bool(self.match_reference)
         max_iter, rate = _DEFAULTS[self.solver]
-        max_iter = self.max_iter or max_iter
+        max_iter, rate = self.max_iter or max_iter, self.learning_rate or rate
         batch = None if self.batch_size is None else count_of(self.batch_size, len(rows.X))
         load, n_batches = in_batches(rows, batch, rng)
         in_full = n_batches == 1 and tiles.n_samples == len(rows.X)
