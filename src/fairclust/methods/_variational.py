@@ -28,6 +28,7 @@ from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.metrics.counts import contingency
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
+from fairclust.solvers.bound import BOUND_TOL
 from fairclust.solvers.penalty import penalty_slope
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.steps import bound_step, newton_step
@@ -55,11 +56,9 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lam": WEIGHT,
         **LEVELS,
-        "warm_start": ["boolean"],
         "lipschitz": POSITIVE,
         "tol": [None, *NON_NEGATIVE],
         "bound_max_iter": COUNT,
-        "bound_tol": NON_NEGATIVE,
         "max_restarts": at_least(0),
     }
 
@@ -71,14 +70,12 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
     max_gap: float | None = None
     relative_weights: bool = False
     match_reference: bool = False
-    warm_start: bool = True
     lipschitz: float = 2.0
     target: Any = None
     init: Any = "k-means++"
     max_iter: int = 100
     tol: float | None = None
     bound_max_iter: int = 10_000
-    bound_tol: float = 1e-5
     max_restarts: int = 3
     precision: str = "single"
     verbose: int = 0
@@ -226,7 +223,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
                 lipschitz=self.lipschitz,
                 target=self._target,
                 max_iter=self.bound_max_iter,
-                tol=self.bound_tol,
+                tol=BOUND_TOL,
             )
             return Alternation(assign, self._update, self._judge_as_reference)
         step = partial(
@@ -234,7 +231,6 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
             lam=self._lam,
             target=self._target,
             prices=prices,
-            warm_start=self.warm_start,
             hurried=hurried,
         )
         return Alternation(step, self._update, self._judge)

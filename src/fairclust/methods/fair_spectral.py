@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import POSITIVE, at_least
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.methods._graph import SpectralClusterer
 from fairclust.solvers.spectral import Embedding, nullspace_embedding, spectral_embedding
@@ -37,10 +36,6 @@ class FairSpectralClustering(SpectralClusterer):
         non-negative and symmetric and has no node without edges.
     n_neighbors : int, default=20
         Number of neighbours of a point, itself included, but at most the number of rows.
-    components : "keep" or "error", default="keep"
-        What to do with a graph of several connected components. With "keep" each of them has an eigenvector of
-        eigenvalue 0. With "error" `fit` raises ValueError. Data sets of graphs have their own key that selects the
-        largest component.
     normalize_rows : bool, default=False
         Whether to scale the rows of H to unit length, as Ng, Jordan and Weiss do. Small parts of a graph with few edges
         to the rest then count less. The published programs do not scale them.
@@ -84,28 +79,14 @@ class FairSpectralClustering(SpectralClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SpectralClusterer._parameter_constraints,
         "laplacian": [StrOptions({"normalized", "unnormalized"})],
         "solver": [StrOptions({"projected", "nullspace"})],
-        "affinity": [StrOptions({"nearest_neighbors", "max_scaled", "precomputed"})],
-        "n_neighbors": at_least(2),
-        "components": [StrOptions({"keep", "error"})],
-        "normalize_rows": ["boolean"],
-        "tol": POSITIVE,
     }
 
-    n_clusters: int = 8
     _: KW_ONLY
     laplacian: str = "normalized"
     solver: str = "projected"
-    affinity: str = "nearest_neighbors"
-    n_neighbors: int = 20
-    components: str = "keep"
-    normalize_rows: bool = False
-    n_init: int = 10
-    tol: float = 1e-9
-    max_iter: int = 1000
-    max_memory_mb: float = 8000.0
-    random_state: Any = None
 
     def _fit_graph(
         self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import COUNT, record
 from fairclust.kernels.capture import capture
-from fairclust.methods._row_centers import RowCenterClusterer
+from fairclust.methods._prototypes import RowCenterClusterer
 from fairclust.solvers.k_center import farthest_first
 
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import COUNT
-from fairclust.methods._row_centers import RowCenterClusterer
+from fairclust.methods._prototypes import RowCenterClusterer
 from fairclust.metrics import neighbourhood_radii
 from fairclust.solvers.local_search import critical_balls, swap_search
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fairclust.base import record
-from fairclust.methods._row_centers import RowCenterClusterer
+from fairclust.methods._prototypes import RowCenterClusterer
 from fairclust.solvers.k_center import farthest_first
 
 

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
-
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import POSITIVE, at_least
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.methods._graph import SpectralClusterer
 from fairclust.solvers.spectral import Embedding, spectral_embedding
 
 
-@dataclass(eq=False, repr=False)
 class SpectralClustering(SpectralClusterer):
     """Relaxed normalised cut: k-means on the rows of ``D^-1/2 U``. The groups do not change the clustering.
 
@@ -27,7 +21,6 @@ class SpectralClustering(SpectralClusterer):
     affinity : "nearest_neighbors", "max_scaled" or "precomputed", default="nearest_neighbors"
         See `FairSpectralClustering`.
     n_neighbors : int, default=20
-    components : "keep" or "error", default="keep"
     normalize_rows : bool, default=False
     n_init : int, default=10
     tol, max_iter : float, int, default=1e-9, 1000
@@ -46,26 +39,6 @@ class SpectralClustering(SpectralClusterer):
     Ng, Jordan, Weiss, On spectral clustering, 2001; Wang, Lu, Davidson, Bai, Scalable spectral clustering
     with group fairness constraints, AISTATS 2023, Algorithm 1.
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "affinity": [StrOptions({"nearest_neighbors", "max_scaled", "precomputed"})],
-        "n_neighbors": at_least(2),
-        "components": [StrOptions({"keep", "error"})],
-        "normalize_rows": ["boolean"],
-        "tol": POSITIVE,
-    }
-
-    n_clusters: int = 8
-    _: KW_ONLY
-    affinity: str = "nearest_neighbors"
-    n_neighbors: int = 20
-    components: str = "keep"
-    normalize_rows: bool = False
-    n_init: int = 10
-    tol: float = 1e-9
-    max_iter: int = 1000
-    max_memory_mb: float = 8000.0
-    random_state: Any = None
 
     def _embed(self, graph: AffinityGraph, codes: np.ndarray) -> Embedding:
         return spectral_embedding(graph, self.n_clusters, tol=self.tol, max_iter=self.max_iter)

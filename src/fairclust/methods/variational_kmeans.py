@@ -45,8 +45,6 @@ class VariationalFairKMeans(InChunks, VariationalClusterer):
         the passes over the points. It measures the energy of the hard labels, which never rises. Between two
         assignments, the centres of clusters that still change move half a step beyond their means, which on most data
         takes fewer steps.
-    warm_start : bool, default=True
-        Whether to start each assignment from the prices of the one before. Not used with `match_reference`.
     lipschitz : float, default=2.0
         L of the bound, used with `match_reference`. As in the published program, and unlike equations 9 and 13,
         both the clustering and the fairness potentials are divided by it.
@@ -59,8 +57,8 @@ class VariationalFairKMeans(InChunks, VariationalClusterer):
         From the second step on, the fit stops when the energy changes by at most the fraction `tol` of the energy
         minus its least possible fairness term ``lam * K * H(U)``; 1e-5 by default. With `match_reference` it is a
         fraction of the whole energy, from the third step on; 1e-4 by default, as in the published program.
-    bound_max_iter, bound_tol : int, float, default=10000, 1e-5
-        Largest number of steps, and tolerance, of the inner loop of `match_reference`.
+    bound_max_iter : int, default=10000
+        Largest number of steps of the inner loop of `match_reference`.
     max_restarts : int, default=3
         Largest number of restarts from new k-means++ centres. There is a restart if the first step (with
         `match_reference`: any step) empties a cluster. After the last restart, the fit continues with fewer clusters

@@ -26,8 +26,8 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
         In larger clusters it is the best of at most this many points. Points near the geometric median are tried first.
         The search ends earlier if bounds prove that a point is the medoid.
     lam, max_fairness_error, min_balance, max_gap, relative_weights : optional
-    match_reference, warm_start, lipschitz, target, init, max_iter, tol : optional
-    bound_max_iter, bound_tol, max_restarts, precision, verbose, random_state : optional
+    match_reference, lipschitz, target, init, max_iter, tol : optional
+    bound_max_iter, max_restarts, precision, verbose, random_state : optional
         As in `VariationalFairKMeans`. `lam` = 0 alternates nearest medoids and new medoids.
 
     Attributes

@@ -13,7 +13,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, at_least, initial_centers, record, without_empty
+from fairclust.base import COUNT, POSITIVE, at_least, initial_centers, record, without_empty
 from fairclust.group_encoding import resolve_target
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph
@@ -22,7 +22,7 @@ from fairclust.kernels.tiles import make_layout
 from fairclust.methods._graph import GraphClusterer
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.metrics import contingency
-from fairclust.solvers.bound import bound_iteration
+from fairclust.solvers.bound import BOUND_TOL, bound_iteration
 from fairclust.solvers.criteria import exact_shares
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.penalty import minimize_penalty, padded_fairness
@@ -102,8 +102,8 @@ class VariationalFairNCut(GraphClusterer):
         Largest number of outer steps, and tolerance. The fit stops once the energy, without its constant
         ``lam * K * H(U)``, falls by less than the fraction `tol`; with `match_reference` once it changes by less,
         from the third step on.
-    bound_max_iter, bound_tol : int, float, default=10000, 1e-5
-        Largest number of steps, and tolerance, of the inner loop of `match_reference`.
+    bound_max_iter : int, default=10000
+        Largest number of steps of the inner loop of `match_reference`.
     precision : "single" or "double", default="single"
         Arithmetic of the potentials and softmax rows. Sums are always double.
     random_state : int, RandomState or None
@@ -150,7 +150,6 @@ class VariationalFairNCut(GraphClusterer):
         "lipschitz": POSITIVE,
         "init": [StrOptions({"best", *_STARTS}), "array-like"],
         "bound_max_iter": COUNT,
-        "bound_tol": NON_NEGATIVE,
     }
 
     n_clusters: int = 8
@@ -168,7 +167,6 @@ class VariationalFairNCut(GraphClusterer):
     max_iter: int = 100
     tol: float = 1e-4
     bound_max_iter: int = 10_000
-    bound_tol: float = 1e-5
     precision: str = "single"
     random_state: Any = None
 
@@ -227,7 +225,7 @@ class VariationalFairNCut(GraphClusterer):
                     lipschitz=self.lipschitz,
                     target=self.target_,
                     max_iter=self.bound_max_iter,
-                    tol=self.bound_tol,
+                    tol=BOUND_TOL,
                 )
             labels, counts, _ = potentials.hard(scale, offset)
             old, (new, cut, fairness) = run.objective, self._terms(graph, potentials, labels, counts)
