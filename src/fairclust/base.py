@@ -262,10 +262,9 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         self._check_sizes(X.shape[0])
         return X, codes
 
-    def _valid_rows(self, X: Any) -> np.ndarray:
-        return validated(
-            self, X, dtype=[np.float64, np.float32], order="C", accept_sparse=self._accept_sparse
-        )
+    def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
+        kinds = [np.float64, np.float32]
+        return validated(self, X, dtype=kinds, order="C", accept_sparse=self._accept_sparse, reset=reset)
 
     def _one_column(self, sensitive_features: Any) -> Any:
         """The sensitive column, also that of a mapping with one column; several columns are an error."""
@@ -326,17 +325,9 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         return self._frame.into(centers) if fits else centers
 
     def _new_rows(self, X: Any) -> np.ndarray:
-        """Validated rows of `predict`, in the frame of the fit."""
+        """Validated rows for a fitted model."""
         check_is_fitted(self)
-        X = validated(
-            self,
-            X,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse=self._accept_sparse,
-            reset=False,
-        )
-        return self._frame.into(X)
+        return self._valid_rows(X, reset=False)
 
     def _restore(self, X: np.ndarray) -> None:
         """Convert the attributes of the fit from the frame into the unit of the data, that of the rows `X`."""

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from fairclust.base import COUNT, POSITIVE, validated
+from fairclust.base import COUNT, POSITIVE
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.kernels.tiles import blocks
@@ -251,9 +251,9 @@ class FairMixture(ColumnsClusterer):
         }
         return X.assign(**codes)
 
-    def _checked_rows(self, X: Any) -> np.ndarray:
+    def _new_rows(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return validated(self, self._encoded(X), dtype=[np.float64, np.float32], order="C", reset=False)
+        return super()._new_rows(self._encoded(X))
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         if self.solver == "gd" and self.batch_size is not None:
@@ -478,7 +478,7 @@ class FairMixture(ColumnsClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._labels(self._checked_rows(X), self._mixture, self._offset)
+        return self._labels(self._new_rows(X), self._mixture, self._offset)
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
@@ -529,7 +529,7 @@ class FairMixture(ColumnsClusterer):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        X = self._checked_rows(X)
+        X = self._new_rows(X)
         found = np.empty((len(X), self.n_clusters))
         for block, z in self._log_joint(X, self._mixture):
             found[block] = softmax(z.astype(float), axis=1)
@@ -564,7 +564,7 @@ class FairMixture(ColumnsClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        X = self._checked_rows(X)
+        X = self._new_rows(X)
         found = np.empty(len(X))
         for block, z in self._log_joint(X, self._mixture):
             found[block] = logsumexp(z.astype(float), axis=1)

@@ -87,8 +87,7 @@ class KMeans(PlainInChunks):
         -------
         ndarray of shape (n_samples,)
         """
-        rows = self._new_rows(X)
-        return self._model.predict(rows)
+        return self._model.predict(self._frame.into(self._new_rows(X)))
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""

@@ -18,15 +18,7 @@ class SpectralClustering(SpectralClusterer):
     Parameters
     ----------
     n_clusters : int, default=8
-    affinity : "nearest_neighbors", "max_scaled" or "precomputed", default="nearest_neighbors"
-        See `FairSpectralClustering`.
-    n_neighbors : int, default=20
-    normalize_rows : bool, default=False
-    n_init : int, default=10
-    tol, max_iter : float, int, default=1e-9, 1000
-    max_memory_mb : float, default=8000
-        As for `FairSpectralClustering`.
-    random_state : int, RandomState or None
+    affinity, n_neighbors, normalize_rows, n_init, tol, max_iter, max_memory_mb, random_state : optional
         As for `FairSpectralClustering`.
 
     Attributes

@@ -22,12 +22,13 @@ from fairclust.kernels.tiles import make_layout
 from fairclust.methods._graph import GraphClusterer
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.metrics import contingency
-from fairclust.solvers.bound import BOUND_TOL, bound_iteration
+from fairclust.solvers.bound import BOUND_TOL
 from fairclust.solvers.criteria import exact_shares
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.penalty import minimize_penalty, padded_fairness
 from fairclust.solvers.prices import dual_prices
 from fairclust.solvers.spectral import NotConverged, spectral_embedding
+from fairclust.solvers.steps import bound_step
 
 # In the order in which "best" tries them.
 _BEST = ("fair_spectral", "prices", "spectral")
@@ -217,26 +218,22 @@ class VariationalFairNCut(GraphClusterer):
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             graph.set_potentials(potentials, run.labels)
-            scale, offset, inner = 1.0, np.zeros((len(self.groups_), self.n_clusters)), 0
-            if self.lam_ > 0:
-                scale, offset, _, _, inner = bound_iteration(
-                    potentials,
-                    lam=self.lam_,
-                    lipschitz=self.lipschitz,
-                    target=self.target_,
-                    max_iter=self.bound_max_iter,
-                    tol=BOUND_TOL,
-                )
-            labels, counts, _ = potentials.hard(scale, offset)
-            old, (new, cut, fairness) = run.objective, self._terms(graph, potentials, labels, counts)
-            n_nonempty = int((counts.sum(axis=0) > 0).sum())
-            run.n_rises += int(step > 1 and new > old)
-            run.history.append(
-                record(step, begin, new, cut, fairness, inner_iter=inner, n_nonempty=n_nonempty)
+            found = bound_step(
+                potentials,
+                None,
+                lam=self.lam_,
+                lipschitz=self.lipschitz,
+                target=self.target_,
+                max_iter=self.bound_max_iter,
+                tol=BOUND_TOL,
             )
-            if n_nonempty < self.n_clusters:
+            old, terms = run.objective, self._terms(graph, potentials, found.labels, found.counts)
+            new, n_nonempty = terms[0], self.n_clusters - found.n_empty
+            run.n_rises += int(step > 1 and new > old)
+            run.history.append(record(step, begin, *terms, inner_iter=found.n_passes, n_nonempty=n_nonempty))
+            if found.n_empty:
                 break
-            run.labels, run.objective = labels, new
+            run.labels, run.objective = found.labels, new
             # The published program counts steps from 0 and requires a number above 1.
             if step > 2 and abs(new - old) <= self.tol * abs(old):
                 run.converged = True
@@ -249,17 +246,8 @@ class VariationalFairNCut(GraphClusterer):
             begin = perf_counter()
             old = run.objective
             n_passes = self._lower(graph, potentials, run)
-            run.history.append(
-                record(
-                    step,
-                    begin,
-                    run.objective,
-                    run.cut,
-                    run.fairness,
-                    inner_iter=n_passes,
-                    n_nonempty=self.n_clusters,
-                )
-            )
+            more = {"inner_iter": n_passes, "n_nonempty": self.n_clusters}
+            run.history.append(record(step, begin, run.objective, run.cut, run.fairness, **more))
             fall = old - run.objective
             if fall == 0 or fall <= self.tol * (run.objective - constant):
                 run.converged = True
