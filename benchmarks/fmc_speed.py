@@ -81,7 +81,7 @@ def round_tiles(args: argparse.Namespace) -> dict[str, float]:
     tiles = MixtureTiles.pack(X, none, 0, groups, 2, shift)
     family = Family(True, X.shape[1], (), np.full((1, 1), -5.0))
     start = Mixture(family, np.zeros(K), centers_of(X, K) - shift, np.zeros((1, 1)), np.zeros((K, 0)))
-    fair = FairPart(tiles, np.bincount(groups), paper_penalty(LAM))
+    fair = FairPart(tiles, paper_penalty(LAM))
     components = start.components()
 
     def rounds(n: int) -> None:

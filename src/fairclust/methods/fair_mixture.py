@@ -288,14 +288,20 @@ class FairMixture(ColumnsClusterer):
             return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
 
         def fit(lam: float, before: _Learned | None) -> tuple[_Learned, list[np.ndarray], float]:
-            mixture = self._started(rows, tiles, family, rng) if before is None else before.mixture
+            if before is None:
+                warm, reference = isinstance(self.init, str) and self.init == "em", bool(self.match_reference)
+                mixture = start_mixture(
+                    rows, tiles, family, self.n_clusters, self.init, warm, rng, reference=reference
+                )
+            else:
+                mixture = before.mixture
             rank = balance if self.match_reference == "best_balance" else None
             trace = Trace(watch if self.record_labels else None, rank)
             mixture = self._learn(rows, tiles, mixture, rng, trace, lam)
             nll = tiles.table(mixture.components())[1] / -tiles.n_samples
             offset = np.zeros(self.n_clusters)
             if self.calibrate and len(tiles.group_sizes) > 1 and self.n_clusters > 1:
-                offset = calibrated(tiles, tiles.group_sizes, mixture)
+                offset = calibrated(tiles, mixture)
             labels = self._labels(X, mixture, offset)
             return _Learned(mixture, trace, offset, labels), self._tables(count(labels)), nll
 
@@ -359,13 +365,6 @@ class FairMixture(ColumnsClusterer):
             ridge=_PROGRAM_RIDGE if self.match_reference else 0.0,
         )
 
-    def _started(
-        self, rows: Rows, tiles: MixtureTiles, family: Family, rng: np.random.RandomState
-    ) -> Mixture:
-        warm = isinstance(self.init, str) and self.init == "em"
-        reference = bool(self.match_reference)
-        return start_mixture(rows, tiles, family, self.n_clusters, self.init, warm, rng, reference=reference)
-
     def _learn(
         self,
         rows: Rows,
@@ -381,8 +380,7 @@ class FairMixture(ColumnsClusterer):
         batch = None if self.batch_size is None else count_of(self.batch_size, len(rows.X))
         load, n_batches = in_batches(rows, batch, rng)
         in_full = n_batches == 1 and tiles.n_samples == len(rows.X)
-        sizes = tiles.group_sizes
-        fair = FairPart(tiles, sizes, self._penalty(sizes, lam), with_labels=reference and lam != 0)
+        fair = FairPart(tiles, self._penalty(tiles.group_sizes, lam), with_labels=reference and lam != 0)
         expect: Expectation = Batches(load, n_batches, rng)
         if n_batches == 1:
             expect = FullData(tiles if in_full else load(0))
@@ -409,22 +407,16 @@ class FairMixture(ColumnsClusterer):
     def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
         if lam == 0:
             return lambda M: (0.0, np.zeros_like(M))
-        by_column = self._members()
-        if by_column:
-            return sum_of_columns(
-                [self._penalty_of(members @ sizes, lam) for members in by_column], by_column, sizes
-            )
-        return self._penalty_of(sizes, lam)
+
+        def of(sizes: np.ndarray) -> Penalty:
+            return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
+
+        members = self._members()
+        return sum_of_columns([of(one @ sizes) for one in members], members, sizes) if members else of(sizes)
 
     def _delta(self, table: np.ndarray) -> float:
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
-        by_column = self._members()
-        if not by_column:
-            return float(delta(table))
-        return float(sum(delta(members @ table) for members in by_column))
-
-    def _penalty_of(self, sizes: np.ndarray, lam: float) -> Penalty:
-        return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
+        return float(sum(delta(of_column) for of_column in self._tables(table)))
 
     def _expose(self, rows: Rows) -> None:
         """Set public attributes, from the parameters and one more pass over the rows that were learned from."""

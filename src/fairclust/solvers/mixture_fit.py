@@ -50,10 +50,12 @@ class FairPart:
     """The rows on which the penalty is evaluated."""
 
     tiles: MixtureTiles
-    sizes: np.ndarray  # (n_groups,)
     penalty: Penalty  # From `fairclust.solvers.group_gap`
     with_labels: bool = False  # Whether the penalty takes the table of hard labels
     _psi: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.sizes = self.tiles.group_sizes
 
     def gaps(self, mixture: Mixture, held: np.ndarray | None = None) -> Gaps:
         return self.look(mixture, held, with_logsum=False)[0]
@@ -305,14 +307,14 @@ def ascend(
     return mixture, trace
 
 
-def calibrated(tiles: MixtureTiles, sizes: np.ndarray, mixture: Mixture) -> np.ndarray:
+def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
     """Shifts of the log weights that make hard labels fair, found at falling temperatures; zeros if nothing is better.
 
     They minimise the sum of squares of ``log(M_jk / mean_j M_jk)``, because plain differences of M vanish for a
     component that loses its points. They are kept if Delta of the hard labels falls and no cluster loses all its
     points.
     """
-    psi = tiles.room(mixture.n_clusters)
+    psi, sizes = tiles.room(mixture.n_clusters), tiles.group_sizes
 
     def squares(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
         components = mixture.components(offset)
