@@ -37,9 +37,9 @@ class PrototypeClusterer(CenterClusterer):
     # Centres and prices in the frame of the fit, in which the labels were found.
     _centers: np.ndarray
     _prices: np.ndarray
-    # For methods that take several sensitive columns: the columns, and the prices of the values of each, whose sum is
-    # the price of a combination that did not occur in the fit.
-    _sensitive: Sensitive | None = None
+    # For methods that take several sensitive columns: a `Sensitive`, or None, and the prices of the values of each
+    # column, whose sum is the price of a combination that did not occur in the fit.
+    _sensitive: Any = None
     _column_prices: list[np.ndarray]
 
     def _points(
