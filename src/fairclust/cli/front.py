@@ -123,7 +123,7 @@ def grid_settings(
 
 
 def _grid(cls: type, raw: RawTable) -> tuple[str | None, tuple[float, ...]]:
-    known = cls().get_params()
+    known = cls._parameter_constraints  # type: ignore[attr-defined]
     if "tolerance" in known:
         return "tolerance", _TOLERANCES
     scale = float(np.square(raw.X).sum())
