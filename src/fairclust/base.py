@@ -177,7 +177,11 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     _accept_sparse: bool | str = False
     # Whether a fit from given centres sorts the rows first, see `_row_order`.
     _sorts_rows = False
-    _COSTS = ("cost_", "lower_bound_", "inertia_", "objective_", "lp_cost_", "fairlet_cost_", "group_costs_")
+    # Weights of penalties, too, have the unit of the costs.
+    _COSTS = (
+        *("cost_", "lower_bound_", "inertia_", "objective_", "lp_cost_", "fairlet_cost_", "group_costs_"),
+        *("lam_", "rho_"),
+    )
     _LENGTHS = ("radius_", "plain_radius_", "radii_")
     _frame: Frame
 
@@ -351,6 +355,8 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
                         f"{name} is not finite: the unit of X is {frame.unit:g}, and squares of such numbers are too "
                         "large. Divide X by a power of ten"
                     )
+        if hasattr(self, "path_"):
+            self.path_: Any = self.path_.in_units(scale, scale)
         for record in (*self.history_, *getattr(self, "certificate_", ())):
             for name in ("objective", "clustering", "cost", "lower_bound"):
                 if name in record:

@@ -18,7 +18,6 @@ class ColumnsClusterer(FairClusterer):
 
     takes_columns = True
     _sensitive: Sensitive | None = None
-    path_: Any
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
         """Validated features and group codes. The groups of several columns are the combinations that occur."""

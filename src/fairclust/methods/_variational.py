@@ -121,13 +121,6 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
             return weight * self._weight_unit(n_samples)
         return self._frame.weight_into(weight, self._power)
 
-    def _restore(self, X: np.ndarray) -> None:
-        super()._restore(X)
-        scale = self._frame.cost_unit(self._power)
-        self.lam_ = self._lam * scale
-        if hasattr(self, "path_"):
-            self.path_ = self.path_.in_units(scale, scale)
-
     def _start(self, X: np.ndarray, codes: np.ndarray) -> Start:
         rng = check_random_state(self.random_state)
         points = self._points(X, codes)
@@ -141,7 +134,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
 
     def _fit_from(self, start: Start, codes: np.ndarray, lam: float) -> None:
         """Alternate assignments and centres, with new seeds if a cluster is empty. `lam` is that of the frame."""
-        self._lam = lam
+        self.lam_ = lam
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)
         self.history_: list[dict[str, float]] = []
@@ -219,7 +212,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         if self.match_reference:
             assign = partial(
                 bound_step,
-                lam=self._lam,
+                lam=self.lam_,
                 lipschitz=self.lipschitz,
                 target=self._target,
                 max_iter=self.bound_max_iter,
@@ -228,7 +221,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
             return Alternation(assign, self._update, self._judge_as_reference)
         step = partial(
             newton_step,
-            lam=self._lam,
+            lam=self.lam_,
             target=self._target,
             prices=prices,
             hurried=hurried,
@@ -247,7 +240,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
             return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
         # This constant is a part of the energy that grows with lam. Relative to it every change would be small.
         least = float(sum(entr(of).sum() for of in self._target_shares()))
-        least_penalty = self._lam * self.n_clusters * least
+        least_penalty = self.lam_ * self.n_clusters * least
         tol = _TOL if self.tol is None else self.tol
         change = abs(now.objective - before.objective)
         return "at rest" if change <= tol * abs(now.objective - least_penalty) else ""

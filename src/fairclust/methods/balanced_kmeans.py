@@ -162,13 +162,6 @@ class BalancedFairKMeans(ColumnsClusterer):
                 "raise max_iter or tol"
             )
 
-    def _restore(self, X: np.ndarray) -> None:
-        super()._restore(X)
-        scale = self._frame.cost_unit(2)
-        self.rho_ *= scale
-        if hasattr(self, "path_"):
-            self.path_ = self.path_.in_units(scale, scale)
-
     def _start(
         self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray, rng: np.random.RandomState
     ) -> np.ndarray:

@@ -101,7 +101,7 @@ class VariationalFairKMeans(InChunks, VariationalClusterer):
     def _update(self, points: MeasuredPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
         """The means of the clusters, or centres beyond them if the solver is not the paper's or Lloyd's."""
         means = mean_centers(points, labels, old)
-        return means if self.match_reference or self._lam == 0 else overshot(means, old)
+        return means if self.match_reference or self.lam_ == 0 else overshot(means, old)
 
     def _fit_chunks(self, points: ChunkedPoints, known: Survey, checkpoint: Checkpoint) -> None:
         self.target_ = self._target = known.sizes / known.n_rows
@@ -110,9 +110,9 @@ class VariationalFairKMeans(InChunks, VariationalClusterer):
         begun = checkpoint.load(points)
         prices: np.ndarray | None = None
         if begun is None or isinstance(self.lam, str) or self.relative_weights:
-            prototypes, prices, self._lam = self._start_on_sample(known)
+            prototypes, prices, self.lam_ = self._start_on_sample(known)
         else:
-            self._lam = float(self.lam)
+            self.lam_ = float(self.lam)
         if begun is not None:
             prototypes, prices = begun.prototypes, None
         # No restarts if a cluster is empty on all rows: the fit on the sample has had its restarts.

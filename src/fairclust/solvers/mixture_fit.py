@@ -100,7 +100,7 @@ class FullData:
     tiles: MixtureTiles
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
-        found, _, logsum = self.tiles.moments(mixture.components())
+        found, logsum = self.tiles.moments(mixture.components())
         n = self.tiles.n_samples
         return found.times(1 / n), logsum / n
 
@@ -136,7 +136,7 @@ class Batches:
 
     def _visit(self, b: int, mixture: Mixture) -> tuple[Moments, float, int]:
         tiles = self.load(b)
-        found, _, logsum = tiles.moments(mixture.components())
+        found, logsum = tiles.moments(mixture.components())
         return found.moved(mixture.means), logsum, tiles.n_samples
 
 
