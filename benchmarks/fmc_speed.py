@@ -27,7 +27,7 @@ from sklearn.base import clone
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.methods import FairMixture, VariationalFairKMeans
 from fairclust.metrics.table import score_labels
-from fairclust.solvers.group_gap import delta, paper_penalty
+from fairclust.solvers.group_gap import delta, smooth_penalty
 from fairclust.solvers.mixture import Family, Mixture
 from fairclust.solvers.mixture_fit import FairPart, FullData, fair_em
 from measuring import (
@@ -81,7 +81,7 @@ def round_tiles(args: argparse.Namespace) -> dict[str, float]:
     tiles = MixtureTiles.pack(X, none, 0, groups, 2, shift)
     family = Family(True, X.shape[1], (), np.full((1, 1), -5.0))
     start = Mixture(family, np.zeros(K), centers_of(X, K) - shift, np.zeros((1, 1)), np.zeros((K, 0)))
-    fair = FairPart(tiles, np.bincount(groups), paper_penalty(LAM))
+    fair = FairPart(tiles, smooth_penalty(LAM))
     components = start.components()
 
     def rounds(n: int) -> None:

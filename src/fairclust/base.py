@@ -7,6 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from numbers import Integral, Real
+from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import kmeans_plusplus
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairclust.frame import Frame
@@ -50,6 +51,36 @@ COUNT = at_least(1)
 NON_NEGATIVE = at_least(0, Real)
 PRECISION = [StrOptions({"single", "double"})]
 POSITIVE = [Interval(Real, 0, None, closed="neither")]
+# The constraints of parameters that several methods have. A method states those of its other parameters, and of
+# parameters for which it allows something else.
+SHARED: dict[str, list[Any]] = {
+    "n_clusters": COUNT,
+    "init": INIT,
+    "n_init": COUNT,
+    "max_iter": COUNT,
+    "tol": NON_NEGATIVE,
+    "target": [None, dict, "array-like"],
+    "relative_weights": ["boolean"],
+    "match_reference": ["boolean"],
+    "precision": PRECISION,
+    "max_memory_mb": POSITIVE,
+    "verbose": ["verbose"],
+    "random_state": ["random_state"],
+}
+
+
+def record(
+    step: int, begin: float, objective: float, clustering: float, fairness: float, **more: Any
+) -> dict[str, Any]:
+    """A record for `history_`. `begin` is the time, of `perf_counter`, at which the step began."""
+    return {
+        "step": step,
+        "objective": objective,
+        "clustering": clustering,
+        "fairness": fairness,
+        **more,
+        "seconds": perf_counter() - begin,
+    }
 
 
 def positive_weights(sample_weight: Any, n_samples: int) -> np.ndarray:
@@ -137,6 +168,7 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
 
     n_clusters: int
     labels_: np.ndarray
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     takes_columns: ClassVar[bool] = False
     """Whether `fit` takes several sensitive columns, and not only one column with their combinations."""
     # The power of the data's unit with which costs grow; 0 for methods whose objective has no unit.
@@ -145,7 +177,11 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     _accept_sparse: bool | str = False
     # Whether a fit from given centres sorts the rows first, see `_row_order`.
     _sorts_rows = False
-    _COSTS = ("cost_", "lower_bound_", "inertia_", "objective_", "lp_cost_", "fairlet_cost_", "group_costs_")
+    # Weights of penalties, too, have the unit of the costs.
+    _COSTS = (
+        *("cost_", "lower_bound_", "inertia_", "objective_", "lp_cost_", "fairlet_cost_", "group_costs_"),
+        *("lam_", "rho_"),
+    )
     _LENGTHS = ("radius_", "plain_radius_", "radii_")
     _frame: Frame
 
@@ -230,10 +266,9 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         self._check_sizes(X.shape[0])
         return X, codes
 
-    def _valid_rows(self, X: Any) -> np.ndarray:
-        return validated(
-            self, X, dtype=[np.float64, np.float32], order="C", accept_sparse=self._accept_sparse
-        )
+    def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
+        kinds = [np.float64, np.float32]
+        return validated(self, X, dtype=kinds, order="C", accept_sparse=self._accept_sparse, reset=reset)
 
     def _one_column(self, sensitive_features: Any) -> Any:
         """The sensitive column, also that of a mapping with one column; several columns are an error."""
@@ -249,12 +284,13 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         return sensitive_features
 
     def _validate_params(self) -> None:
-        for name, value in self.get_params(deep=False).items():
+        params, constraints = self.get_params(deep=False), SHARED | self._parameter_constraints
+        for name, value in params.items():
             # Booleans are integers in Python, so n_clusters=True would mean one cluster.
-            allowed = self._parameter_constraints.get(name, ["boolean"])
+            allowed = constraints.get(name, ["boolean"])
             if isinstance(value, bool) and not any(word in allowed for word in ("boolean", "verbose")):
                 raise ValueError(f"{name}={value}: {type(self).__name__} takes no boolean there")
-        super()._validate_params()
+        validate_parameter_constraints(constraints, params, caller_name=type(self).__name__)
 
     def _check_sizes(self, n_samples: int) -> None:
         """Refuse fewer rows than clusters, and warn if many groups cannot all be in every cluster."""
@@ -293,17 +329,9 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         return self._frame.into(centers) if fits else centers
 
     def _new_rows(self, X: Any) -> np.ndarray:
-        """Validated rows of `predict`, in the frame of the fit."""
+        """Validated rows for a fitted model."""
         check_is_fitted(self)
-        X = validated(
-            self,
-            X,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse=self._accept_sparse,
-            reset=False,
-        )
-        return self._frame.into(X)
+        return self._valid_rows(X, reset=False)
 
     def _restore(self, X: np.ndarray) -> None:
         """Convert the attributes of the fit from the frame into the unit of the data, that of the rows `X`."""
@@ -327,6 +355,8 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
                         f"{name} is not finite: the unit of X is {frame.unit:g}, and squares of such numbers are too "
                         "large. Divide X by a power of ten"
                     )
+        if hasattr(self, "path_"):
+            self.path_: Any = self.path_.in_units(scale, scale)
         for record in (*self.history_, *getattr(self, "certificate_", ())):
             for name in ("objective", "clustering", "cost", "lower_bound"):
                 if name in record:

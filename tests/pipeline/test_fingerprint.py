@@ -96,7 +96,12 @@ def test_parameters_are_read_from_the_source_also_inherited_ones(package):
     package("base", "class Base:\n    def __init__(self, **anything):\n        pass\n")
     assert class_parameters("mypackage.two.Two") is None
     assert class_parameters("mypackage.one.One") is None
-    assert "lam" in class_parameters("fairclust.methods.variational_kmeans.VariationalFairKMeans")
+
+
+@pytest.mark.parametrize("name", methods.__all__)
+def test_parameters_of_every_method_are_read_from_the_source(name):
+    cls = getattr(methods, name)
+    assert class_parameters(f"{cls.__module__}.{name}") == set(cls().get_params())
 
 
 def test_what_a_method_does_not_reach_does_not_count(package):

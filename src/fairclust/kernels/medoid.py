@@ -76,27 +76,24 @@ def medoid(X: ArrayLike, *, max_evaluations: int | None = None) -> Medoid:
 
 
 def medoids(
-    X: ArrayLike, labels: ArrayLike, n_clusters: int, *, max_evaluations: int | None = None
+    X: np.ndarray,
+    labels: np.ndarray,
+    n_clusters: int,
+    *,
+    exact_size: int = 0,
+    max_evaluations: int | None = None,
 ) -> list[Medoid]:
-    """Medoid of every cluster, as a row of X; row -1 and cost 0 if it is empty. The budget is that of one cluster."""
-    points = np.asarray(X)
-    codes = np.asarray(labels)
-    if points.ndim != 2 or points.shape[1] == 0:
-        raise ValueError(f"X must have the shape (n_samples, n_features >= 1), not {points.shape}")
-    if codes.shape != (points.shape[0],):
-        raise ValueError(f"labels must have shape ({points.shape[0]},), not {codes.shape}")
-    if codes.size:
-        if not np.issubdtype(codes.dtype, np.integer):
-            raise ValueError(f"labels must be integers, not {codes.dtype}")
-        if codes.min() < 0 or codes.max() >= n_clusters:
-            raise ValueError(f"labels must lie in 0 .. {n_clusters - 1}")
+    """Medoid of every cluster, as a row of X; row -1 and cost 0 if it is empty.
+
+    The budget is that of one cluster of more than `exact_size` points.
+    """
     # The sort is stable, so that the smallest position in a cluster is the smallest row of `X`.
-    order = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[order], np.arange(n_clusters + 1))
+    order = np.argsort(labels, kind="stable")
+    ends = np.searchsorted(labels[order], np.arange(n_clusters + 1))
     found = []
     for k in range(n_clusters):
         rows = order[ends[k] : ends[k + 1]]
-        own = medoid(points[rows], max_evaluations=max_evaluations)
+        own = medoid(X[rows], max_evaluations=None if len(rows) <= exact_size else max_evaluations)
         found.append(own._replace(row=int(rows[own.row])) if rows.size else own)
     return found
 

@@ -254,7 +254,7 @@ def _table(  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _weighted_moments(  # type: ignore[no-untyped-def]
     lo, hi, edges, points, codes, counts, group, count, const, means, roots, root_means, tables,
-    sharpness, kept, known, alpha, C, weight, first, second, levels, mass, logsum,
+    sharpness, kept, known, alpha, C, weight, first, second, levels, logsum,
 ):  # fmt: skip
     n_clusters, n_features = means.shape
     zero = points.dtype.type(0)
@@ -271,7 +271,7 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
             if not known or len(kept) == 0:
                 logsum[t] = _responsibilities(
                     points[t], codes[t], counts[t], count[t], const, roots, root_means, tables, sharpness,
-                    not known, psi, top, total, nowhere if known else mass[t],
+                    not known, psi, top, total, nowhere,
                 )  # fmt: skip
             c = C[group[t]]
             times = counts[t]
@@ -588,11 +588,11 @@ class MixtureTiles:
         C: np.ndarray | None = None,
         sharpness: float = 1.0,
         psi: np.ndarray | None = None,
-    ) -> tuple[Moments, np.ndarray, float]:
+    ) -> tuple[Moments, float]:
         """Moments about the means, weighted by ``psi_ik (alpha + C[g, k] - sum_l C[g, l] psi_il)``, by default C = 0.
 
-        Also returns what `table` returns. With a `psi` that `table` filled for the same components and sharpness these
-        are empty and 0; an empty `psi` is not used. The weights are not multiplied by the sharpness.
+        Also returns the log-likelihood. With a `psi` that `table` filled for the same components and sharpness it is 0;
+        an empty `psi` is not used. The weights are not multiplied by the sharpness.
         """
         n_clusters, n_features = components.means.shape
         n_tiles, dtype = self.layout.n_tiles, self.points.dtype
@@ -605,7 +605,6 @@ class MixtureTiles:
         categorical = self.codes.shape[1] > 0
         n_levels = self.n_levels + 1 if self.members is None else len(self.members)
         levels = np.zeros((n_blocks if categorical else 0, n_levels, n_clusters))
-        mass = np.zeros((n_tiles, n_clusters))
         logsum = np.zeros(n_tiles)
         run_over_tiles(
             _weighted_moments,
@@ -627,7 +626,6 @@ class MixtureTiles:
             first,
             second,
             levels,
-            mass,
             logsum,
         )
         by_level = np.zeros((self.n_levels + 1, n_clusters))
@@ -636,9 +634,7 @@ class MixtureTiles:
         elif categorical:
             by_level = _total(levels)
         found = Moments(_total(weight), _total(first), _total(second), by_level[:-1].T)
-        if psi is not None:
-            return found, mass[:0], 0.0
-        return found, self._by_group(mass), float(logsum.sum())
+        return found, 0.0 if psi is not None else float(logsum.sum())
 
     def log_joint(self, components: Components) -> np.ndarray:
         """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters), points in the order of `layout.order`."""

@@ -10,9 +10,9 @@ from scipy.sparse import issparse
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import euclidean_distances
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight
 
-from fairclust.base import FairClusterer, validated
+from fairclust.base import FairClusterer
 from fairclust.metrics.centers import squared_distances_to_own
 
 
@@ -45,7 +45,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
         ndarray of shape (n_samples, n_clusters)
             Euclidean distances. After ``set_output(transform="pandas")`` it is a data frame.
         """
-        rows = self._checked(X)
+        rows = self._new_rows(X)
         if issparse(rows):
             return euclidean_distances(rows, self.cluster_centers_)
         # `euclidean_distances` expands the squares, whose rounding errors are as large as the rows are far from zero.
@@ -71,7 +71,7 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
             Minus the sum of squared distances to the centres (k-medians: of distances). It does not measure
             fairness; `fairclust.FairnessScorer` does.
         """
-        rows = self._checked(X)
+        rows = self._new_rows(X)
         labels = self.predict(X, sensitive_features=sensitive_features)
         weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
         return -self._paid(rows, labels, self.cluster_centers_, weights)
@@ -87,17 +87,6 @@ class CenterClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClu
             squares = squared_distances_to_own(X, labels, centers)
         costs = np.sqrt(squares) if self._power == 1 else squares
         return float(costs.sum(dtype=np.float64) if weights is None else weights @ costs)
-
-    def _checked(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return validated(
-            self,
-            X,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse=self._accept_sparse,
-            reset=False,
-        )
 
     @property
     def _n_features_out(self) -> int:

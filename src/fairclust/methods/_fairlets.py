@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -12,45 +13,35 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, Diverged, FairClusterer, NotSupported
+from fairclust.base import COUNT, Diverged, FairClusterer, NotSupported, record
 from fairclust.kernels.fairlets import fairlet_medoids
 from fairclust.metrics import balance, contingency
 from fairclust.solvers.fairlets import cluster_medoids, nearest, resolve_balance
 from fairclust.solvers.lloyd import Lloyd
 
 
+@dataclass(eq=False, repr=False)
 class FairletClusterer(FairClusterer):
     """Base of the fairlet methods: `_decompose` makes the fairlets, then `_fit` clusters their centres."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "balance": [StrOptions({"auto"}), "array-like"],
         "clustering": [StrOptions({"kmedoids", "kmeans"})],
         "max_exact": COUNT,
-        "random_state": ["random_state"],
     }
 
     _one = False
-    _center_rows: np.ndarray | None
 
     @property
     def _power(self) -> int:  # type: ignore[override]
         return 2 if self.clustering == "kmeans" else 1
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        balance: Any = "auto",
-        clustering: str = "kmedoids",
-        max_exact: int = 6000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.balance = balance
-        self.clustering = clustering
-        self.max_exact = max_exact
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    balance: Any = "auto"
+    clustering: str = "kmedoids"
+    max_exact: int = 6000
+    random_state: Any = None
 
     @abstractmethod
     def _decompose(
@@ -83,7 +74,7 @@ class FairletClusterer(FairClusterer):
         if not np.isfinite(self.fairlet_cost_):
             raise Diverged(f"the fairlets cost {self.fairlet_cost_}")
         fairness = float(balance(contingency(self.fairlet_labels_, codes)))
-        self.history_ = [_record(1, self.fairlet_cost_, fairness, begin)]
+        self.history_ = [record(1, begin, self.fairlet_cost_, self.fairlet_cost_, fairness)]
 
         begin = perf_counter()
         n_clusters = min(self.n_clusters, len(centers))
@@ -94,7 +85,7 @@ class FairletClusterer(FairClusterer):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self._center_rows = None
+        self._center_rows: np.ndarray | None = None
         if medians:
             found = cluster_medoids(centers, n_clusters, self.max_exact, rng)
             self.cluster_centers_, self._center_rows = centers[found], rows[found]
@@ -107,7 +98,7 @@ class FairletClusterer(FairClusterer):
         self.cost_ = self._cost(X, self.cluster_centers_[self.labels_])
         self.n_iter_ = 2
         fairness = float(balance(contingency(self.labels_, codes)))
-        self.history_.append(_record(2, self.cost_, fairness, begin))
+        self.history_.append(record(2, begin, self.cost_, self.cost_, fairness))
 
     def _restore(self, X: np.ndarray) -> None:
         super()._restore(X)
@@ -117,13 +108,3 @@ class FairletClusterer(FairClusterer):
     def _cost(self, X: np.ndarray, centers: np.ndarray) -> float:
         squares = ((X - centers) ** 2).sum(axis=1, dtype=float)
         return float((squares if self.clustering == "kmeans" else np.sqrt(squares)).sum())
-
-
-def _record(step: int, cost: float, fairness: float, begin: float) -> dict[str, float]:
-    return {
-        "step": step,
-        "objective": cost,
-        "clustering": cost,
-        "fairness": fairness,
-        "seconds": perf_counter() - begin,
-    }

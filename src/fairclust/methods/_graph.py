@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
-from fairclust.base import FairClusterer
+from fairclust.base import POSITIVE, FairClusterer, at_least, record
 from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
@@ -104,12 +105,27 @@ class GraphClusterer(FairClusterer):
     ) -> None: ...
 
 
+@dataclass(eq=False, repr=False)
 class SpectralClusterer(GraphClusterer):
     """Base of the spectral methods: k-means on the rows of the embedding that ``_embed(graph, codes)`` returns."""
 
-    n_init: int
-    components: str
-    normalize_rows: bool
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "affinity": [StrOptions({"nearest_neighbors", "max_scaled", "precomputed"})],
+        "n_neighbors": at_least(2),
+        "normalize_rows": ["boolean"],
+        "tol": POSITIVE,
+    }
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    affinity: str = "nearest_neighbors"
+    n_neighbors: int = 20
+    normalize_rows: bool = False
+    n_init: int = 10
+    tol: float = 1e-9
+    max_iter: int = 1000
+    max_memory_mb: float = 8000.0
+    random_state: Any = None
 
     @abstractmethod
     def _embed(self, graph: AffinityGraph, codes: np.ndarray) -> Embedding: ...
@@ -118,13 +134,6 @@ class SpectralClusterer(GraphClusterer):
         self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
     ) -> None:
         begin = perf_counter()
-        if self.components == "error":
-            n_pieces, piece = sp.csgraph.connected_components(graph.W, directed=False)
-            if n_pieces > 1:
-                raise ValueError(
-                    f"the graph has {n_pieces} connected components, the largest of {np.bincount(piece).max()} "
-                    "nodes: cluster the largest alone, or set components='keep'"
-                )
         found = self._embed(graph, codes)
         middle = perf_counter()
         rows = normalize(found.coordinates) if self.normalize_rows else found.coordinates
@@ -136,13 +145,6 @@ class SpectralClusterer(GraphClusterer):
         self.constraint_ = found.constraint
         self.n_products_ = found.n_products
         self.n_iter_ = int(model.n_iter_)
-        self.history_: list[dict[str, Any]] = [
-            {
-                "step": self.n_iter_,
-                "objective": float(model.inertia_),
-                "clustering": float(found.eigenvalues.sum()),
-                "fairness": found.constraint,
-                "seconds": perf_counter() - begin,
-                "embedding_seconds": middle - begin,
-            }
-        ]
+        cut = float(found.eigenvalues.sum())
+        spent = {"embedding_seconds": middle - begin}
+        self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, found.constraint, **spent)]

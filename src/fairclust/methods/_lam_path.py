@@ -76,11 +76,13 @@ def lam_path(
     plain._frame = plain._framing(X)
     rows = plain._frame.into(X)
     start = first = plain._start(rows, codes)
+    plain._set_target(codes)
     models: list[VariationalClusterer] = []
     errors = []
     for lam in grid:
         model = copy(plain).set_params(lam=float(lam))
-        model._fit_from(start, codes, model._framed_weight(rows))
+        model._fit_from(start, codes, model._framed_weight(float(lam), rows.shape[0]))
+        model._complain_of_moving()
         start = model._warmed(first) if warm_start else first
         model._restore(X)
         models.append(model)

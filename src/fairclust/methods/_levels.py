@@ -76,24 +76,6 @@ class Level:
         return f"{self.name}={self.bound:g}"
 
 
-def check_default_weight(
-    estimator: Any, weight: str, tables: Sequence[np.ndarray], targets: Sequence[np.ndarray]
-) -> None:
-    """Warn if a fit with the default weight, without a search, has a share ratio below four fifths.
-
-    `weight` is the name of the parameter for the weight of the penalty. `tables` and `targets` are as for
-    `Level.worst`.
-    """
-    level = Level("share_ratio", FOUR_FIFTHS)
-    worst = level.worst(tables, targets)
-    if isinstance(getattr(estimator, weight), str) and not level.reached(worst):
-        estimator._complain(
-            f"the default weight, {weight}={getattr(estimator, weight + '_'):g}, leaves a group with {worst:.2g} of "
-            f"its target share, or with the inverse of this, in some cluster: raise {weight}, or set min_balance or "
-            "max_gap to search for a weight"
-        )
-
-
 def asked_level(
     estimator: Any, weight: str, sizes: Sequence[np.ndarray], *, default: bool = True
 ) -> Level | None:
@@ -219,3 +201,41 @@ def not_reached(path: WeightPath) -> str:
         f"no weight up to {path.weights[-1]:.3g} reaches {path.level} (the fairest fit has {fairest:.3g}). Ask for "
         "less fairness or fewer clusters, or use PriceFairKMeans, whose clusters keep their bounds up to one point"
     )
+
+
+def fit_to_level(
+    estimator: Any,
+    weight: str,
+    fit: Callable[[float, Fitted | None], tuple[Fitted, list[np.ndarray], float]],
+    *,
+    sizes: Sequence[np.ndarray],
+    targets: Sequence[np.ndarray],
+    first: float,
+    into: Callable[[float], float] = float,
+    unit: float = 1.0,
+    default: float | None = None,
+) -> tuple[Fitted, float]:
+    """The fit with the weight that an estimator's parameter states, or with the smallest that reaches its level.
+
+    Also returns the weight, and sets `path_`. `into` converts a weight into the unit of `fit`, and `unit` converts it
+    back. With a `default`, "auto" without a level is this weight, and not a search for four fifths.
+    """
+    automatic = isinstance(getattr(estimator, weight), str)
+    level = asked_level(estimator, weight, sizes, default=default is None)
+    estimator.__dict__.pop("path_", None)
+    if level is None:
+        given = into(float(getattr(estimator, weight) if default is None or not automatic else default))
+        found, tables, _ = fit(given, None)
+        four_fifths = Level("share_ratio", FOUR_FIFTHS)
+        if automatic and not four_fifths.reached(worst := four_fifths.worst(tables, targets)):
+            estimator._complain(
+                f"the default weight, {weight}={given:g}, leaves a group with {worst:.2g} of its target share, or with "
+                f"the inverse of this, in some cluster: raise {weight}, or set min_balance or max_gap to search for a "
+                "weight"
+            )
+        return found, given
+    found, chosen, path = smallest_weight(fit, level, targets, first)
+    estimator.path_ = path
+    if path.best is None:
+        estimator._complain(not_reached(path.in_units(unit, 1.0)))
+    return found, chosen

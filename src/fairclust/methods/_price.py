@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -17,9 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from fairclust.base import (
-    COUNT,
     NON_NEGATIVE,
-    PRECISION,
     NotSupported,
     initial_centers,
 )
@@ -44,7 +42,7 @@ from fairclust.solvers.fair_assignment import (
 from fairclust.solvers.loose_labels import move_dearest
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.prices import Prices
-from fairclust.solvers.sensitive import Sensitive, read_sensitive
+from fairclust.solvers.sensitive import read_sensitive
 from fairclust.solvers.steps import ROUGH, plain_step, price_step
 
 _PLAIN_STEPS = 300
@@ -68,18 +66,16 @@ _FAR_CHEAPER, _NO_WORSE = 1.5, 0.1
 _SIZES = [None, *NON_NEGATIVE, "array-like"]
 
 
+@dataclass(eq=False, repr=False)
 class PriceClusterer(PrototypeClusterer):
     """Alternates between assignments by group prices and new centres. `PriceFairKMeans` documents the parameters."""
 
     takes_columns = True
-    _sensitive: Sensitive
     _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "tolerance": [Interval(Real, 0, 1, closed="left"), dict],
         "min_balance": [None, Interval(Real, 0, 1, closed="both"), dict],
         "max_gap": [None, *NON_NEGATIVE, dict],
-        "target": [None, dict, "array-like"],
         "size_min": _SIZES,
         "size_max": _SIZES,
         "crossed": ["boolean"],
@@ -88,56 +84,28 @@ class PriceClusterer(PrototypeClusterer):
         "max_cost": [None, *NON_NEGATIVE],
         "max_cost_increase": [None, *NON_NEGATIVE],
         "init": [StrOptions({"k-means", "k-means++"}), "array-like"],
-        "n_init": COUNT,
-        "max_iter": COUNT,
-        "tol": NON_NEGATIVE,
-        "precision": PRECISION,
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        tolerance: Any = 0.0,
-        min_balance: Any = None,
-        max_gap: Any = None,
-        target: Any = None,
-        size_min: Any = None,
-        size_max: Any = None,
-        crossed: bool = False,
-        bins: Any = None,
-        mean_tolerance: Any = None,
-        max_cost: float | None = None,
-        max_cost_increase: float | None = None,
-        init: Any = "k-means",
-        n_init: int = 10,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        precision: str = "single",
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.tolerance = tolerance
-        self.min_balance = min_balance
-        self.max_gap = max_gap
-        self.target = target
-        self.size_min = size_min
-        self.size_max = size_max
-        self.crossed = crossed
-        self.bins = bins
-        self.mean_tolerance = mean_tolerance
-        self.max_cost = max_cost
-        self.max_cost_increase = max_cost_increase
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.precision = precision
-        self.verbose = verbose
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    tolerance: Any = 0.0
+    min_balance: Any = None
+    max_gap: Any = None
+    target: Any = None
+    size_min: Any = None
+    size_max: Any = None
+    crossed: bool = False
+    bins: Any = None
+    mean_tolerance: Any = None
+    max_cost: float | None = None
+    max_cost_increase: float | None = None
+    init: Any = "k-means"
+    n_init: int = 10
+    max_iter: int = 100
+    tol: float = 1e-5
+    precision: str = "single"
+    verbose: int = 0
+    random_state: Any = None
 
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None

@@ -37,9 +37,9 @@ class PrototypeClusterer(CenterClusterer):
     # Centres and prices in the frame of the fit, in which the labels were found.
     _centers: np.ndarray
     _prices: np.ndarray
-    # For methods that take several sensitive columns: the columns, and the prices of the values of each, whose sum is
-    # the price of a combination that did not occur in the fit.
-    _sensitive: Sensitive | None = None
+    # For methods that take several sensitive columns: a `Sensitive`, or None, and the prices of the values of each
+    # column, whose sum is the price of a combination that did not occur in the fit.
+    _sensitive: Any = None
     _column_prices: list[np.ndarray]
 
     def _points(
@@ -86,7 +86,7 @@ class PrototypeClusterer(CenterClusterer):
             `X` has another number of features than in `fit`, or a group is missing or was not seen in `fit`, or a
             combination is new after ``crossed=True``.
         """
-        X = self._new_rows(X)
+        X = self._frame.into(self._new_rows(X))
         codes, prices = self._codes(sensitive_features, X.shape[0])
         points = self._points(X, codes, self._shift, len(prices))
         points.measure(self._centers)
@@ -177,3 +177,23 @@ class MedoidClusterer(PrototypeClusterer):
         moved = self.medoid_indices_ >= 0
         self.cluster_centers_ = np.array(self.cluster_centers_)
         self.cluster_centers_[moved] = X[self.medoid_indices_[moved]]
+
+
+class RowCenterClusterer(PrototypeClusterer):
+    """Base of the methods whose centres are rows of X and whose points go to their nearest centre.
+
+    `_take` sets the attributes that `fit` and `predict` need.
+    """
+
+    _accept_sparse = False
+    precision = "double"
+
+    def _take(self, X: np.ndarray, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Set the centres and labels, and return each point's distance to its centre, shape (n_samples,)."""
+        points = self._points(X, codes)
+        self._keep(points, Prototypes(X[rows].astype(np.float64)))
+        points.measure(self.cluster_centers_)
+        self.scale_, self.offset_ = 1.0, np.zeros((len(self.groups_), self.n_clusters))
+        self.labels_ = points.hard(self.scale_, self.offset_)[0]
+        self.center_indices_ = rows
+        return np.linalg.norm(X - self.cluster_centers_[self.labels_], axis=1)

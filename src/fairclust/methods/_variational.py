@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy, deepcopy
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,10 +14,8 @@ from sklearn.utils import check_random_state
 
 from fairclust.base import (
     COUNT,
-    INIT,
     NON_NEGATIVE,
     POSITIVE,
-    PRECISION,
     NotSupported,
     at_least,
     initial_centers,
@@ -25,10 +24,11 @@ from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._columns import ColumnsClusterer
-from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
+from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.metrics.counts import contingency
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
+from fairclust.solvers.bound import BOUND_TOL
 from fairclust.solvers.penalty import penalty_slope
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.steps import bound_step, newton_step
@@ -48,75 +48,38 @@ class Start(NamedTuple):
     prices: np.ndarray | None = None
 
 
+@dataclass(eq=False, repr=False)
 class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
     """Alternates between fair assignments and new centres. `VariationalFairKMeans` documents the parameters."""
 
     _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "lam": WEIGHT,
         **LEVELS,
-        "relative_weights": ["boolean"],
-        "match_reference": ["boolean"],
-        "warm_start": ["boolean"],
         "lipschitz": POSITIVE,
-        "target": [None, dict, "array-like"],
-        "init": INIT,
-        "max_iter": COUNT,
         "tol": [None, *NON_NEGATIVE],
         "bound_max_iter": COUNT,
-        "bound_tol": NON_NEGATIVE,
         "max_restarts": at_least(0),
-        "precision": PRECISION,
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        lam: float | str = "auto",
-        max_fairness_error: float | None = None,
-        min_balance: float | None = None,
-        max_gap: float | None = None,
-        relative_weights: bool = False,
-        match_reference: bool = False,
-        warm_start: bool = True,
-        lipschitz: float = 2.0,
-        target: Any = None,
-        init: Any = "k-means++",
-        max_iter: int = 100,
-        tol: float | None = None,
-        bound_max_iter: int = 10_000,
-        bound_tol: float = 1e-5,
-        max_restarts: int = 3,
-        precision: str = "single",
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.max_fairness_error = max_fairness_error
-        self.min_balance = min_balance
-        self.max_gap = max_gap
-        self.relative_weights = relative_weights
-        self.match_reference = match_reference
-        self.warm_start = warm_start
-        self.lipschitz = lipschitz
-        self.target = target
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.bound_max_iter = bound_max_iter
-        self.bound_tol = bound_tol
-        self.max_restarts = max_restarts
-        self.precision = precision
-        self.verbose = verbose
-        self.random_state = random_state
-
-    target_: np.ndarray | dict[str, np.ndarray]
-    _target: Any
+    n_clusters: int = 8
+    _: KW_ONLY
+    lam: float | str = "auto"
+    max_fairness_error: float | None = None
+    min_balance: float | None = None
+    max_gap: float | None = None
+    relative_weights: bool = False
+    match_reference: bool = False
+    lipschitz: float = 2.0
+    target: Any = None
+    init: Any = "k-means++"
+    max_iter: int = 100
+    tol: float | None = None
+    bound_max_iter: int = 10_000
+    max_restarts: int = 3
+    precision: str = "single"
+    verbose: int = 0
+    random_state: Any = None
 
     def _framing(self, X: np.ndarray) -> Frame:
         frame = super()._framing(X)
@@ -125,12 +88,8 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         return frame._replace(unit=1.0) if self.match_reference else frame
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        level = asked_level(self, "lam", self._tables(np.bincount(codes)))
-        self.__dict__.pop("path_", None)
         start = self._start(X, codes)
-        if level is None:
-            self._fit_from(start, codes, self._framed_weight(X))
-            return
+        self._set_target(codes)
 
         def fit(
             weight: float, before: VariationalClusterer | None
@@ -140,29 +99,27 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
             counts = contingency(model.labels_, codes, self.n_clusters, len(self.groups_))
             return model, self._tables(counts), model.history_[-1]["clustering"]
 
-        self._set_target(codes)
-        targets = [self._target] if self._sensitive is None else [shares for _, shares in self._target]
-        best, _, self.path_ = smallest_weight(fit, level, targets, _FIRST * self._weight_unit(X.shape[0]))
-        self.__dict__.update(vars(best), path_=self.path_)
-        if self.path_.best is None:
-            self._complain(not_reached(self.path_.in_units(self._frame.cost_unit(self._power), 1.0)))
+        best, _ = fit_to_level(
+            self,
+            "lam",
+            fit,
+            sizes=self._tables(np.bincount(codes)),
+            targets=self._target_shares(),
+            first=_FIRST * self._weight_unit(X.shape[0]),
+            into=lambda weight: self._framed_weight(weight, X.shape[0]),
+            unit=self._frame.cost_unit(self._power),
+        )
+        self.__dict__.update(vars(best))
         self._complain_of_moving()
 
     def _weight_unit(self, n_samples: int) -> float:
         """The unit of relative weights, which is the approximate cost of all points in one cluster, in the frame."""
         return self._frame.whole_cost(n_samples, self._power)
 
-    def _framed_weight(self, X: np.ndarray) -> float:
+    def _framed_weight(self, weight: float, n_samples: int) -> float:
         if self.relative_weights:
-            return float(self.lam) * self._weight_unit(X.shape[0])
-        return self._frame.weight_into(float(self.lam), self._power)
-
-    def _restore(self, X: np.ndarray) -> None:
-        super()._restore(X)
-        scale = self._frame.cost_unit(self._power)
-        self.lam_ = self._lam * scale
-        if hasattr(self, "path_"):
-            self.path_ = self.path_.in_units(scale, scale)
+            return weight * self._weight_unit(n_samples)
+        return self._frame.weight_into(weight, self._power)
 
     def _start(self, X: np.ndarray, codes: np.ndarray) -> Start:
         rng = check_random_state(self.random_state)
@@ -177,10 +134,9 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
 
     def _fit_from(self, start: Start, codes: np.ndarray, lam: float) -> None:
         """Alternate assignments and centres, with new seeds if a cluster is empty. `lam` is that of the frame."""
-        self._lam = lam
+        self.lam_ = lam
         points, prototypes, _, prices = start
         rng = deepcopy(start.rng)
-        self._set_target(codes)
         self.history_: list[dict[str, float]] = []
         self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
         while True:
@@ -213,7 +169,6 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         self.labels_, self.scale_, self.offset_ = run.last.labels, run.last.scale, run.last.offset
         self._keep(points, run.prototypes)
         self._n_empty = run.last.n_empty
-        self._complain_of_moving()
 
     def _complain_of_moving(self) -> None:
         if not (self._n_empty or not self.converged_):
@@ -228,7 +183,8 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
     def _set_target(self, codes: np.ndarray) -> None:
         """Set the target shares of the groups, or for several columns those of the values of each column."""
         if self._sensitive is None:
-            self.target_ = self._target = resolve_target(self.target, self.groups_, codes)
+            self._target: Any = resolve_target(self.target, self.groups_, codes)
+            self.target_: Any = self._target
             return
         if self.match_reference:
             raise NotSupported(
@@ -248,23 +204,26 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         }
         self.target_, self._target = shares, list(zip(self._members(), shares.values(), strict=True))
 
+    def _target_shares(self) -> list[np.ndarray]:
+        """The target shares of each sensitive column."""
+        return [self._target] if self._sensitive is None else [shares for _, shares in self._target]
+
     def _alternation(self, prices: np.ndarray | None, *, hurried: bool = False) -> Alternation[Any]:
         if self.match_reference:
             assign = partial(
                 bound_step,
-                lam=self._lam,
+                lam=self.lam_,
                 lipschitz=self.lipschitz,
                 target=self._target,
                 max_iter=self.bound_max_iter,
-                tol=self.bound_tol,
+                tol=BOUND_TOL,
             )
             return Alternation(assign, self._update, self._judge_as_reference)
         step = partial(
             newton_step,
-            lam=self._lam,
+            lam=self.lam_,
             target=self._target,
             prices=prices,
-            warm_start=self.warm_start,
             hurried=hurried,
         )
         return Alternation(step, self._update, self._judge)
@@ -280,8 +239,8 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         if before is None:
             return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
         # This constant is a part of the energy that grows with lam. Relative to it every change would be small.
-        shares = [self._target] if self._sensitive is None else [shares for _, shares in self._target]
-        least_penalty = self._lam * self.n_clusters * float(sum(entr(of).sum() for of in shares))
+        least = float(sum(entr(of).sum() for of in self._target_shares()))
+        least_penalty = self.lam_ * self.n_clusters * least
         tol = _TOL if self.tol is None else self.tol
         change = abs(now.objective - before.objective)
         return "at rest" if change <= tol * abs(now.objective - least_penalty) else ""

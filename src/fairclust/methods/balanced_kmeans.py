@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
@@ -10,11 +11,11 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, NON_NEGATIVE, Diverged, initial_centers, without_empty
+from fairclust.base import NON_NEGATIVE, Diverged, initial_centers, record, without_empty
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.moves import sweep
 from fairclust.methods._columns import ColumnsClusterer
-from fairclust.methods._levels import LEVELS, WEIGHT, asked_level, not_reached, smallest_weight
+from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.metrics import contingency
 
 # The first weight of a search, in multiples of the cost of all points in one cluster.
@@ -28,6 +29,7 @@ class _Run(NamedTuple):
     converged: bool
 
 
+@dataclass(eq=False, repr=False)
 class BalancedFairKMeans(ColumnsClusterer):
     """K-means with two penalties on counts: one on unfair clusters and one on small clusters.
 
@@ -95,54 +97,29 @@ class BalancedFairKMeans(ColumnsClusterer):
 
     _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "rho": WEIGHT,
         **LEVELS,
         "lam": NON_NEGATIVE,
-        "relative_weights": ["boolean"],
         "init": [StrOptions({"random", "k-means++"}), "array-like"],
-        "n_init": COUNT,
-        "max_iter": COUNT,
-        "tol": NON_NEGATIVE,
-        "match_reference": ["boolean"],
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        rho: float | str = "auto",
-        max_fairness_error: float | None = None,
-        min_balance: float | None = None,
-        max_gap: float | None = None,
-        lam: float = 0.0,
-        relative_weights: bool = False,
-        init: Any = "random",
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        match_reference: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.rho = rho
-        self.max_fairness_error = max_fairness_error
-        self.min_balance = min_balance
-        self.max_gap = max_gap
-        self.lam = lam
-        self.relative_weights = relative_weights
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.match_reference = match_reference
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    rho: float | str = "auto"
+    max_fairness_error: float | None = None
+    min_balance: float | None = None
+    max_gap: float | None = None
+    lam: float = 0.0
+    relative_weights: bool = False
+    init: Any = "random"
+    n_init: int = 1
+    max_iter: int = 100
+    tol: float = 1e-6
+    match_reference: bool = False
+    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         sizes = self._tables(np.bincount(codes))
-        level = asked_level(self, "rho", sizes)
-        self.__dict__.pop("path_", None)
         rng = check_random_state(self.random_state)
         # Rows that are mapped from a file, or that all have the same length, have not been centred before.
         shift = X.mean(axis=0, dtype=np.float64)
@@ -165,14 +142,16 @@ class BalancedFairKMeans(ColumnsClusterer):
             counts = contingency(best.labels, codes, self.n_clusters)
             return best, self._tables(counts), best.history[-1]["clustering"]
 
-        if level is None:
-            self.rho_ = into_frame(float(self.rho))
-            best = fit(self.rho_, None)[0]
-        else:
-            shares = [of_column / len(X) for of_column in sizes]
-            best, self.rho_, self.path_ = smallest_weight(fit, level, shares, _FIRST * whole)
-            if self.path_.best is None:
-                self._complain(not_reached(self.path_.in_units(frame.cost_unit(2), 1.0)))
+        best, self.rho_ = fit_to_level(
+            self,
+            "rho",
+            fit,
+            sizes=sizes,
+            targets=[of_column / len(X) for of_column in sizes],
+            first=_FIRST * whole,
+            into=into_frame,
+            unit=frame.cost_unit(2),
+        )
         self.labels_, self.history_, self.converged_ = best.labels, best.history, best.converged
         self.cluster_centers_ = best.centers + shift
         self.objective_ = best.history[-1]["objective"]
@@ -182,13 +161,6 @@ class BalancedFairKMeans(ColumnsClusterer):
                 f"stopped after {self.n_iter_} sweeps with {best.history[-1]['moved']} points still moving: "
                 "raise max_iter or tol"
             )
-
-    def _restore(self, X: np.ndarray) -> None:
-        super()._restore(X)
-        scale = self._frame.cost_unit(2)
-        self.rho_ *= scale
-        if hasattr(self, "path_"):
-            self.path_ = self.path_.in_units(scale, scale)
 
     def _start(
         self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray, rng: np.random.RandomState
@@ -230,17 +202,7 @@ class BalancedFairKMeans(ColumnsClusterer):
             objective = clustering + rho * fairness + lam * size
             if not np.isfinite(objective):
                 raise Diverged(f"the objective is {objective} after sweep {step} (rho={rho:g}, lam={lam:g})")
-            history.append(
-                {
-                    "step": step,
-                    "objective": objective,
-                    "clustering": clustering,
-                    "fairness": fairness,
-                    "size": size,
-                    "moved": moved,
-                    "seconds": perf_counter() - begin,
-                }
-            )
+            history.append(record(step, begin, objective, clustering, fairness, size=size, moved=moved))
             if moved == 0 or abs(last - objective) <= self.tol * abs(objective):
                 return _Run(labels, centers, history, True)
             last = objective

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from time import perf_counter
 from typing import Any, ClassVar
@@ -11,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from fairclust.base import COUNT, INIT, NON_NEGATIVE, FairClusterer, initial_centers
+from fairclust.base import COUNT, FairClusterer, initial_centers, record
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.metrics import contingency
 from fairclust.solvers.batch_program import assign_batches
@@ -21,6 +22,7 @@ from fairclust.solvers.lloyd import Lloyd
 _BATCH_STEPS = 10
 
 
+@dataclass(eq=False, repr=False)
 class BatchProgramKMeans(FairClusterer):
     """K-means on small batches of near points, with a lower bound on the balance of every cluster.
 
@@ -70,33 +72,18 @@ class BatchProgramKMeans(FairClusterer):
 
     _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "tolerance": [Interval(Real, 0, 1, closed="left")],
         "n_batches": [None, *COUNT],
-        "init": INIT,
-        "max_iter": COUNT,
-        "tol": NON_NEGATIVE,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        tolerance: float = 0.1,
-        n_batches: int | None = 500,
-        init: Any = "k-means++",
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.tolerance = tolerance
-        self.n_batches = n_batches
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    tolerance: float = 0.1
+    n_batches: int | None = 500
+    init: Any = "k-means++"
+    max_iter: int = 100
+    tol: float = 1e-3
+    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
@@ -125,15 +112,7 @@ class BatchProgramKMeans(FairClusterer):
             total = weights.sum(axis=0)
             centers = np.where(total[:, None] > 0, weights.T @ means / np.maximum(total, 1)[:, None], centers)
             cost = within + float((sizes * ((means - centers[of_batch]) ** 2).sum(axis=1)).sum())
-            self.history_.append(
-                {
-                    "step": step,
-                    "objective": cost,
-                    "clustering": cost,
-                    "fairness": 0.0,
-                    "seconds": perf_counter() - begin,
-                }
-            )
+            self.history_.append(record(step, begin, cost, cost, 0.0))
             if cost >= best * (1 - self.tol):
                 break
             best = self.cost_ = cost

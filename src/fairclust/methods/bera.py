@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from time import perf_counter
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from fairclust.base import COUNT, INIT, FairClusterer
+from fairclust.base import FairClusterer, record
 from fairclust.kernels.assignment import SquaredDistances
 from fairclust.solvers.fair_assignment import fair_assignment
 from fairclust.solvers.fair_lp import bound_violation, fair_assignment_lp, round_assignment
@@ -17,6 +18,7 @@ from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.sensitive import overlapping_groups
 
 
+@dataclass(eq=False, repr=False)
 class BeraFairKMeans(FairClusterer):
     """K-means centres, to which the points are then assigned fairly at the least cost.
 
@@ -75,33 +77,18 @@ class BeraFairKMeans(FairClusterer):
 
     _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "tolerance": [Interval(Real, 0, 1, closed="left")],
-        "init": INIT,
-        "n_init": COUNT,
-        "max_iter": COUNT,
         "solver": [StrOptions({"lp", "prices"})],
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        tolerance: float = 0.2,
-        init: Any = "k-means++",
-        n_init: int = 10,
-        max_iter: int = 300,
-        solver: str = "lp",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.tolerance = tolerance
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.solver = solver
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    tolerance: float = 0.2
+    init: Any = "k-means++"
+    n_init: int = 10
+    max_iter: int = 300
+    solver: str = "lp"
+    random_state: Any = None
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
         """Validated features and group codes; for overlapping groups members, shape (n_samples, n_groups), as bool."""
@@ -137,7 +124,9 @@ class BeraFairKMeans(FairClusterer):
         )
         shares = table.sum(axis=1) / len(codes)
         lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
-        self.history_ = [_record(1, nearest, bound_violation(table, sizes, lower, upper), begin)]
+        self.history_ = [
+            record(1, begin, nearest, nearest, float(bound_violation(table, sizes, lower, upper).max()))
+        ]
         self.labels_ = self._assign(distances, codes, lower, upper)
         self.price_of_fairness_ = self.cost_ / nearest if nearest > 0 else 1.0 if self.cost_ <= 0 else np.inf
 
@@ -149,24 +138,14 @@ class BeraFairKMeans(FairClusterer):
         if self.solver == "prices":
             found = fair_assignment(distances, codes, tolerance=self.tolerance)
             self.lp_cost_, self.cost_, self.violation_ = found.lower_bound, found.cost, found.slack
-            self.history_.append(_record(2, found.cost, found.violation, begin))
+            self.history_.append(record(2, begin, found.cost, found.cost, float(found.violation.max())))
             return found.labels
         table = distances[:]
         fractional = fair_assignment_lp(table, codes, lower=lower, upper=upper)
-        self.history_.append(_record(2, fractional.cost, np.zeros(1), begin))
+        self.history_.append(record(2, begin, fractional.cost, fractional.cost, 0.0))
         begin = perf_counter()
         rounded = round_assignment(fractional.shares, table, codes, lower=lower, upper=upper)
-        self.history_.append(_record(3, rounded.cost, rounded.violation, begin))
+        self.history_.append(record(3, begin, rounded.cost, rounded.cost, float(rounded.violation.max())))
         self.lp_cost_, self.cost_ = fractional.cost, rounded.cost
         self.violation_ = float(rounded.violation.max())
         return rounded.labels
-
-
-def _record(step: int, cost: float, violation: np.ndarray, begin: float) -> dict[str, float]:
-    return {
-        "step": step,
-        "objective": cost,
-        "clustering": cost,
-        "fairness": float(violation.max()),
-        "seconds": perf_counter() - begin,
-    }

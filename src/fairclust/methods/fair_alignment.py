@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -12,7 +13,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from fairclust.base import COUNT, INIT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported
+from fairclust.base import COUNT, NON_NEGATIVE, Diverged, FairClusterer, NotSupported, record
 from fairclust.group_encoding import neutral_order
 from fairclust.kernels.assignment import SquaredDistances
 from fairclust.kernels.tiles import blocks
@@ -35,6 +36,7 @@ class _Plan(NamedTuple):
     mass: np.ndarray
 
 
+@dataclass(eq=False, repr=False)
 class FairAlignmentKMeans(FairClusterer):
     """K-means of pairs: every point is matched to points of the other group, and pairs are clustered.
 
@@ -102,39 +104,21 @@ class FairAlignmentKMeans(FairClusterer):
 
     _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "epsilon": [Interval(Real, 0, 1, closed="both")],
         "transport_weight": NON_NEGATIVE,
         "block_size": COUNT,
-        "init": INIT,
-        "n_init": COUNT,
-        "max_iter": COUNT,
-        "tol": NON_NEGATIVE,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        epsilon: float = 0.0,
-        transport_weight: float = 2.0,
-        block_size: int = 1024,
-        init: Any = "k-means++",
-        n_init: int = 10,
-        max_iter: int = 20,
-        tol: float = 1e-3,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.epsilon = epsilon
-        self.transport_weight = transport_weight
-        self.block_size = block_size
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    epsilon: float = 0.0
+    transport_weight: float = 2.0
+    block_size: int = 1024
+    init: Any = "k-means++"
+    n_init: int = 10
+    max_iter: int = 20
+    tol: float = 1e-3
+    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         if len(self.groups_) > 2:
@@ -153,7 +137,7 @@ class FairAlignmentKMeans(FairClusterer):
             self.labels_, self.cluster_centers_ = start.labels_, start.cluster_centers_
             self.objective_, self.n_iter_, self.converged_ = float(start.inertia_), 1, True
             self.shares_ = np.bincount(self.labels_, minlength=self.n_clusters)[None] / len(X)
-            self.history_ = [_record(1, self.objective_, self.objective_, self.shares_, begin)]
+            self.history_ = [record(1, begin, self.objective_, self.objective_, 0.0)]
             return
         # Rows that are mapped from a file, or that all have the same length, have not been centred before.
         shift = X.mean(axis=0, dtype=float)
@@ -171,7 +155,8 @@ class FairAlignmentKMeans(FairClusterer):
             apart = self._set_free(Z, plan, pi, centers)
             centers, objective, clustering, ends = self._recenter(Z, plan, apart, pi, centers)
             shares: np.ndarray = np.stack([np.bincount(own, plan.mass, self.n_clusters) for own in ends])
-            self.history_.append(_record(step, objective, clustering, shares, begin))
+            gap = float(np.ptp(shares, axis=0).max())
+            self.history_.append(record(step, begin, objective, clustering, gap))
             begin = perf_counter()
             stale = 0 if objective < self.objective_ * (1 - self.tol) else stale + 1
             if objective < self.objective_:
@@ -312,15 +297,3 @@ def _pair_costs(
     for k in range(len(centers)):
         np.minimum(least, of_a[:, k, None] + of_b[:, k], out=least)
     return costs + least
-
-
-def _record(
-    step: int, objective: float, clustering: float, shares: np.ndarray, begin: float
-) -> dict[str, float]:
-    return {
-        "step": step,
-        "objective": objective,
-        "clustering": clustering,
-        "fairness": float(np.ptp(shares, axis=0).max()),
-        "seconds": perf_counter() - begin,
-    }

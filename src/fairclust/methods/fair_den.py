@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairclust.base import COUNT, POSITIVE, FairClusterer
+from fairclust.base import COUNT, FairClusterer, record
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.solvers.density import density_similarities
 from fairclust.solvers.lloyd import Lloyd
@@ -20,6 +21,7 @@ _MATRICES = 4
 _MORE = 20
 
 
+@dataclass(eq=False, repr=False)
 class FairDen(FairClusterer):
     """Fair spectral clustering of density-connected points, for clusters of any shape.
 
@@ -62,27 +64,15 @@ class FairDen(FairClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "min_points": COUNT,
-        "n_init": COUNT,
-        "max_memory_mb": POSITIVE,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        min_points: int = 5,
-        n_init: int = 10,
-        max_memory_mb: float = 8000.0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.min_points = min_points
-        self.n_init = n_init
-        self.max_memory_mb = max_memory_mb
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    min_points: int = 5
+    n_init: int = 10
+    max_memory_mb: float = 8000.0
+    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
@@ -104,16 +94,8 @@ class FairDen(FairClusterer):
             self.noise_, closest, np.searchsorted(clusters, np.minimum(model.labels_, clusters.max()))
         ).astype(np.int32)
         self.n_iter_ = int(model.n_iter_)
-        self.history_ = [
-            {
-                "step": self.n_iter_,
-                "objective": float(model.inertia_),
-                "clustering": float(found.eigenvalues.sum()),
-                "fairness": found.constraint,
-                "seconds": perf_counter() - begin,
-            }
-        ]
-
+        cut = float(found.eigenvalues.sum())
+        self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, found.constraint)]
         self._complain_of_absent_groups(
             codes,
             "The constraint holds for the coordinates, not for the clusters. Take fewer clusters, or a method that "

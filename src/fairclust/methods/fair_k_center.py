@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from time import perf_counter
 from typing import Any, ClassVar
@@ -11,12 +12,13 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from fairclust.base import COUNT, FairClusterer
+from fairclust.base import FairClusterer, record
 from fairclust.metrics import contingency
 from fairclust.solvers.fair_lp import bound_violation
 from fairclust.solvers.k_center import farthest_first, least_radius_assignment
 
 
+@dataclass(eq=False, repr=False)
 class FairKCenter(FairClusterer):
     """K-center in which every cluster keeps bounds on its group shares, with the smallest radius for given centres.
 
@@ -60,19 +62,14 @@ class FairKCenter(FairClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "tolerance": [Interval(Real, 0, 1, closed="left")],
-        "n_init": COUNT,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self, n_clusters: int = 8, *, tolerance: float = 0.2, n_init: int = 1, random_state: Any = None
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.tolerance = tolerance
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    tolerance: float = 0.2
+    n_init: int = 1
+    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
@@ -87,15 +84,7 @@ class FairKCenter(FairClusterer):
             found = least_radius_assignment(distances, codes, lower=lower, upper=upper)
             table = contingency(found.labels, codes, self.n_clusters)
             violation = float(bound_violation(table, table.sum(axis=0), lower, upper).max())
-            self.history_.append(
-                {
-                    "step": step,
-                    "objective": found.radius,
-                    "clustering": found.radius,
-                    "fairness": violation,
-                    "seconds": perf_counter() - begin,
-                }
-            )
+            self.history_.append(record(step, begin, found.radius, found.radius, violation))
             if found.radius < best:
                 best = self.radius_ = found.radius
                 self.labels_, self.center_indices_, self.violation_ = found.labels, rows, violation

@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import DTypeLike
 from scipy.spatial.distance import pdist
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, validated
+from fairclust.base import COUNT, POSITIVE
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import MixtureTiles
-from fairclust.kernels.points import DTYPES
 from fairclust.kernels.tiles import blocks
 from fairclust.methods._columns import ColumnsClusterer
-from fairclust.methods._levels import (
-    LEVELS,
-    WEIGHT,
-    asked_level,
-    check_default_weight,
-    not_reached,
-    smallest_weight,
-)
+from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.solvers.group_gap import (
     Penalty,
-    paper_penalty,
     program_penalty,
     smooth_penalty,
     sum_of_columns,
 )
 from fairclust.solvers.mixture import Family, Mixture
-from fairclust.solvers.mixture_calibration import calibrated
 from fairclust.solvers.mixture_fit import (
     Batches,
     Expectation,
@@ -46,6 +37,7 @@ from fairclust.solvers.mixture_fit import (
     FullData,
     Trace,
     ascend,
+    calibrated,
     fair_em,
     plain_em,
 )
@@ -56,7 +48,6 @@ from fairclust.solvers.mixture_rows import (
     as_index,
     count_of,
     draw,
-    endless_batches,
     find_columns,
     in_batches,
 )
@@ -65,7 +56,18 @@ from fairclust.stored import Stored, StoredError
 
 # The variances are squares of the unit, and their sums must be finite.
 _LARGEST_UNIT = 1e150
+# Rounds or steps, and the learning rate of Adam.
 _DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
+# Gradient steps in each round of EM, as in the authors' program.
+_GRADIENT_STEPS = 10
+# Learning stops when the objective has changed by no more than this in a step of plain EM, in each of five rounds of
+# generalised EM, or in 50 gradient steps.
+_TOL = 1e-6
+# Without a least variance, in units of the mean variance of the numeric features, a component with a diagonal
+# covariance shrinks to a single point.
+_MIN_VARIANCE = 1e-3
+# Points and responsibilities are in single precision, parameters and sums are double.
+_DTYPE: DTypeLike = np.float32
 # The log-likelihood is a mean over points, so this weight does not depend on the number of rows or the data's unit.
 _DEFAULT_LAM = 10.0
 _FIRST = 0.5
@@ -81,6 +83,7 @@ class _Learned(NamedTuple):
     labels: np.ndarray
 
 
+@dataclass(eq=False, repr=False)
 class FairMixture(ColumnsClusterer):
     """Mixture of Gaussian, categorical or mixed components with a penalty on the gap between groups.
 
@@ -104,34 +107,25 @@ class FairMixture(ColumnsClusterer):
     categorical_features : array-like of int or str, optional
         Categorical columns, by index, or by name for data frames. Their values are integer codes from 0 on. Columns of
         a data frame that are categories, strings or objects are always categorical, and `fit` encodes their values.
-    objective : {"smooth", "paper"}, default="smooth"
-        "paper" is the objective above. "smooth" is the same with a smoothed absolute value and maximum, and with a
-        barrier that keeps every component from losing all its points.
     match_reference : bool or "best_balance", default=False
-        Use the objective of the authors' published program instead, and optimise it as the program does: a
-        new Adam optimiser in each round, no shortened steps, and data that are not scaled. The result is the last
-        iterate, which the program prints, or, with "best_balance", the first iterate with the largest balance of hard
-        labels, which its class keeps. For two groups, `lam` then has the effect of
-        ``n_clusters * P(0) * P(1) * lam`` in the paper's objective.
+        By default, the absolute value and the maximum of Delta are smoothed, and a barrier keeps every component from
+        losing all its points. With True, the objective is that of the authors' published program, and it is optimised
+        as the program does: a new Adam optimiser in each round, no shortened steps, and data that are not scaled. The
+        result is the last iterate, which the program prints, or, with "best_balance", the first iterate with the
+        largest balance of hard labels, which its class keeps. For two groups, `lam` then has the effect of
+        ``n_clusters * P(0) * P(1) * lam`` in the objective above.
     batch_size : int or float, optional
-        Number of rows, or share of the rows, in a mini-batch (Algorithm 3). The likelihood is learned batch by batch,
-        and Delta is measured on `fairness_sample`. `X` may be a memory map, of which one batch at a time is read.
-        The rows are divided into batches at random, once, so that the statistics of a batch can be replaced when
-        it is visited again. Batches of a memory map are contiguous blocks, so sorted files must be shuffled first.
-    fairness_sample : int or float, optional
-        Number of rows, or share of the rows, on which Delta is measured, drawn within groups. By default all, or as
-        many as `batch_size`.
+        Number of rows, or share of the rows, in a mini-batch (Algorithm 3), for ``solver="em"``. The likelihood is
+        learned batch by batch, and Delta is measured on a sample of as many rows, drawn within groups. `X` may be a
+        memory map, of which one batch at a time is read. The rows are divided into batches at random, once, so that
+        the statistics of a batch can be replaced when it is visited again. Batches of a memory map are contiguous
+        blocks, so sorted files must be shuffled first.
     subsample : int or float, optional
         Number of rows, or share of the rows, to learn from, drawn within groups. All rows are assigned to clusters.
     max_iter : int, optional
         Largest number of rounds of EM (default 200) or of gradient steps (default 10,000).
-    n_gradient_steps : int, default=10
-        Number of gradient steps in each round of EM.
     learning_rate : float, optional
         Learning rate of Adam. By default 0.01 for EM and 0.001 for gradient ascent.
-    tol : float, default=1e-6
-        Stop when the objective has changed by no more than this in a step of plain EM, in each of five rounds of
-        generalised EM, or in 50 gradient steps.
     init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
         The first means: those of k-means, or the given ones. K-means reads all rows, but for a memory map it reads
         a random sample of 200,000 of them, which have to fit in memory.
@@ -141,19 +135,12 @@ class FairMixture(ColumnsClusterer):
         With `match_reference`, "k-means" is the start of the paper's text, with a variance of 1 and random
         probabilities, and "em" is the start of the program: plain EM from the labels of k-means, weights averaged with
         those of plain EM on the categories, and equal probabilities.
-    n_init : int, default=1
-        Number of starts. Every other start uses the other kind of `init`. The one with the least negative
-        log-likelihood plus ``lam`` times the Delta of hard labels is kept.
     calibrate : bool, default=False
         Whether to shift the components' log weights after learning, so that hard labels are as fair as possible. The
         shifts are used in the assignment only.
-    min_variance : float, default=1e-3
-        Least variance, in units of the mean variance of the numeric features.
     record_labels : bool, default=False
         Whether to record `sse`, `delta` and `balance` of the hard labels at every step, which costs a pass over all
         rows.
-    precision : {"single", "double"}, default="single"
-        Precision of the points and responsibilities. Parameters and sums are always double.
     random_state : int, RandomState or None
 
     Attributes
@@ -182,8 +169,7 @@ class FairMixture(ColumnsClusterer):
     min_distance_ : float
         Least distance between two means. It is zero if components coincide, and NaN if there are no two means.
     converged_ : bool
-        Whether the objective stopped changing, see `tol`. With ``solver="gd"`` and mini-batches this is not measured,
-        and `converged_` is False.
+        Whether the objective stopped changing before `max_iter`.
     lam_ : float
         The weight that was used.
     path_ : WeightPath
@@ -207,82 +193,39 @@ class FairMixture(ColumnsClusterer):
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "lam": WEIGHT,
         **LEVELS,
         "solver": [StrOptions(set(_DEFAULTS))],
         "covariance": [StrOptions({"isotropic", "diag"})],
         "categorical_features": [None, "array-like"],
-        "objective": [StrOptions({"smooth", "paper"})],
         "match_reference": ["boolean", StrOptions({"best_balance"})],
         "batch_size": _AMOUNT,
-        "fairness_sample": _AMOUNT,
         "subsample": _AMOUNT,
         "max_iter": [None, *COUNT],
-        "n_gradient_steps": COUNT,
         "learning_rate": [None, *POSITIVE],
-        "tol": NON_NEGATIVE,
         "init": [StrOptions({"k-means", "em"}), "array-like"],
-        "n_init": COUNT,
         "calibrate": ["boolean"],
-        "min_variance": POSITIVE,
         "record_labels": ["boolean"],
-        "precision": PRECISION,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        lam: float | str = "auto",
-        max_fairness_error: float | None = None,
-        min_balance: float | None = None,
-        max_gap: float | None = None,
-        solver: str = "em",
-        covariance: str = "isotropic",
-        categorical_features: Any = None,
-        objective: str = "smooth",
-        match_reference: bool | str = False,
-        batch_size: float | None = None,
-        fairness_sample: float | None = None,
-        subsample: float | None = None,
-        max_iter: int | None = None,
-        n_gradient_steps: int = 10,
-        learning_rate: float | None = None,
-        tol: float = 1e-6,
-        init: Any = "k-means",
-        n_init: int = 1,
-        calibrate: bool = False,
-        min_variance: float = 1e-3,
-        record_labels: bool = False,
-        precision: str = "single",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.max_fairness_error = max_fairness_error
-        self.min_balance = min_balance
-        self.max_gap = max_gap
-        self.solver = solver
-        self.covariance = covariance
-        self.categorical_features = categorical_features
-        self.objective = objective
-        self.match_reference = match_reference
-        self.batch_size = batch_size
-        self.fairness_sample = fairness_sample
-        self.subsample = subsample
-        self.max_iter = max_iter
-        self.n_gradient_steps = n_gradient_steps
-        self.learning_rate = learning_rate
-        self.tol = tol
-        self.init = init
-        self.n_init = n_init
-        self.calibrate = calibrate
-        self.min_variance = min_variance
-        self.record_labels = record_labels
-        self.precision = precision
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    lam: float | str = "auto"
+    max_fairness_error: float | None = None
+    min_balance: float | None = None
+    max_gap: float | None = None
+    solver: str = "em"
+    covariance: str = "isotropic"
+    categorical_features: Any = None
+    match_reference: bool | str = False
+    batch_size: float | None = None
+    subsample: float | None = None
+    max_iter: int | None = None
+    learning_rate: float | None = None
+    init: Any = "k-means"
+    calibrate: bool = False
+    record_labels: bool = False
+    random_state: Any = None
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
         self._validate_params()
@@ -308,21 +251,18 @@ class FairMixture(ColumnsClusterer):
         }
         return X.assign(**codes)
 
-    def _checked_rows(self, X: Any) -> np.ndarray:
+    def _new_rows(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return validated(self, self._encoded(X), dtype=[np.float64, np.float32], order="C", reset=False)
+        return super()._new_rows(self._encoded(X))
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        if self.solver == "gd" and self.batch_size is not None:
+            raise ValueError("batch_size is made for solver='em': leave one of them out")
         rng = check_random_state(self.random_state)
-        reference = bool(self.match_reference)
-        rank = balance if self.match_reference == "best_balance" else None
         names = list(getattr(self, "feature_names_in_", []))
         self._columns = find_columns(X, self.categorical_features, names, self.categories_)
         chosen = draw(codes, self.subsample, rng)
-        if chosen is None:
-            learned, learned_codes = X, codes
-        else:
-            learned, learned_codes = X[chosen], codes[chosen]
+        learned, learned_codes = (X, codes) if chosen is None else (X[chosen], codes[chosen])
         if len(learned) < self.n_clusters:
             raise ValueError(f"subsample leaves {len(learned)} rows for n_clusters={self.n_clusters}")
         numeric = self._columns.numeric
@@ -335,64 +275,50 @@ class FairMixture(ColumnsClusterer):
                 "numbers are too large: divide X by a power of ten, or correct or leave out such rows"
             )
         # The published program takes steps of fixed length in the unit of the data.
-        self._shift, self._unit = frame.mean, 1.0 if reference else frame.unit
+        self._shift, self._unit = frame.mean, 1.0 if self.match_reference else frame.unit
         rows = self._rows(learned, learned_codes, len(self.groups_))
-        sample = self.batch_size if self.fairness_sample is None else self.fairness_sample
-        tiles = rows.tiles(as_index(draw(learned_codes, sample, rng)), merge=True)
-        sizes = tiles.group_sizes
-        level = asked_level(self, "lam", self._tables(np.bincount(codes)), default=False)
-        self.__dict__.pop("path_", None)
+        tiles = rows.tiles(as_index(draw(learned_codes, self.batch_size, rng)), merge=True)
         family = self._family(frame.spread / self._unit)
-
-        def watch(mixture: Mixture) -> dict[str, float]:
-            labels = self._labels(X, mixture, np.zeros(self.n_clusters))
-            table = count(labels)
-            numeric = X[:, self._columns.numeric]
-            cost = sse(numeric, labels) if numeric.shape[1] else np.nan
-            return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
-
-        def fit(lam: float, before: _Learned | None) -> tuple[_Learned, list[np.ndarray], float]:
-            best: tuple[float, float, Mixture, Trace] | None = None
-            for attempt in range(self.n_init if before is None else 1):
-                warm = (isinstance(self.init, str) and self.init == "em") != (attempt % 2 == 1)
-                start = (
-                    start_mixture(
-                        rows, tiles, family, self.n_clusters, self.init, warm, rng, reference=reference
-                    )
-                    if before is None
-                    else before.mixture
-                )
-                trace = Trace(watch if self.record_labels else None, rank)
-                mixture = self._learn(rows, tiles, sizes, start, rng, trace, lam)
-                hard = np.empty((len(sizes), self.n_clusters))
-                nll = tiles.table(mixture.components(), hard=hard)[1] / -tiles.n_samples
-                value = nll + lam * self._delta(hard)
-                if best is None or value < best[0]:
-                    best = (value, nll, mixture, trace)
-            assert best is not None
-            _, nll, mixture, trace = best
-            offset = np.zeros(self.n_clusters)
-            if self.calibrate and len(sizes) > 1 and self.n_clusters > 1:
-                offset = calibrated(tiles, sizes, mixture)
-            labels = self._labels(X, mixture, offset)
-            tables = self._tables(count(labels))
-            return _Learned(mixture, trace, offset, labels), tables, nll
 
         def count(labels: np.ndarray) -> np.ndarray:
             return contingency(labels, codes, self.n_clusters, len(self.groups_))
 
-        shares = [of_column / len(codes) for of_column in self._tables(np.bincount(codes))]
-        if level is None:
-            self.lam_ = _DEFAULT_LAM if isinstance(self.lam, str) else float(self.lam)
-            found, tables, _ = fit(self.lam_, None)
-            check_default_weight(self, "lam", tables, shares)
-        else:
-            found, self.lam_, path = smallest_weight(fit, level, shares, _FIRST)
-            # The costs become negative log densities in the unit of the data.
-            volume = len(self._columns.numeric) * np.log(self._unit)
-            self.path_ = replace(path, costs=path.costs + volume)
-            if path.best is None:
-                self._complain(not_reached(path))
+        def watch(mixture: Mixture) -> dict[str, float]:
+            labels = self._labels(X, mixture, np.zeros(self.n_clusters))
+            table = count(labels)
+            cost = sse(X[:, numeric], labels) if len(numeric) else np.nan
+            return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
+
+        def fit(lam: float, before: _Learned | None) -> tuple[_Learned, list[np.ndarray], float]:
+            if before is None:
+                warm, reference = isinstance(self.init, str) and self.init == "em", bool(self.match_reference)
+                mixture = start_mixture(
+                    rows, tiles, family, self.n_clusters, self.init, warm, rng, reference=reference
+                )
+            else:
+                mixture = before.mixture
+            rank = balance if self.match_reference == "best_balance" else None
+            trace = Trace(watch if self.record_labels else None, rank)
+            mixture = self._learn(rows, tiles, mixture, rng, trace, lam)
+            nll = tiles.table(mixture.components())[1] / -tiles.n_samples
+            offset = np.zeros(self.n_clusters)
+            if self.calibrate and len(tiles.group_sizes) > 1 and self.n_clusters > 1:
+                offset = calibrated(tiles, mixture)
+            labels = self._labels(X, mixture, offset)
+            return _Learned(mixture, trace, offset, labels), self._tables(count(labels)), nll
+
+        sizes = self._tables(np.bincount(codes))
+        found, self.lam_ = fit_to_level(
+            self,
+            "lam",
+            fit,
+            sizes=sizes,
+            targets=[of_column / len(codes) for of_column in sizes],
+            first=_FIRST,
+            default=_DEFAULT_LAM,
+        )
+        if hasattr(self, "path_"):
+            self.path_ = replace(self.path_, costs=self.path_.costs + self._log_volume)
         self._mixture, trace, self._offset, self.labels_ = found
         self.history_, self.converged_ = trace.history, trace.converged
         self.n_iter_ = max(1, int(trace.history[-1]["step"]))
@@ -400,9 +326,9 @@ class FairMixture(ColumnsClusterer):
         counts = count(self.labels_)
         self.hard_delta_ = self._delta(counts)
         self.n_nonempty_ = int((counts.sum(axis=0) > 0).sum())
-        if not self.converged_ and not (self.solver == "gd" and self.batch_size is not None):
+        if not self.converged_:
             self._complain(
-                f"stopped after {self.n_iter_} steps with the objective still moving: raise max_iter or tol"
+                f"stopped after {self.n_iter_} steps with the objective still moving: raise max_iter"
             )
         if self.n_nonempty_ < self.n_clusters:
             self._complain(
@@ -412,9 +338,14 @@ class FairMixture(ColumnsClusterer):
             )
 
     @property
+    def _log_volume(self) -> float:
+        """What a log density loses if the numeric columns are put back into the unit of the data."""
+        return float(len(self._columns.numeric) * np.log(self._unit))
+
+    @property
     def _sorts_rows(self) -> bool:  # type: ignore[override]
         # Batches and samples depend on the positions of the rows, so rows are not sorted if there are any.
-        return self.batch_size is None and self.subsample is None and self.fairness_sample is None
+        return self.batch_size is None and self.subsample is None
 
     def _framing(self, X: np.ndarray) -> Frame:
         # `X` is not scaled: categorical columns hold codes, and rows may be read from a file batch by batch. `Rows`
@@ -422,11 +353,11 @@ class FairMixture(ColumnsClusterer):
         return Frame.plain(X.shape[1])
 
     def _rows(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Rows:
-        return Rows(X, codes, n_groups, self._columns, self._shift, self.precision, self._unit)
+        return Rows(X, codes, n_groups, self._columns, self._shift, self._unit, _DTYPE)
 
     def _family(self, scale: float) -> Family:
         shared = self.covariance == "isotropic"
-        floor = 0.5 * np.log(self.min_variance) + np.log(scale)
+        floor = 0.5 * np.log(_MIN_VARIANCE) + np.log(scale)
         return Family(
             shared,
             len(self._columns.numeric),
@@ -440,74 +371,54 @@ class FairMixture(ColumnsClusterer):
         self,
         rows: Rows,
         tiles: MixtureTiles,
-        sizes: np.ndarray,
         start: Mixture,
         rng: np.random.RandomState,
         trace: Trace,
         lam: float,
     ) -> Mixture:
+        reference = bool(self.match_reference)
         max_iter, rate = _DEFAULTS[self.solver]
-        max_iter = self.max_iter or max_iter
-        rate = self.learning_rate or rate
+        max_iter, rate = self.max_iter or max_iter, self.learning_rate or rate
         batch = None if self.batch_size is None else count_of(self.batch_size, len(rows.X))
         load, n_batches = in_batches(rows, batch, rng)
         in_full = n_batches == 1 and tiles.n_samples == len(rows.X)
-        expect: Expectation
-        if in_full:
-            expect = FullData(tiles)
-        elif n_batches == 1:
-            expect = FullData(load(0))
-        else:
-            expect = Batches(load, n_batches, rng)
-        fair = FairPart(
-            tiles, sizes, self._penalty(sizes, lam), with_labels=bool(self.match_reference) and lam != 0
-        )
+        fair = FairPart(tiles, self._penalty(tiles.group_sizes, lam), with_labels=reference and lam != 0)
+        expect: Expectation = Batches(load, n_batches, rng)
+        if n_batches == 1:
+            expect = FullData(tiles if in_full else load(0))
         if self.solver == "gd":
-            batches = None if in_full else endless_batches(load, n_batches, rng)
-            mixture, _ = ascend(
-                batches, fair, start, max_iter=max_iter, learning_rate=rate, tol=self.tol, trace=trace
-            )
+            mixture, _ = ascend(fair, start, max_iter=max_iter, learning_rate=rate, tol=_TOL, trace=trace)
         elif lam == 0:
-            mixture, _ = plain_em(
-                expect, start, max_iter=max_iter, tol=self.tol, patience=n_batches, trace=trace
-            )
+            mixture, _ = plain_em(expect, start, max_iter=max_iter, tol=_TOL, patience=n_batches, trace=trace)
         else:
             mixture, _ = fair_em(
                 expect,
                 fair,
                 start,
                 max_iter=max_iter,
-                n_gradient_steps=self.n_gradient_steps,
+                n_gradient_steps=_GRADIENT_STEPS,
                 learning_rate=rate,
-                tol=self.tol,
-                reference=bool(self.match_reference),
+                tol=_TOL,
+                reference=reference,
                 trace=trace,
             )
         # The objective of an iterate is known only if every step uses all rows. Otherwise the last iterate is returned.
-        keeps = trace.rank is not None or (in_full and not self.match_reference)
+        keeps = trace.rank is not None or (in_full and not reference)
         return trace.best if keeps and trace.best is not None else mixture
 
     def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
         if lam == 0:
             return lambda M: (0.0, np.zeros_like(M))
-        by_column = self._members()
-        if by_column:
-            return sum_of_columns(
-                [self._penalty_of(members @ sizes, lam) for members in by_column], by_column, sizes
-            )
-        return self._penalty_of(sizes, lam)
+
+        def of(sizes: np.ndarray) -> Penalty:
+            return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
+
+        members = self._members()
+        return sum_of_columns([of(one @ sizes) for one in members], members, sizes) if members else of(sizes)
 
     def _delta(self, table: np.ndarray) -> float:
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
-        by_column = self._members()
-        if not by_column:
-            return float(delta(table))
-        return float(sum(delta(members @ table) for members in by_column))
-
-    def _penalty_of(self, sizes: np.ndarray, lam: float) -> Penalty:
-        if self.match_reference:
-            return program_penalty(lam, sizes)
-        return {"paper": paper_penalty, "smooth": smooth_penalty}[self.objective](lam)
+        return float(sum(delta(of_column) for of_column in self._tables(table)))
 
     def _expose(self, rows: Rows) -> None:
         """Set public attributes, from the parameters and one more pass over the rows that were learned from."""
@@ -526,12 +437,10 @@ class FairMixture(ColumnsClusterer):
         for block in blocks(len(rows.X), BLOCK_ROWS):
             by_group, logsum = rows.tiles(block).table(components)
             sums, loglik = sums + by_group, loglik + logsum
-        # Convert the log densities into the unit of the data.
-        volume = len(columns.numeric) * np.log(self._unit)
-        self.nll_ = -loglik / len(rows.X) + volume
+        self.nll_ = -loglik / len(rows.X) + self._log_volume
         for record in self.history_:
-            record["objective"] += volume
-            record["clustering"] += volume
+            record["objective"] += self._log_volume
+            record["clustering"] += self._log_volume
         self.soft_delta_ = self._delta(sums)
         two_means = self.n_clusters > 1 and len(columns.numeric)
         self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
@@ -563,13 +472,12 @@ class FairMixture(ColumnsClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._labels(self._checked_rows(X), self._mixture, self._offset)
+        return self._labels(self._new_rows(X), self._mixture, self._offset)
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
         mixture, columns = self._mixture, self._columns
         return {
-            "precision": self.precision,
             "categorical": columns.categorical.tolist(),
             "sizes": list(columns.sizes),
             "shift": self._shift.tolist(),
@@ -584,7 +492,7 @@ class FairMixture(ColumnsClusterer):
 
     def _take_stored(self, stored: Stored, n_features: int) -> None:
         """Set what `predict` needs from a file that may be damaged: every shape is checked."""
-        self.precision, self.n_features_in_ = stored.text("precision", DTYPES), n_features
+        self.n_features_in_ = n_features
         categorical = stored.array("categorical", None).astype(int)
         sizes = tuple(stored.array("sizes", len(categorical)).astype(int).tolist())
         numeric = np.setdiff1d(np.arange(n_features), categorical)
@@ -615,7 +523,7 @@ class FairMixture(ColumnsClusterer):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        X = self._checked_rows(X)
+        X = self._new_rows(X)
         found = np.empty((len(X), self.n_clusters))
         for block, z in self._log_joint(X, self._mixture):
             found[block] = softmax(z.astype(float), axis=1)
@@ -650,8 +558,8 @@ class FairMixture(ColumnsClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        X = self._checked_rows(X)
+        X = self._new_rows(X)
         found = np.empty(len(X))
         for block, z in self._log_joint(X, self._mixture):
             found[block] = logsumexp(z.astype(float), axis=1)
-        return found - len(self._columns.numeric) * np.log(self._unit)
+        return found - self._log_volume

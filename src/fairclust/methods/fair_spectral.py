@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, POSITIVE, at_least
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.methods._graph import SpectralClusterer
 from fairclust.solvers.spectral import Embedding, nullspace_embedding, spectral_embedding
 
 
+@dataclass(eq=False, repr=False)
 class FairSpectralClustering(SpectralClusterer):
     """Spectral clustering whose coordinates have the same mean in every group.
 
@@ -35,10 +36,6 @@ class FairSpectralClustering(SpectralClusterer):
         non-negative and symmetric and has no node without edges.
     n_neighbors : int, default=20
         Number of neighbours of a point, itself included, but at most the number of rows.
-    components : "keep" or "error", default="keep"
-        What to do with a graph of several connected components. With "keep" each of them has an eigenvector of
-        eigenvalue 0. With "error" `fit` raises ValueError. Data sets of graphs have their own key that selects the
-        largest component.
     normalize_rows : bool, default=False
         Whether to scale the rows of H to unit length, as Ng, Jordan and Weiss do. Small parts of a graph with few edges
         to the rest then count less. The published programs do not scale them.
@@ -82,48 +79,14 @@ class FairSpectralClustering(SpectralClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
+        **SpectralClusterer._parameter_constraints,
         "laplacian": [StrOptions({"normalized", "unnormalized"})],
         "solver": [StrOptions({"projected", "nullspace"})],
-        "affinity": [StrOptions({"nearest_neighbors", "max_scaled", "precomputed"})],
-        "n_neighbors": at_least(2),
-        "components": [StrOptions({"keep", "error"})],
-        "normalize_rows": ["boolean"],
-        "n_init": COUNT,
-        "tol": POSITIVE,
-        "max_iter": COUNT,
-        "max_memory_mb": POSITIVE,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        laplacian: str = "normalized",
-        solver: str = "projected",
-        affinity: str = "nearest_neighbors",
-        n_neighbors: int = 20,
-        components: str = "keep",
-        normalize_rows: bool = False,
-        n_init: int = 10,
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        max_memory_mb: float = 8000.0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.laplacian = laplacian
-        self.solver = solver
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.components = components
-        self.normalize_rows = normalize_rows
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_memory_mb = max_memory_mb
-        self.random_state = random_state
+    _: KW_ONLY
+    laplacian: str = "normalized"
+    solver: str = "projected"
 
     def _fit_graph(
         self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from math import ceil
 from time import perf_counter
 from typing import Any, ClassVar
@@ -10,12 +11,13 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
-from fairclust.base import COUNT
+from fairclust.base import COUNT, record
 from fairclust.kernels.capture import capture
-from fairclust.methods._row_centers import RowCenterClusterer
+from fairclust.methods._prototypes import RowCenterClusterer
 from fairclust.solvers.k_center import farthest_first
 
 
+@dataclass(eq=False, repr=False)
 class GreedyCapture(RowCenterClusterer):
     """Proportionally fair clustering: n/k rows that are near each other get a centre of their own.
 
@@ -55,15 +57,13 @@ class GreedyCapture(RowCenterClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "max_rows": COUNT,
-        "random_state": ["random_state"],
     }
 
-    def __init__(self, n_clusters: int = 8, *, max_rows: int = 2_000, random_state: Any = None) -> None:
-        self.n_clusters = n_clusters
-        self.max_rows = max_rows
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    max_rows: int = 2_000
+    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
@@ -76,12 +76,5 @@ class GreedyCapture(RowCenterClusterer):
         self.n_captured_ = len(found)
         distances = self._take(X, codes, farthest_first(X, self.n_clusters, list(rows[found])))
         self.n_iter_ = 1
-        self.history_ = [
-            {
-                "step": 1,
-                "objective": float(distances.mean()),
-                "clustering": float(distances.mean()),
-                "fairness": float(self.n_captured_),
-                "seconds": perf_counter() - begin,
-            }
-        ]
+        mean = float(distances.mean())
+        self.history_ = [record(1, begin, mean, mean, float(self.n_captured_))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -9,14 +10,15 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from fairclust.base import COUNT, NON_NEGATIVE
-from fairclust.methods._row_centers import RowCenterClusterer
+from fairclust.base import COUNT
+from fairclust.methods._prototypes import RowCenterClusterer
 from fairclust.metrics import neighbourhood_radii
 from fairclust.solvers.local_search import critical_balls, swap_search
 
 _METRICS = {"k-means": "sqeuclidean", "k-medians": "euclidean"}
 
 
+@dataclass(eq=False, repr=False)
 class IndividuallyFairClustering(RowCenterClusterer):
     """K-means or k-medians in which every row has a centre about as near as its n/k nearest rows.
 
@@ -68,36 +70,21 @@ class IndividuallyFairClustering(RowCenterClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "objective": [StrOptions(set(_METRICS))],
         "alpha": [Interval(Real, 1, None, closed="left")],
         "n_candidates": COUNT,
-        "max_iter": COUNT,
-        "tol": NON_NEGATIVE,
         "max_rows": COUNT,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        objective: str = "k-means",
-        alpha: float = 1.0,
-        n_candidates: int = 1_000,
-        max_iter: int = 20,
-        tol: float = 1e-4,
-        max_rows: int = 5_000,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.objective = objective
-        self.alpha = alpha
-        self.n_candidates = n_candidates
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_rows = max_rows
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    objective: str = "k-means"
+    alpha: float = 1.0
+    n_candidates: int = 1_000
+    max_iter: int = 20
+    tol: float = 1e-4
+    max_rows: int = 5_000
+    random_state: Any = None
 
     @property
     def _power(self) -> int:  # type: ignore[override]

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairclust.base import COUNT
-from fairclust.methods._row_centers import RowCenterClusterer
+from fairclust.base import record
+from fairclust.methods._prototypes import RowCenterClusterer
 from fairclust.solvers.k_center import farthest_first
 
 
+@dataclass(eq=False, repr=False)
 class KCenter(RowCenterClusterer):
     """Rows as centres with a small radius, which is the largest distance of a row to its centre.
 
@@ -36,16 +38,10 @@ class KCenter(RowCenterClusterer):
     Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
-        "n_init": COUNT,
-        "random_state": ["random_state"],
-    }
-
-    def __init__(self, n_clusters: int = 8, *, n_init: int = 10, random_state: Any = None) -> None:
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_init: int = 10
+    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
@@ -60,12 +56,4 @@ class KCenter(RowCenterClusterer):
         distances = self._take(X, codes, best[1])
         self.radius_ = float(distances.max())
         self.n_iter_ = self.n_init
-        self.history_ = [
-            {
-                "step": self.n_init,
-                "objective": self.radius_,
-                "clustering": self.radius_,
-                "fairness": 0.0,
-                "seconds": perf_counter() - begin,
-            }
-        ]
+        self.history_ = [record(self.n_init, begin, self.radius_, self.radius_, 0.0)]

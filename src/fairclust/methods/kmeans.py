@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from fairclust.base import COUNT, INIT, NON_NEGATIVE
+from fairclust.base import record
 from fairclust.frame import Frame
 from fairclust.methods._plain_in_chunks import PlainInChunks
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.stored import Stored
 
 
+@dataclass(eq=False, repr=False)
 class KMeans(PlainInChunks):
     """scikit-learn's `KMeans` with the interface of this package. The groups do not change the clustering.
 
@@ -39,34 +41,14 @@ class KMeans(PlainInChunks):
 
     _power = 2
     _accept_sparse = "csr"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
-        "init": INIT,
-        "n_init": COUNT,
-        "max_iter": COUNT,
-        "tol": NON_NEGATIVE,
-        "verbose": ["verbose"],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: Any = "k-means++",
-        n_init: int = 1,
-        max_iter: int = 300,
-        tol: float = 1e-4,
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.verbose = verbose
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    init: Any = "k-means++"
+    n_init: int = 1
+    max_iter: int = 300
+    tol: float = 1e-4
+    verbose: int = 0
+    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
@@ -91,15 +73,7 @@ class KMeans(PlainInChunks):
         self.inertia_ = self._paid(X, self.labels_, self.cluster_centers_)
         self.n_iter_ = int(self._model.n_iter_)
         # scikit-learn does not record its steps, so the history has one record, of the last step.
-        self.history_ = [
-            {
-                "step": self.n_iter_,
-                "objective": self.inertia_,
-                "clustering": self.inertia_,
-                "fairness": 0.0,
-                "seconds": perf_counter() - begin,
-            }
-        ]
+        self.history_ = [record(self.n_iter_, begin, self.inertia_, self.inertia_, 0.0)]
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Nearest centre of each row. The groups are not needed.
@@ -113,8 +87,7 @@ class KMeans(PlainInChunks):
         -------
         ndarray of shape (n_samples,)
         """
-        rows = self._new_rows(X)
-        return self._model.predict(rows)
+        return self._model.predict(self._frame.into(self._new_rows(X)))
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""

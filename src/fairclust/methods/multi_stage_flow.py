@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -11,7 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from fairclust.base import COUNT, INIT, NON_NEGATIVE, FairClusterer, initial_centers
+from fairclust.base import FairClusterer, initial_centers, record
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.metrics import contingency
 from fairclust.solvers.bounded_sizes import assign_within_sizes
@@ -27,6 +28,7 @@ class _Run(NamedTuple):
     history: list[dict[str, float]]
 
 
+@dataclass(eq=False, repr=False)
 class MultiStageFlowKMeans(FairClusterer):
     """K-means with a lower bound on the balance of every cluster, in which one group after the other is assigned.
 
@@ -77,33 +79,17 @@ class MultiStageFlowKMeans(FairClusterer):
 
     _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "tolerance": [Interval(Real, 0, 1, closed="left")],
-        "init": INIT,
-        "n_init": COUNT,
-        "max_iter": COUNT,
-        "tol": NON_NEGATIVE,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        tolerance: float = 0.1,
-        init: Any = "k-means++",
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-3,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.tolerance = tolerance
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    tolerance: float = 0.1
+    init: Any = "k-means++"
+    n_init: int = 1
+    max_iter: int = 100
+    tol: float = 1e-3
+    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         rng = check_random_state(self.random_state)
@@ -132,15 +118,7 @@ class MultiStageFlowKMeans(FairClusterer):
             cost = float(((X - centers[labels]) ** 2).sum())
             table = contingency(labels, codes, self.n_clusters)[:, counts > 0]
             lacking = max(0.0, self.target_balance_ - float((table.min(axis=0) / table.max(axis=0)).min()))
-            history.append(
-                {
-                    "step": step,
-                    "objective": cost,
-                    "clustering": cost,
-                    "fairness": lacking,
-                    "seconds": perf_counter() - begin,
-                }
-            )
+            history.append(record(step, begin, cost, cost, lacking))
             if best is not None and cost >= best.cost * (1 - self.tol):
                 break
             best = _Run(cost, labels, centers, history)

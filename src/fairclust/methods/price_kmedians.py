@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from fairclust.base import COUNT, at_least
@@ -9,6 +10,7 @@ from fairclust.methods._price import PriceClusterer
 from fairclust.methods._prototypes import MedoidClusterer
 
 
+@dataclass(eq=False, repr=False)
 class PriceFairKMedians(MedoidClusterer, PriceClusterer):
     """K-medians in which every cluster keeps a bound on its group shares, its balance or its gap.
 
@@ -45,51 +47,7 @@ class PriceFairKMedians(MedoidClusterer, PriceClusterer):
         "max_evaluations": COUNT,
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        exact_size: int = 20_000,
-        max_evaluations: int = 100,
-        tolerance: Any = 0.0,
-        min_balance: Any = None,
-        max_gap: Any = None,
-        target: Any = None,
-        size_min: Any = None,
-        size_max: Any = None,
-        crossed: bool = False,
-        bins: Any = None,
-        mean_tolerance: Any = None,
-        max_cost: float | None = None,
-        max_cost_increase: float | None = None,
-        init: Any = "k-means",
-        n_init: int = 3,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        precision: str = "single",
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            tolerance=tolerance,
-            min_balance=min_balance,
-            max_gap=max_gap,
-            target=target,
-            size_min=size_min,
-            size_max=size_max,
-            crossed=crossed,
-            bins=bins,
-            mean_tolerance=mean_tolerance,
-            max_cost=max_cost,
-            max_cost_increase=max_cost_increase,
-            init=init,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            precision=precision,
-            verbose=verbose,
-            random_state=random_state,
-        )
-        self.exact_size = exact_size
-        self.max_evaluations = max_evaluations
+    _: KW_ONLY
+    exact_size: int = 20_000
+    max_evaluations: int = 100
+    n_init: int = 3

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairclust.base import COUNT, FairClusterer
+from fairclust.base import FairClusterer, record
 
 
+@dataclass(eq=False, repr=False)
 class RandomLabels(FairClusterer):
     """Every row gets one of `n_clusters` labels at random. The sizes of the clusters differ by at most one.
 
@@ -24,14 +26,9 @@ class RandomLabels(FairClusterer):
     labels_, n_iter_, history_
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
-        "random_state": ["random_state"],
-    }
-
-    def __init__(self, n_clusters: int = 8, *, random_state: Any = None) -> None:
-        self.n_clusters = n_clusters
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    random_state: Any = None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
         begin = perf_counter()
@@ -39,12 +36,4 @@ class RandomLabels(FairClusterer):
         # The labels are a permutation instead of independent draws, so that no cluster is empty.
         self.labels_ = rng.permutation(np.arange(len(X)) % self.n_clusters).astype(np.int32)
         self.n_iter_ = 1
-        self.history_ = [
-            {
-                "step": 1,
-                "objective": 0.0,
-                "clustering": 0.0,
-                "fairness": 0.0,
-                "seconds": perf_counter() - begin,
-            }
-        ]
+        self.history_ = [record(1, begin, 0.0, 0.0, 0.0)]

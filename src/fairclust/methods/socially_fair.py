@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairclust.base import COUNT, INIT, NON_NEGATIVE, PRECISION, initial_centers, positive_weights
+from fairclust.base import initial_centers, positive_weights, record
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.solvers.alternation import Prototypes
@@ -18,6 +19,7 @@ from fairclust.solvers.social import FairCenters, fair_centers, group_moments
 _ALIKE = 1e-9
 
 
+@dataclass(eq=False, repr=False)
 class SociallyFairKMeans(PrototypeClusterer):
     """K-means that minimises the largest cost of a group, its rows' mean squared distance to their centres.
 
@@ -66,34 +68,14 @@ class SociallyFairKMeans(PrototypeClusterer):
     """
 
     _accept_sparse = False
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
-        "init": INIT,
-        "n_init": COUNT,
-        "max_iter": COUNT,
-        "tol": NON_NEGATIVE,
-        "precision": PRECISION,
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: Any = "k-means++",
-        n_init: int = 10,
-        max_iter: int = 200,
-        tol: float = 1e-5,
-        precision: str = "single",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.init = init
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.precision = precision
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    init: Any = "k-means++"
+    n_init: int = 10
+    max_iter: int = 200
+    tol: float = 1e-5
+    precision: str = "single"
+    random_state: Any = None
 
     def fit(
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
@@ -167,15 +149,8 @@ class SociallyFairKMeans(PrototypeClusterer):
             fair = fair_centers(
                 moments, centers - points.shift, start=None if kept is None else kept.fair.weights
             )
-            history.append(
-                {
-                    "step": step,
-                    "objective": worst,
-                    "clustering": float(masses @ costs / masses.sum()),
-                    "fairness": worst - float(costs.min()),
-                    "seconds": perf_counter() - begin,
-                }
-            )
+            mean = float(masses @ costs / masses.sum())
+            history.append(record(step, begin, worst, mean, worst - float(costs.min())))
             kept = _Run(labels, centers, costs, fair, history)
             if last - worst <= self.tol * worst:
                 break

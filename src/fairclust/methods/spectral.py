@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, POSITIVE, at_least
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.methods._graph import SpectralClusterer
 from fairclust.solvers.spectral import Embedding, spectral_embedding
@@ -22,16 +18,7 @@ class SpectralClustering(SpectralClusterer):
     Parameters
     ----------
     n_clusters : int, default=8
-    affinity : "nearest_neighbors", "max_scaled" or "precomputed", default="nearest_neighbors"
-        See `FairSpectralClustering`.
-    n_neighbors : int, default=20
-    components : "keep" or "error", default="keep"
-    normalize_rows : bool, default=False
-    n_init : int, default=10
-    tol, max_iter : float, int, default=1e-9, 1000
-    max_memory_mb : float, default=8000
-        As for `FairSpectralClustering`.
-    random_state : int, RandomState or None
+    affinity, n_neighbors, normalize_rows, n_init, tol, max_iter, max_memory_mb, random_state : optional
         As for `FairSpectralClustering`.
 
     Attributes
@@ -44,44 +31,6 @@ class SpectralClustering(SpectralClusterer):
     Ng, Jordan, Weiss, On spectral clustering, 2001; Wang, Lu, Davidson, Bai, Scalable spectral clustering
     with group fairness constraints, AISTATS 2023, Algorithm 1.
     """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
-        "affinity": [StrOptions({"nearest_neighbors", "max_scaled", "precomputed"})],
-        "n_neighbors": at_least(2),
-        "components": [StrOptions({"keep", "error"})],
-        "normalize_rows": ["boolean"],
-        "n_init": COUNT,
-        "tol": POSITIVE,
-        "max_iter": COUNT,
-        "max_memory_mb": POSITIVE,
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        affinity: str = "nearest_neighbors",
-        n_neighbors: int = 20,
-        components: str = "keep",
-        normalize_rows: bool = False,
-        n_init: int = 10,
-        tol: float = 1e-9,
-        max_iter: int = 1000,
-        max_memory_mb: float = 8000.0,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.components = components
-        self.normalize_rows = normalize_rows
-        self.n_init = n_init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_memory_mb = max_memory_mb
-        self.random_state = random_state
 
     def _embed(self, graph: AffinityGraph, codes: np.ndarray) -> Embedding:
         return spectral_embedding(graph, self.n_clusters, tol=self.tol, max_iter=self.max_iter)

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from fairclust.methods._variational_in_chunks import VariationalInChunks
+import numpy as np
+from sklearn.base import clone
+
+from fairclust.chunks.checkpoint import Checkpoint
+from fairclust.chunks.points import ChunkedPoints
+from fairclust.chunks.survey import Survey
+from fairclust.group_encoding import resolve_target
+from fairclust.methods._in_chunks import InChunks, stages
+from fairclust.methods._levels import LEVELS
+from fairclust.methods._variational import VariationalClusterer
+from fairclust.solvers.alternation import Prototypes, mean_centers, overshot
+from fairclust.solvers.points import MeasuredPoints
 
 
-class VariationalFairKMeans(VariationalInChunks):
+class VariationalFairKMeans(InChunks, VariationalClusterer):
     """K-means with the Kullback-Leibler fairness penalty.
 
     Minimises ``sum_pk s_pk ||x_p - c_k||^2 + lam * sum_k KL(U || P_k)`` (equation 2), where P_k are the group
@@ -34,8 +45,6 @@ class VariationalFairKMeans(VariationalInChunks):
         the passes over the points. It measures the energy of the hard labels, which never rises. Between two
         assignments, the centres of clusters that still change move half a step beyond their means, which on most data
         takes fewer steps.
-    warm_start : bool, default=True
-        Whether to start each assignment from the prices of the one before. Not used with `match_reference`.
     lipschitz : float, default=2.0
         L of the bound, used with `match_reference`. As in the published program, and unlike equations 9 and 13,
         both the clustering and the fairness potentials are divided by it.
@@ -48,8 +57,8 @@ class VariationalFairKMeans(VariationalInChunks):
         From the second step on, the fit stops when the energy changes by at most the fraction `tol` of the energy
         minus its least possible fairness term ``lam * K * H(U)``; 1e-5 by default. With `match_reference` it is a
         fraction of the whole energy, from the third step on; 1e-4 by default, as in the published program.
-    bound_max_iter, bound_tol : int, float, default=10000, 1e-5
-        Largest number of steps, and tolerance, of the inner loop of `match_reference`.
+    bound_max_iter : int, default=10000
+        Largest number of steps of the inner loop of `match_reference`.
     max_restarts : int, default=3
         Largest number of restarts from new k-means++ centres. There is a restart if the first step (with
         `match_reference`: any step) empties a cluster. After the last restart, the fit continues with fewer clusters
@@ -88,3 +97,48 @@ class VariationalFairKMeans(VariationalInChunks):
     ----------
     Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Algorithm 1.
     """
+
+    def _update(self, points: MeasuredPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
+        """The means of the clusters, or centres beyond them if the solver is not the paper's or Lloyd's."""
+        means = mean_centers(points, labels, old)
+        return means if self.match_reference or self.lam_ == 0 else overshot(means, old)
+
+    def _fit_chunks(self, points: ChunkedPoints, known: Survey, checkpoint: Checkpoint) -> None:
+        self.target_ = self._target = known.sizes / known.n_rows
+        if self.target is not None:
+            self.target_ = self._target = resolve_target(self.target, self.groups_, known.codes)
+        begun = checkpoint.load(points)
+        prices: np.ndarray | None = None
+        if begun is None or isinstance(self.lam, str) or self.relative_weights:
+            prototypes, prices, self.lam_ = self._start_on_sample(known)
+        else:
+            self.lam_ = float(self.lam)
+        if begun is not None:
+            prototypes, prices = begun.prototypes, None
+        # No restarts if a cluster is empty on all rows: the fit on the sample has had its restarts.
+        self.n_restarts_ = self.max_restarts
+        run = self._alternate(self._alternation(prices), points, prototypes, checkpoint, begun)
+        self.n_restarts_ = 0
+        self.history_, self.n_iter_, self.n_energy_rises_ = run.history, run.n_steps, run.n_rises
+        self.n_inner_iter_ = sum(int(record["inner_iter"]) for record in run.history)
+        self._finish(points, run)
+        self._complain_of_moving()
+
+    def _start_on_sample(self, known: Survey) -> tuple[Prototypes, np.ndarray, float]:
+        """Centres and prices from a fit on the sample, and the weight for all rows.
+
+        If the weight must be searched for, or is relative, the sample decides it.
+        """
+        model = clone(self).set_params(target=self.target_, precision=self._precision)
+        given = not (isinstance(self.lam, str) or self.relative_weights)
+        lam: float | None = float(self.lam) / known.n_rows if given else None
+        for n_rows in stages(known):
+            if lam is not None:
+                # A weight is absolute and grows with the number of rows, so the sample gets its share of the weight.
+                model.set_params(lam=lam * n_rows, relative_weights=False, **dict.fromkeys(LEVELS))
+            model.fit(known.X[:n_rows], sensitive_features=known.codes[:n_rows])
+            model.set_params(init=model.cluster_centers_)
+            lam = model.lam_ / n_rows
+        if hasattr(model, "path_"):
+            self.path_ = model.path_
+        return Prototypes(model.cluster_centers_), model.offset_, model.lam_ * known.n_rows / n_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from fairclust.base import COUNT, at_least
@@ -9,6 +10,7 @@ from fairclust.methods._prototypes import MedoidClusterer
 from fairclust.methods._variational import VariationalClusterer
 
 
+@dataclass(eq=False, repr=False)
 class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
     """K-medians with the Kullback-Leibler fairness penalty.
 
@@ -24,8 +26,8 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
         In larger clusters it is the best of at most this many points. Points near the geometric median are tried first.
         The search ends earlier if bounds prove that a point is the medoid.
     lam, max_fairness_error, min_balance, max_gap, relative_weights : optional
-    match_reference, warm_start, lipschitz, target, init, max_iter, tol : optional
-    bound_max_iter, bound_tol, max_restarts, precision, verbose, random_state : optional
+    match_reference, lipschitz, target, init, max_iter, tol : optional
+    bound_max_iter, max_restarts, precision, verbose, random_state : optional
         As in `VariationalFairKMeans`. `lam` = 0 alternates nearest medoids and new medoids.
 
     Attributes
@@ -50,51 +52,6 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
         "max_evaluations": COUNT,
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        exact_size: int = 20_000,
-        max_evaluations: int = 100,
-        lam: float | str = "auto",
-        max_fairness_error: float | None = None,
-        min_balance: float | None = None,
-        max_gap: float | None = None,
-        relative_weights: bool = False,
-        match_reference: bool = False,
-        warm_start: bool = True,
-        lipschitz: float = 2.0,
-        target: Any = None,
-        init: Any = "k-means++",
-        max_iter: int = 100,
-        tol: float | None = None,
-        bound_max_iter: int = 10_000,
-        bound_tol: float = 1e-5,
-        max_restarts: int = 3,
-        precision: str = "single",
-        verbose: int = 0,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_clusters,
-            lam=lam,
-            max_fairness_error=max_fairness_error,
-            min_balance=min_balance,
-            max_gap=max_gap,
-            relative_weights=relative_weights,
-            match_reference=match_reference,
-            warm_start=warm_start,
-            lipschitz=lipschitz,
-            target=target,
-            init=init,
-            max_iter=max_iter,
-            tol=tol,
-            bound_max_iter=bound_max_iter,
-            bound_tol=bound_tol,
-            max_restarts=max_restarts,
-            precision=precision,
-            verbose=verbose,
-            random_state=random_state,
-        )
-        self.exact_size = exact_size
-        self.max_evaluations = max_evaluations
+    _: KW_ONLY
+    exact_size: int = 20_000
+    max_evaluations: int = 100

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from time import perf_counter
 from typing import Any, ClassVar
@@ -13,28 +13,22 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, NON_NEGATIVE, POSITIVE, PRECISION, at_least, initial_centers, without_empty
+from fairclust.base import COUNT, POSITIVE, at_least, initial_centers, record, without_empty
 from fairclust.group_encoding import resolve_target
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.tiles import make_layout
 from fairclust.methods._graph import GraphClusterer
-from fairclust.methods._levels import (
-    LEVELS,
-    WEIGHT,
-    asked_level,
-    check_default_weight,
-    not_reached,
-    smallest_weight,
-)
+from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.metrics import contingency
-from fairclust.solvers.bound import bound_iteration
+from fairclust.solvers.bound import BOUND_TOL
 from fairclust.solvers.criteria import exact_shares
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.solvers.penalty import minimize_penalty, padded_fairness
 from fairclust.solvers.prices import dual_prices
 from fairclust.solvers.spectral import NotConverged, spectral_embedding
+from fairclust.solvers.steps import bound_step
 
 # In the order in which "best" tries them.
 _BEST = ("fair_spectral", "prices", "spectral")
@@ -63,6 +57,7 @@ class _Run:
     history: list[dict[str, float]] = field(default_factory=list)
 
 
+@dataclass(eq=False, repr=False)
 class VariationalFairNCut(GraphClusterer):
     """Normalised cut of a graph with the Kullback-Leibler fairness penalty.
 
@@ -108,8 +103,8 @@ class VariationalFairNCut(GraphClusterer):
         Largest number of outer steps, and tolerance. The fit stops once the energy, without its constant
         ``lam * K * H(U)``, falls by less than the fraction `tol`; with `match_reference` once it changes by less,
         from the third step on.
-    bound_max_iter, bound_tol : int, float, default=10000, 1e-5
-        Largest number of steps, and tolerance, of the inner loop of `match_reference`.
+    bound_max_iter : int, default=10000
+        Largest number of steps of the inner loop of `match_reference`.
     precision : "single" or "double", default="single"
         Arithmetic of the potentials and softmax rows. Sums are always double.
     random_state : int, RandomState or None
@@ -149,61 +144,32 @@ class VariationalFairNCut(GraphClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": COUNT,
         "lam": WEIGHT,
         **LEVELS,
         "affinity": [StrOptions({"nearest_neighbors", "precomputed"})],
         "n_neighbors": at_least(2),
         "lipschitz": POSITIVE,
-        "target": [None, dict, "array-like"],
         "init": [StrOptions({"best", *_STARTS}), "array-like"],
-        "match_reference": ["boolean"],
-        "max_iter": COUNT,
-        "tol": NON_NEGATIVE,
         "bound_max_iter": COUNT,
-        "bound_tol": NON_NEGATIVE,
-        "precision": PRECISION,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        lam: float | str = "auto",
-        max_fairness_error: float | None = None,
-        min_balance: float | None = None,
-        max_gap: float | None = None,
-        affinity: str = "nearest_neighbors",
-        n_neighbors: int = 20,
-        lipschitz: float = 1.0,
-        target: Any = None,
-        init: Any = "best",
-        match_reference: bool = False,
-        max_iter: int = 100,
-        tol: float = 1e-4,
-        bound_max_iter: int = 10_000,
-        bound_tol: float = 1e-5,
-        precision: str = "single",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.max_fairness_error = max_fairness_error
-        self.min_balance = min_balance
-        self.max_gap = max_gap
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.lipschitz = lipschitz
-        self.target = target
-        self.init = init
-        self.match_reference = match_reference
-        self.max_iter = max_iter
-        self.tol = tol
-        self.bound_max_iter = bound_max_iter
-        self.bound_tol = bound_tol
-        self.precision = precision
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    lam: float | str = "auto"
+    max_fairness_error: float | None = None
+    min_balance: float | None = None
+    max_gap: float | None = None
+    affinity: str = "nearest_neighbors"
+    n_neighbors: int = 20
+    lipschitz: float = 1.0
+    target: Any = None
+    init: Any = "best"
+    match_reference: bool = False
+    max_iter: int = 100
+    tol: float = 1e-4
+    bound_max_iter: int = 10_000
+    precision: str = "single"
+    random_state: Any = None
 
     def _fit_graph(
         self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
@@ -213,8 +179,6 @@ class VariationalFairNCut(GraphClusterer):
         layout = make_layout(codes, n_groups)
         potentials = Potentials.empty(layout, n_groups, self.n_clusters, DTYPES[self.precision])
         descend = self._iterate if self.match_reference else self._descend
-        level = asked_level(self, "lam", [np.bincount(codes)], default=False)
-        self.__dict__.pop("path_", None)
         starts = list(self._starts(graph, points, codes, rng))
 
         def fit(lam: float, before: list[_Run] | None) -> tuple[list[_Run], list[np.ndarray], float]:
@@ -229,13 +193,15 @@ class VariationalFairNCut(GraphClusterer):
             counts = contingency(runs[0].labels, codes, self.n_clusters, n_groups)
             return runs, [counts], runs[0].cut
 
-        if level is None:
-            runs, tables, _ = fit(_DEFAULT_LAM if isinstance(self.lam, str) else float(self.lam), None)
-            check_default_weight(self, "lam", tables, [self.target_])
-        else:
-            runs, self.lam_, self.path_ = smallest_weight(fit, level, [self.target_], _FIRST)
-            if self.path_.best is None:
-                self._complain(not_reached(self.path_))
+        runs, self.lam_ = fit_to_level(
+            self,
+            "lam",
+            fit,
+            sizes=[np.bincount(codes)],
+            targets=[self.target_],
+            first=_FIRST,
+            default=_DEFAULT_LAM,
+        )
         best = runs[0]
         self.labels_, self.history_, self.start_ = best.labels, best.history, best.start
         self.start_objectives_ = {run.start: run.objective for run in runs}
@@ -252,24 +218,22 @@ class VariationalFairNCut(GraphClusterer):
         for step in range(1, self.max_iter + 1):
             begin = perf_counter()
             graph.set_potentials(potentials, run.labels)
-            scale, offset, inner = 1.0, np.zeros((len(self.groups_), self.n_clusters)), 0
-            if self.lam_ > 0:
-                scale, offset, _, _, inner = bound_iteration(
-                    potentials,
-                    lam=self.lam_,
-                    lipschitz=self.lipschitz,
-                    target=self.target_,
-                    max_iter=self.bound_max_iter,
-                    tol=self.bound_tol,
-                )
-            labels, counts, _ = potentials.hard(scale, offset)
-            old, (new, cut, fairness) = run.objective, self._terms(graph, potentials, labels, counts)
-            n_nonempty = int((counts.sum(axis=0) > 0).sum())
+            found = bound_step(
+                potentials,
+                None,
+                lam=self.lam_,
+                lipschitz=self.lipschitz,
+                target=self.target_,
+                max_iter=self.bound_max_iter,
+                tol=BOUND_TOL,
+            )
+            old, terms = run.objective, self._terms(graph, potentials, found.labels, found.counts)
+            new, n_nonempty = terms[0], self.n_clusters - found.n_empty
             run.n_rises += int(step > 1 and new > old)
-            run.history.append(_record(step, new, cut, fairness, inner, n_nonempty, begin))
-            if n_nonempty < self.n_clusters:
+            run.history.append(record(step, begin, *terms, inner_iter=found.n_passes, n_nonempty=n_nonempty))
+            if found.n_empty:
                 break
-            run.labels, run.objective = labels, new
+            run.labels, run.objective = found.labels, new
             # The published program counts steps from 0 and requires a number above 1.
             if step > 2 and abs(new - old) <= self.tol * abs(old):
                 run.converged = True
@@ -282,9 +246,8 @@ class VariationalFairNCut(GraphClusterer):
             begin = perf_counter()
             old = run.objective
             n_passes = self._lower(graph, potentials, run)
-            run.history.append(
-                _record(step, run.objective, run.cut, run.fairness, n_passes, self.n_clusters, begin)
-            )
+            more = {"inner_iter": n_passes, "n_nonempty": self.n_clusters}
+            run.history.append(record(step, begin, run.objective, run.cut, run.fairness, **more))
             fall = old - run.objective
             if fall == 0 or fall <= self.tol * (run.objective - constant):
                 run.converged = True
@@ -359,20 +322,6 @@ class VariationalFairNCut(GraphClusterer):
         }
         for name in _BEST if self.init == "best" else (self.init,):
             yield name, make[name]()
-
-
-def _record(
-    step: int, objective: float, cut: float, fairness: float, inner: int, n_nonempty: int, begin: float
-) -> dict[str, float]:
-    return {
-        "step": step,
-        "objective": objective,
-        "clustering": cut,
-        "fairness": fairness,
-        "inner_iter": inner,
-        "n_nonempty": n_nonempty,
-        "seconds": perf_counter() - begin,
-    }
 
 
 def _checked_labels(init: Any, n_samples: int, n_clusters: int) -> np.ndarray:

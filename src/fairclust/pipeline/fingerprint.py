@@ -258,7 +258,10 @@ def file_fingerprint(*modules: str) -> str:
 
 
 def class_parameters(path: str) -> set[str] | None:
-    """Parameter names of a class's ``__init__``, which may be inherited; None if the source does not show them."""
+    """Parameter names of a class's ``__init__``, which may be inherited; None if the source does not show them.
+
+    Those of a dataclass are its fields and those of its bases.
+    """
     module, _, name = path.rpartition(".")
     file = _module_file(module)
     if file is None:
@@ -277,13 +280,29 @@ def class_parameters(path: str) -> set[str] | None:
         if isinstance(item, ast.FunctionDef) and item.name == "__init__":
             taken = {a.arg for a in [*item.args.args[1:], *item.args.kwonlyargs]}
             return None if item.args.kwarg is not None else taken
+    fields = _fields(homes[name])
     for base in homes[name].bases:
         if isinstance(base, ast.Name) and base.id != name:
             own = f"{module}.{base.id}" if base.id in homes else imported.get(base.id)
             found = class_parameters(own) if own is not None else None
             if found is not None:
-                return found
-    return None
+                return found | (fields or set())
+    return fields
+
+
+def _fields(node: ast.ClassDef) -> set[str] | None:
+    """The fields that a dataclass defines itself; None for other classes."""
+    if not any(
+        ast.unparse(decorator).partition("(")[0].endswith("dataclass") for decorator in node.decorator_list
+    ):
+        return None
+    return {
+        item.target.id
+        for item in node.body
+        if isinstance(item, ast.AnnAssign)
+        and isinstance(item.target, ast.Name)
+        and not any(word in ast.unparse(item.annotation) for word in ("ClassVar", "KW_ONLY"))
+    }
 
 
 def class_closure(path: str) -> dict[str, str]:

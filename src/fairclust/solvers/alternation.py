@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from fairclust.kernels.medoid import medoid
+from fairclust.kernels.medoid import medoids
 from fairclust.solvers.points import MeasuredPoints
 
 AnyPoints = TypeVar("AnyPoints", bound=MeasuredPoints)
@@ -163,19 +163,11 @@ def medoid_centers(
     In clusters of at most `exact_size` points the medoid is exact. In larger ones it is the best of at most
     `max_evaluations` points.
     """
+    found = medoids(X, labels, len(old.centers), exact_size=exact_size, max_evaluations=max_evaluations)
     centers = old.centers.copy()
     rows = np.full(len(centers), -1) if old.rows is None else old.rows.copy()
-    order = np.argsort(labels, kind="stable")
-    ends = np.searchsorted(labels[order], np.arange(len(centers) + 1))
-    cost = bound = 0.0
-    for k in range(len(centers)):
-        members = order[ends[k] : ends[k + 1]]
-        if not len(members):
-            continue
-        budget = None if len(members) <= exact_size else max_evaluations
-        found = medoid(X[members], max_evaluations=budget)
-        rows[k] = members[found.row]
-        centers[k] = X[rows[k]]
-        cost += found.cost
-        bound += found.lower_bound
+    for k, own in enumerate(found):
+        if own.row >= 0:
+            rows[k], centers[k] = own.row, X[own.row]
+    cost, bound = sum(own.cost for own in found), sum(own.lower_bound for own in found)
     return Prototypes(centers, rows, cost / bound - 1 if bound else 0.0)

@@ -14,6 +14,8 @@ from fairclust.solvers.points import Points
 # The published program keeps every s_pk at 1e-20 or above. Here the mass of a group in a cluster is at least this
 # fraction of the group's mass.
 _LEAST_SHARE = 1e-20
+# The iteration ends when the bound changes by less than this fraction, as in the published program.
+BOUND_TOL = 1e-5
 
 
 class BoundSolution(NamedTuple):

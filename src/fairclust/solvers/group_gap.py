@@ -62,16 +62,6 @@ def smooth_delta(M: np.ndarray, temperature: float = TEMPERATURE) -> tuple[float
     return temperature * float(top + np.log(total)), pairs.T @ by_gap
 
 
-def paper_penalty(lam: float) -> Penalty:
-    """``lam * Delta``, without smoothing."""
-
-    def penalty(M: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = delta(M)
-        return lam * value, lam * gradient
-
-    return penalty
-
-
 def smooth_penalty(lam: float, barrier: float = BARRIER) -> Penalty:
     """``lam * smooth_delta - barrier * mean log(K M)``. The second term keeps components from losing all points."""
 

@@ -6,15 +6,17 @@ All maximise the mean log-likelihood minus a penalty on the table of mean respon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
 
 import numpy as np
+from scipy.optimize import minimize
 
 from fairclust.base import Diverged
 from fairclust.kernels.mixture import MixtureTiles, Moments
+from fairclust.metrics import delta
 from fairclust.solvers.group_gap import Gaps, Penalty
 from fairclust.solvers.mixture import Mixture
 
@@ -24,6 +26,8 @@ _MAX_HALVINGS = 10
 # A single round of generalised EM may change nothing although EM has not converged, for example if the optimiser turns
 # or its step is rejected. EM stops only after this many rounds without a change.
 _ROUNDS_AT_REST = 5
+# The falling temperatures of the calibration.
+_TEMPERATURES = (0.3, 0.1, 0.03, 0.01)
 
 
 class Adam:
@@ -46,10 +50,12 @@ class FairPart:
     """The rows on which the penalty is evaluated."""
 
     tiles: MixtureTiles
-    sizes: np.ndarray  # (n_groups,)
     penalty: Penalty  # From `fairclust.solvers.group_gap`
     with_labels: bool = False  # Whether the penalty takes the table of hard labels
     _psi: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.sizes = self.tiles.group_sizes
 
     def gaps(self, mixture: Mixture, held: np.ndarray | None = None) -> Gaps:
         return self.look(mixture, held, with_logsum=False)[0]
@@ -94,7 +100,7 @@ class FullData:
     tiles: MixtureTiles
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
-        found, _, logsum = self.tiles.moments(mixture.components())
+        found, logsum = self.tiles.moments(mixture.components())
         n = self.tiles.n_samples
         return found.times(1 / n), logsum / n
 
@@ -130,7 +136,7 @@ class Batches:
 
     def _visit(self, b: int, mixture: Mixture) -> tuple[Moments, float, int]:
         tiles = self.load(b)
-        found, _, logsum = tiles.moments(mixture.components())
+        found, logsum = tiles.moments(mixture.components())
         return found.moved(mixture.means), logsum, tiles.n_samples
 
 
@@ -271,7 +277,6 @@ def fair_em(
 
 
 def ascend(
-    batches: Iterator[MixtureTiles] | None,
     fair: FairPart,
     mixture: Mixture,
     *,
@@ -280,33 +285,55 @@ def ascend(
     tol: float,
     trace: Trace | None = None,
 ) -> tuple[Mixture, Trace]:
-    """Gradient ascent with Adam on the mean log-likelihood minus the penalty (Algorithm 1), one step for each batch.
+    """Gradient ascent with Adam on the mean log-likelihood minus the penalty (Algorithm 1), on all rows of `fair`.
 
-    Without batches, every step takes all rows of `fair`, and the ascent stops when the objective changes by no more
-    than `tol` over `RECORD_EVERY` steps. Returns the last mixture and the trace.
+    It stops when the objective changes by no more than `tol` over `RECORD_EVERY` steps.
     """
     trace = Trace() if trace is None else trace
     vector = mixture.vector()
     adam = Adam(learning_rate, vector.size)
     for step in range(max_iter + 1):
-        record = step % RECORD_EVERY == 0 or step == max_iter
-        components = mixture.components()
-        gaps, loglik = fair.look(mixture, with_logsum=record and batches is None)
-        C = -gaps.by_M / fair.sizes[:, None]
-        if batches is None:
-            n = fair.tiles.n_samples
-            moments = fair.tiles.moments(components, alpha=1 / n, C=C, psi=gaps.psi)[0]
-        else:
-            pull = fair.pull(mixture, gaps)
-            rows = next(batches)
-            n = rows.n_samples
-            found, _, logsum = rows.moments(components)
-            moments, loglik = found.times(1 / n) + pull, logsum / n
-        if record:
+        recorded = step % RECORD_EVERY == 0 or step == max_iter
+        gaps, loglik = fair.look(mixture, with_logsum=recorded)
+        if recorded:
             trace.add(step, mixture, loglik, gaps)
-            if step == max_iter or (batches is None and trace.at_rest(tol)):
+            if step == max_iter or trace.at_rest(tol):
                 break
+        C, alpha = -gaps.by_M / fair.sizes[:, None], 1 / fair.tiles.n_samples
+        moments = fair.tiles.moments(mixture.components(), alpha=alpha, C=C, psi=gaps.psi)[0]
         vector = vector + adam.move(mixture.gradient(moments))
         mixture = mixture.at(vector)
         vector = mixture.vector()
     return mixture, trace
+
+
+def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
+    """Shifts of the log weights that make hard labels fair, found at falling temperatures; zeros if nothing is better.
+
+    They minimise the sum of squares of ``log(M_jk / mean_j M_jk)``, because plain differences of M vanish for a
+    component that loses its points. They are kept if Delta of the hard labels falls and no cluster loses all its
+    points.
+    """
+    psi, sizes = tiles.room(mixture.n_clusters), tiles.group_sizes
+
+    def squares(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
+        components = mixture.components(offset)
+        M = tiles.table(components, sharpness=sharpness, with_logsum=False, psi=psi)[0] / sizes[:, None]
+        M = np.maximum(M, 1e-9)
+        mean = M.mean(axis=0)
+        logs = np.log(M / mean)
+        by_M = 2 * (logs / M - logs.mean(axis=0) / mean)
+        C = by_M / sizes[:, None]
+        moved = tiles.moments(components, alpha=0.0, C=C, sharpness=sharpness, psi=psi)[0]
+        return float((logs**2).sum()), sharpness * moved.weight
+
+    best = np.zeros(mixture.n_clusters)
+    table = tiles.hard_table(mixture.components(best))
+    offset, least, n_nonempty = best, delta(table), (table.sum(axis=0) > 0).sum()
+    for temperature in _TEMPERATURES:
+        found = minimize(squares, offset, (1 / temperature,), "BFGS", jac=True, options={"maxiter": 50})
+        offset = found.x - found.x.mean()
+        table = tiles.hard_table(mixture.components(offset))
+        if delta(table) < least and (table.sum(axis=0) > 0).sum() >= n_nonempty:
+            best, least = offset, delta(table)
+    return best

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from fairclust.base import is_mapped
 from fairclust.kernels.mixture import MixtureTiles
@@ -44,8 +45,8 @@ class Rows(NamedTuple):
     n_groups: int
     columns: Columns
     shift: np.ndarray
-    precision: str
     unit: float = 1.0
+    dtype: DTypeLike = np.float32
 
     def numeric(self, X: np.ndarray) -> np.ndarray:
         """Numeric columns of some rows, minus `shift` and divided by `unit`, in the dtype of `X`."""
@@ -63,7 +64,7 @@ class Rows(NamedTuple):
             self.codes[rows],
             self.n_groups,
             self.shift,
-            {"single": np.float32, "double": np.float64}[self.precision],
+            self.dtype,
             unit=self.unit,
             merge=merge,
         )
@@ -147,10 +148,3 @@ def in_batches(
         return (lambda b: rows.tiles(slice(edges[b], edges[b + 1]))), n_batches
     order = rng.permutation(n)
     return (lambda b: rows.tiles(np.sort(order[edges[b] : edges[b + 1]]))), n_batches
-
-
-def endless_batches(
-    load: Callable[[int], MixtureTiles], n_batches: int, rng: np.random.RandomState
-) -> Iterator[MixtureTiles]:
-    while True:
-        yield load(int(rng.randint(n_batches)))

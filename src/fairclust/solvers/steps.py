@@ -70,7 +70,6 @@ def newton_step(
     lam: float,
     target: Target,
     prices: np.ndarray | None,
-    warm_start: bool,
     hurried: bool = False,
 ) -> Step | None:
     """Newton's method from the prices of the last step or from a cold start.
@@ -83,7 +82,7 @@ def newton_step(
     empty_cells = 0 if last is None else (last.counts == 0).sum()
     many = points.n_samples >= _MANY_POINTS * points.n_groups * points.n_clusters
     if last is not None:
-        prices = last.offset if warm_start else None
+        prices = last.offset
     cold = Effort.FIRST if hurried and last is None and many else Effort.FULL
     starts: list[tuple[np.ndarray | None, Effort]] = [(None, cold)]
     if prices is not None:
@@ -91,8 +90,7 @@ def newton_step(
     if last is not None:
         # If the centres have moved far, a cold start may end in a worse minimum than the last prices.
         starts.append((last.offset, Effort.HEAT))
-        if warm_start:
-            starts.insert(0, (last.offset, Effort.STEP if many else Effort.BRIEF))
+        starts.insert(0, (last.offset, Effort.STEP if many else Effort.BRIEF))
     tried: list[PenaltySolution] = []
     for start, effort in starts:
         # As long as single Newton steps succeed, the scale of the temperatures need not be measured again.
