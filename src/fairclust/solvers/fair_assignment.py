@@ -16,13 +16,13 @@ from fairclust.kernels.weighted import WeightedPotentials
 from fairclust.solvers.bounds import Asked, bounds_criterion, rounded_away
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
 from fairclust.solvers.criteria import Criterion, Work
-from fairclust.solvers.nearby import move_nearby
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, dual_prices, temperature_unit
 from fairclust.solvers.rounding import (
     WORST,
     integer_table,
     loose_tables,
+    move_nearby,
     move_to_table,
     move_whole,
     tables_of_equal_shares,
