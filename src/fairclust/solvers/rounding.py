@@ -15,7 +15,7 @@ from numba import njit
 from scipy import sparse
 
 from fairclust.solvers.criteria import Criterion
-from fairclust.solvers.points import Points, WeightedPoints
+from fairclust.solvers.points import Points
 from fairclust.solvers.programs import SECONDS, Program, table_sums
 
 # The search covers cells within _WINDOW of the soft table, and within _PER_EXCESS more for each point by which the
@@ -38,16 +38,13 @@ _LARGE = 300
 # soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because in larger clusters the
 # points that move lie closer to a boundary.
 _NEAR_SIZES, _NEAR_CELLS, _FAR_SIZES = 40, 20, 3.0
-# With more helpers in all clusters than this, mixed-integer programs take minutes. Then a flow rounds the table, and
-# `_mend` moves single points, at most this many for each cell of the table.
-_MOST_HELPERS, _MOST_MENDED = 100, 4
 # Numbers below these are rounding errors, here and in HiGHS.
 _NEAR, _MET = 1e-9, 1e-5
 # `move_nearby`: _POINTS points can move, and in addition the nearest _OF_BOUNDARY of each pair of clusters, in a search
 # of at most _NODES nodes.
 _POINTS, _OF_BOUNDARY, _NODES = 40, 2, 50
-# For points with weights: the number of points of each group that can move at each boundary, and the most moves for
-# each cell of the table.
+# `move_singly`: the number of points of each group that can move at each boundary, and the most moves for each cell of
+# the table.
 _NEARBY, _MOST_MOVES = 6, 10
 # This fraction of the mean regret is added to every regret, so that none is zero.
 _FREE = 1e-6
@@ -64,9 +61,6 @@ def integer_table(
     """
     if criterion.equal:
         return _least_excess(tables_of_equal_shares(soft, prices, criterion), criterion)
-    if criterion.helpers.shape[1] * soft.shape[1] > _MOST_HELPERS:
-        table = _round_by_flow(soft, prices, criterion)
-        return _least_excess([None if table is None else _mend(table, criterion)], criterion)
     large = criterion.combined or soft.size > _LARGE
     tables: list[np.ndarray | None] = []
     if large and multipliers is not None:
@@ -82,31 +76,6 @@ def integer_table(
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
     return _least_excess(tables, criterion)
-
-
-def _mend(table: np.ndarray, criterion: Criterion) -> np.ndarray:
-    """Move points of one group between two clusters, one at a time, as long as that lowers the sum of all excesses."""
-    n_groups, n_clusters = table.shape
-    table, change = table.astype(float), np.eye(n_groups)[:, None]
-    # How much the sum falls if a cell has a point less, or one more: shape (n_groups, n_clusters).
-    less, more = np.empty(table.shape), np.empty(table.shape)
-    off, changed = np.empty(n_clusters), np.arange(n_clusters)
-    for _ in range(_MOST_MENDED * table.size):
-        columns = table[:, changed]
-        off[changed] = criterion.excess_of(columns, changed).sum(axis=0)
-        for sign, by_cell in ((-1.0, less), (1.0, more)):
-            tried = (columns[:, :, None] + sign * change).reshape(n_groups, -1)
-            found = criterion.excess_of(tried, np.repeat(changed, n_groups)).sum(axis=0)
-            by_cell[:, changed] = off[changed] - found.reshape(len(changed), n_groups).T
-        less[table < 1] = -np.inf
-        gain = less[:, :, None] + more[:, None, :]
-        gain[:, np.arange(n_clusters), np.arange(n_clusters)] = -np.inf
-        j, k, other = np.unravel_index(int(gain.argmax()), gain.shape)
-        if not gain[j, k, other] > _NEAR * table.sum():
-            break
-        table[j, [k, other]] += -1.0, 1.0
-        changed = np.array([k, other])
-    return np.rint(table).astype(np.int64)
 
 
 def tables_of_equal_shares(
@@ -166,8 +135,7 @@ def _search_at_sizes(
     least = np.where(exact, np.floor(most + _NEAR), -np.inf)
     most = np.where(exact, np.ceil(most - _NEAR), most)
     most = np.where(whole[:, None], np.floor(most + _NEAR), most)
-    program = _near(soft, prices, _NEAR_CELLS)
-    program.rows(sizes, sizes, table=table_sums(soft.shape)[1])
+    program = _near(soft, prices, _NEAR_CELLS, sizes)
     program.variables("helpers", np.zeros((helpers.shape[1], n_clusters)), -np.inf)
     program.variables("excess", np.full(most.shape, WORST))
     each, over = sparse.eye_array(n_clusters), sparse.eye_array(most.size)
@@ -317,8 +285,8 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
     return _best_table(program, criterion)
 
 
-def _near(soft: np.ndarray, prices: np.ndarray, window: int) -> Program:
-    """A program whose variables are an integer table near the soft one, and its distance from it."""
+def _near(soft: np.ndarray, prices: np.ndarray, window: int, sizes: np.ndarray | None = None) -> Program:
+    """A program whose variables are an integer table near the soft one, with cluster `sizes`, and its distance."""
     program = Program()
     in_group = np.rint(soft.sum(axis=1))
     # Subtracting a constant from each group's prices does not change which table is best. It makes the objective
@@ -329,7 +297,10 @@ def _near(soft: np.ndarray, prices: np.ndarray, window: int) -> Program:
     # In a cell with many points, those that move lie close to a boundary, so a larger distance is allowed.
     program.variables("far", 2 / (1 + soft))
     cells = sparse.eye_array(soft.size)
-    program.rows(in_group, in_group, table=table_sums(soft.shape)[0])
+    of_groups, of_clusters = table_sums(soft.shape)
+    program.rows(in_group, in_group, table=of_groups)
+    if sizes is not None:
+        program.rows(sizes, sizes, table=of_clusters)
     program.rows(-np.inf, soft, table=cells, far=-cells)
     program.rows(-np.inf, -soft, table=-cells, far=-cells)
     return program
@@ -456,21 +427,27 @@ def _nearest_rows(
     return group[chosen], rows[chosen], cost[chosen]
 
 
-def move_whole(
-    points: WeightedPoints, criterion: Criterion, prices: np.ndarray, labels: np.ndarray, counts: np.ndarray
+def move_singly(
+    points: Points,
+    criterion: Criterion,
+    prices: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    weights: np.ndarray | None = None,
 ) -> float:
-    """Change labels of weighted points in place, one at a time, until no change brings the table nearer to its bounds.
+    """Change labels in place, one at a time, until no change brings the table nearer to its bounds.
 
-    A point is never divided, so a cell can stay outside its bounds by up to the weight of a point near a boundary.
-    Labels are those of `Points.priced`, `counts` changes with them, and the increase of their weighted cost is
-    returned.
+    This is for points with weights, and for bounds with so many helpers that mixed-integer programs take minutes. A
+    point is never divided, so a cell can stay outside its bounds by up to the weight of a point near a boundary. Labels
+    are those of `Points.priced`, `counts` changes with them, and the increase of their weighted cost is returned.
     """
     n_groups, n_clusters = counts.shape
     found = list(points.movable(prices, labels, np.full(n_groups, _NEARBY)))
     group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])
     rows = np.concatenate([rows for _, rows, _ in found])
     cost = np.concatenate([excess for *_, excess in found])
-    weights, each = points.weights[rows], np.arange(len(rows))
+    each = np.arange(len(rows))
+    weights = np.ones(len(rows)) if weights is None else weights[rows]
     reduced = cost + prices[group]
     change = np.zeros((n_groups, len(rows)))
     change[group, each] = weights
@@ -500,7 +477,7 @@ def move_whole(
         counts[group[p], own[p]] -= weights[p]
         counts[group[p], k] += weights[p]
         added += float(weights[p] * (cost[p, k] - cost[p, own[p]]))
-        labels[rows[p]] = k
+        labels[rows[[p]]] = np.array([k])
     return added
 
 
