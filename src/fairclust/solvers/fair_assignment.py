@@ -20,6 +20,7 @@ from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, dual_prices, temperature_unit
 from fairclust.solvers.rounding import (
     WORST,
+    flow_table,
     integer_table,
     move_nearby,
     move_singly,
@@ -376,8 +377,14 @@ def round_prices(
         # Whole points can rarely meet equalities, so an excess of up to one point is accepted there.
         if criterion.excess(nearby[1]).max() <= (1.0 if criterion.exact.any() else _MET):
             return nearby[0], cost + nearby[2], nearby[1], least
-    if weights is not None or criterion.helpers.shape[1] * counts.shape[1] > _MOST_HELPERS:
+    if weights is not None:
         added = move_singly(points, criterion, solved.prices, labels, counts, weights)
+    elif criterion.helpers.shape[1] * counts.shape[1] > _MOST_HELPERS:
+        added, table = 0.0, flow_table(soft_table(solved), solved.prices / unit, criterion)
+        if table is not None:
+            added = move_to_table(points, solved.prices, labels, counts, table)
+            counts = table.astype(float)
+        added += move_singly(points, criterion, solved.prices, labels, counts)
     elif criterion.equal and isinstance(labels, np.ndarray):
         # The prices do not show how much it costs to move points that lie far from all others, so all tables are tried.
         made = []

@@ -72,7 +72,7 @@ def integer_table(
     good = [t for t in tables if t is not None and criterion.excess(t.astype(float)).max() <= allowed]
     if good:
         return min(good, key=lambda table: -float((prices * table).sum()))
-    tables.append(_round_by_flow(soft, prices, criterion))
+    tables.append(flow_table(soft, prices, criterion))
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
     return _least_excess(tables, criterion)
@@ -82,7 +82,7 @@ def tables_of_equal_shares(
     soft: np.ndarray, prices: np.ndarray, criterion: Criterion
 ) -> list[np.ndarray | None]:
     """Integer tables near the soft one whose clusters have nearly the shares of `exact_shares`."""
-    tables = [_round_by_flow(soft, prices, criterion)]
+    tables = [flow_table(soft, prices, criterion)]
     if soft.size <= _SEARCHED_CELLS and len(soft) == 2:
         tables.append(_shares_of_two(soft, prices, criterion.high))
     elif soft.size <= _SEARCHED_CELLS:
@@ -103,7 +103,7 @@ def _least_excess(tables: Sequence[np.ndarray | None], criterion: Criterion) -> 
 
 def loose_tables(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> list[np.ndarray]:
     """Integer tables near the soft table whose cells are outside their bounds by at most one point."""
-    tables = [_round_by_flow(soft, prices, criterion)]
+    tables = [flow_table(soft, prices, criterion)]
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
     return [
@@ -199,7 +199,7 @@ def _of_whole_numbers(criterion: Criterion) -> np.ndarray:
     return (whole & (factors.value >= 0) & ~criterion.exact & (np.abs(factors.sign) == 1))[:, None, None]
 
 
-def _round_by_flow(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray | None:
+def flow_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray | None:
     """Round every cell up or down, so that the row sums stay the same and the column sums are rounded up or down too.
 
     This is a flow problem, so the vertices of its linear program are whole numbers. For exact shares, the cells are
