@@ -425,12 +425,18 @@ def _set_costs(lo, hi, costs, start, count, a, row_min):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
-def _moments(X, labels, counts, sums):  # type: ignore[no-untyped-def]
+def _moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
+    cost = 0.0
     for p in range(X.shape[0]):
         k = labels[p]
-        counts[k] += 1
+        sizes[k] += 1
         for f in range(X.shape[1]):
-            sums[k, f] += X[p, f]
+            x = np.float64(X[p, f])
+            sums[k, f] += x
+            if centers is not None:
+                apart = x - centers[k, f]
+                cost += apart * apart
+    return cost
 
 
 @dataclass(frozen=True)
@@ -741,7 +747,14 @@ def nearest_centers(
 
 def cluster_moments(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Cluster sizes, shape (n_clusters,), and float64 sums of the points, shape (n_clusters, n_features)."""
-    counts = np.zeros(n_clusters, np.int64)
-    sums = np.zeros((n_clusters, X.shape[1]))
-    _moments(X, labels, counts, sums)
-    return counts, sums
+    sizes, sums = np.zeros(n_clusters, np.int64), np.zeros((n_clusters, X.shape[1]))
+    _moments(X, labels, None, sizes, sums)
+    return sizes, sums
+
+
+def cluster_sums(
+    X: np.ndarray, labels: np.ndarray, centers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """As `cluster_moments`, and the sum of squared distances to the centres, in double precision."""
+    sizes, sums = np.zeros(len(centers), np.int64), np.zeros(centers.shape)
+    return sizes, sums, _moments(X, labels, centers, sizes, sums)
