@@ -14,8 +14,8 @@ from numpy.typing import DTypeLike
 
 from fairclust.chunks.sources import Chunk, ChunkError, Values
 from fairclust.group_encoding import positions
-from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.blocks import BLOCK_ROWS, BlockRoom, close_rows, cluster_sums
+from fairclust.kernels.assignment import Potentials, cluster_sums
+from fairclust.kernels.blocks import BLOCK_ROWS, BlockRoom, close_rows
 
 _UNKNOWN = np.iinfo(np.uint16).max
 MOST_GROUPS = int(_UNKNOWN)

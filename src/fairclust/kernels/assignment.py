@@ -9,9 +9,9 @@ thousands. Tables and sums over points are always float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numba import njit
@@ -272,7 +272,11 @@ def _settle(z, a, top, n, width, decided, which, mass, rest):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
-def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
+def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
+    """Sums over the softmax rows of every tile, each row times its weight, unless `weight` is None.
+
+    Numba compiles one version for points without weights and one for points with weights.
+    """
     n_clusters = a.shape[1]
     zero = a.dtype.type(0)
     one = a.dtype.type(1)
@@ -301,7 +305,7 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
                     top[i] = larger(top[i], z[i])
         costs = a[t]
         paid = lse = 0.0
-        if curved:
+        if curved and weight is None:
             settled[:] = 0.0
             m, paid, lse = _settle(s, costs, top, n, width, total, which, settled, rest)
             if m < n:
@@ -317,17 +321,21 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
                 z[i] = e
                 total[i] += e
                 weighted[i] += e * row[i]
-        for i in range(n):
-            lse += np.float64(top[i])
-        # One logarithm of the product of eight totals, because eight logarithms would take half of the pass. Totals are
-        # in [1, K], so the product does not overflow.
-        for i in range(0, n, 8):
-            product = 1.0
-            for m in range(i, min(i + 8, n)):
-                product *= np.float64(total[m])
-            lse += np.log(product)
+        if weight is None:
+            for i in range(n):
+                lse += np.float64(top[i])
+            # One logarithm of the product of eight totals, because eight logarithms would take half of the pass. Totals
+            # are in [1, K], so the product does not overflow.
+            for i in range(0, n, 8):
+                product = 1.0
+                for m in range(i, min(i + 8, n)):
+                    product *= np.float64(total[m])
+                lse += np.log(product)
+        else:
+            for i in range(n):
+                lse += np.float64(weight[t, i]) * (np.float64(top[i]) + np.log(np.float64(total[i])))
         for i in range(width):
-            total[i] = one / total[i]
+            total[i] = (one if weight is None else weight[t, i]) / total[i]
         for i in range(n, width):
             total[i] = zero
         sa = zero
@@ -342,65 +350,47 @@ def _soft(lo, hi, a, scale, offset, group, count, mass, potential, logsum, produ
                 z[i] *= total[i]
                 acc += z[i]
             mass[t, k] = acc + settled[k]
+        if curved and weight is not None:
+            # The products of the rows times the square roots of their weights are those of the rows, weighted.
+            for i in range(n):
+                weighted[i] = one / np.sqrt(weight[t, i])
+            for k in range(n_clusters):
+                z = s[k]
+                for i in range(n):
+                    z[i] *= weighted[i]
         if curved:
             _outer_products(s, width, products[t])
             for k in range(n_clusters):
                 products[t, k, k] += settled[k]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _hard(lo, hi, a, scale, offset, group, start, count, order, labels, mass, potential):  # type: ignore[no-untyped-def]
+@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
+def _argmin(lo, hi, a, scale, offset, group, start, count, order, labels, mass, potential, least):  # type: ignore[no-untyped-def]
+    """Labels, counts and costs of every tile in the precision of `scale` and `offset`, and the sum of the minima.
+
+    Numba compiles one version for each precision, and one without the sums of minima, for `least=None`. The positions
+    of minima are real numbers of the same width, so that all vectors have the same number of entries.
+    """
     n_clusters = a.shape[1]
-    best = np.empty(TILE, a.dtype)
-    arg = np.empty(TILE, np.int32)
-    none = np.int32(0)
+    real = offset.dtype.type
+    best = np.empty(TILE, offset.dtype)
+    arg = np.empty(TILE, offset.dtype)
+    none = real(0)
     for t in range(lo, hi):
         n = padded(count[t])
         g = group[t]
         for k in range(n_clusters):
             row = a[t, k]
             off = offset[g, k]
-            narrow = np.int32(k)
+            number = real(k)
             if k == 0:
                 for i in range(n):
-                    best[i] = scale * row[i] + off
-                    arg[i] = 0
+                    best[i] = scale * real(row[i]) + off
+                    arg[i] = none
             else:
                 for i in range(n):
-                    v = scale * row[i] + off
-                    arg[i] = larger_int(arg[i], where_less(v, best[i], narrow, none))
-                    best[i] = smaller(best[i], v)
-        mass[t] = 0.0
-        paid = 0.0
-        for i in range(count[t]):
-            k = arg[i]
-            labels[order[start[t] + i]] = k
-            mass[t, k] += 1.0
-            paid += a[t, k, i]
-        potential[t] = paid
-
-
-@njit(cache=True, nogil=True, fastmath={"contract", "nsz"})
-def _priced(lo, hi, a, prices, group, start, count, order, labels, mass, potential, least):  # type: ignore[no-untyped-def]
-    """`_hard` in double precision for any dtype of the tiles, with the sums of ``min_k (a[p, k] + prices[j, k])``."""
-    n_clusters = a.shape[1]
-    best = np.empty(TILE)
-    arg = np.empty(TILE)
-    none = 0.0
-    for t in range(lo, hi):
-        n = padded(count[t])
-        for k in range(n_clusters):
-            row = a[t, k]
-            price = prices[group[t], k]
-            wide = np.float64(k)
-            if k == 0:
-                for i in range(n):
-                    best[i] = np.float64(row[i]) + price
-                    arg[i] = 0
-            else:
-                for i in range(n):
-                    v = np.float64(row[i]) + price
-                    arg[i] = larger(arg[i], where_less(v, best[i], wide, none))
+                    v = scale * real(row[i]) + off
+                    arg[i] = larger(arg[i], where_less(v, best[i], number, none))
                     best[i] = smaller(best[i], v)
         mass[t] = 0.0
         paid = reduced = 0.0
@@ -409,9 +399,11 @@ def _priced(lo, hi, a, prices, group, start, count, order, labels, mass, potenti
             labels[order[start[t] + i]] = k
             mass[t, k] += 1.0
             paid += np.float64(a[t, k, i])
-            reduced += best[i]
+            if least is not None:
+                reduced += np.float64(best[i])
         potential[t] = paid
-        least[t] = reduced
+        if least is not None:
+            least[t] = reduced
 
 
 @njit(cache=True, nogil=True)
@@ -433,12 +425,18 @@ def _set_costs(lo, hi, costs, start, count, a, row_min):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
-def _moments(X, labels, counts, sums):  # type: ignore[no-untyped-def]
+def _moments(X, labels, centers, sizes, sums):  # type: ignore[no-untyped-def]
+    cost = 0.0
     for p in range(X.shape[0]):
         k = labels[p]
-        counts[k] += 1
+        sizes[k] += 1
         for f in range(X.shape[1]):
-            sums[k, f] += X[p, f]
+            x = np.float64(X[p, f])
+            sums[k, f] += x
+            if centers is not None:
+                apart = x - centers[k, f]
+                cost += apart * apart
+    return cost
 
 
 @dataclass(frozen=True)
@@ -470,7 +468,7 @@ class Potentials:
     """Potentials of all points in tiles: `a` holds ``a[p, k] - min_k a[p, k]``, shape (n_tiles, n_clusters, TILE).
 
     These are at least zero, and their padding must be finite. `row_min`, shape (n_tiles, TILE), holds the minima, and
-    `row_min_sum` is their sum over all real points.
+    `row_min_sum` is their sum over all real points. `weight` is that of `WeightedPotentials`, else None.
     """
 
     layout: TileLayout
@@ -478,7 +476,7 @@ class Potentials:
     a: np.ndarray
     row_min: np.ndarray
     row_min_sum: float = 0.0
-    _soft_kernel: ClassVar[Callable[..., Any]] = staticmethod(_soft)
+    weight: np.ndarray | None = None
 
     @classmethod
     def empty(cls, layout: TileLayout, n_groups: int, n_clusters: int, dtype: DTypeLike = np.float32) -> Self:
@@ -628,10 +626,6 @@ class Potentials:
         moments = np.zeros((self.n_groups, self.n_clusters, self.n_clusters))
         return *self._soft(scale, offset, moments), moments
 
-    def _of_tiles(self) -> tuple[np.ndarray, ...]:
-        """Further arguments of `_soft_kernel` that describe the tiles, after their groups and numbers of points."""
-        return ()
-
     def _soft(self, scale: float, offset: np.ndarray, moments: np.ndarray) -> tuple[np.ndarray, float, float]:
         """`soft`, which also adds the second moments to `moments`, unless this is empty."""
         layout, dtype, n_clusters = self.layout, self.a.dtype, self.n_clusters
@@ -650,7 +644,7 @@ class Potentials:
         for tiles in blocks(layout.n_tiles, max(1, most)):
             group = layout.group[tiles]
             run_over_tiles(
-                self._soft_kernel,
+                _soft,
                 len(group),
                 len(group) * n_clusters * TILE,
                 self.a[tiles],
@@ -658,7 +652,7 @@ class Potentials:
                 shifted,
                 group,
                 layout.count[tiles],
-                *(part[tiles] for part in self._of_tiles()),
+                None if self.weight is None else self.weight[tiles],
                 mass[tiles],
                 potential[tiles],
                 logsum[tiles],
@@ -679,45 +673,32 @@ class Potentials:
         Returns the labels in the order of the points, the number of points of each group with each label as float64 of
         shape (n_groups, n_clusters), and the sum of the labels' ``a_pk``.
         """
-        layout = self.layout
-        labels = np.empty(len(layout.order), np.int32)
-        mass = np.empty((layout.n_tiles, self.a.shape[1]))
-        potential = np.empty(layout.n_tiles)
         base = offset.min(axis=1, keepdims=True)
-        run_over_tiles(
-            _hard,
-            layout.n_tiles,
-            self.entries,
-            self.a,
-            self.a.dtype.type(scale),
-            (offset - base).astype(self.a.dtype),
-            layout.group,
-            layout.start,
-            layout.count,
-            layout.order,
-            labels,
-            mass,
-            potential,
-        )
-        counts = sum_by_group(mass, layout, self.n_groups)
-        return labels, counts, float(potential.sum()) + self.row_min_sum
+        dtype = self.a.dtype
+        return self._assigned(dtype.type(scale), (offset - base).astype(dtype), None)
 
     def priced(self, prices: np.ndarray) -> tuple[np.ndarray, np.ndarray, float, float]:
         """As `hard` at scale 1, but in double precision, and also the dual function of the group prices.
 
         The dual function is the last value returned, ``sum_p min_k (a_pk + prices[group of p, k])``.
         """
+        least = np.empty(self.layout.n_tiles)
+        return *self._assigned(1.0, prices, least), float(least.sum()) + self.row_min_sum
+
+    def _assigned(
+        self, scale: Any, offset: np.ndarray, least: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         layout = self.layout
         labels = np.empty(len(layout.order), np.int32)
-        mass = np.empty((layout.n_tiles, self.a.shape[1]))
+        mass = np.empty((layout.n_tiles, self.n_clusters))
         potential = np.empty(layout.n_tiles)
-        least = np.empty(layout.n_tiles)
         run_over_tiles(
-            _priced,
+            _argmin,
             layout.n_tiles,
             self.entries,
             self.a,
-            prices,
+            scale,
+            offset,
             layout.group,
             layout.start,
             layout.count,
@@ -728,12 +709,7 @@ class Potentials:
             least,
         )
         counts = sum_by_group(mass, layout, self.n_groups)
-        return (
-            labels,
-            counts,
-            float(potential.sum()) + self.row_min_sum,
-            float(least.sum()) + self.row_min_sum,
-        )
+        return labels, counts, float(potential.sum()) + self.row_min_sum
 
 
 def nearest_centers(
@@ -771,7 +747,14 @@ def nearest_centers(
 
 def cluster_moments(X: np.ndarray, labels: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
     """Cluster sizes, shape (n_clusters,), and float64 sums of the points, shape (n_clusters, n_features)."""
-    counts = np.zeros(n_clusters, np.int64)
-    sums = np.zeros((n_clusters, X.shape[1]))
-    _moments(X, labels, counts, sums)
-    return counts, sums
+    sizes, sums = np.zeros(n_clusters, np.int64), np.zeros((n_clusters, X.shape[1]))
+    _moments(X, labels, None, sizes, sums)
+    return sizes, sums
+
+
+def cluster_sums(
+    X: np.ndarray, labels: np.ndarray, centers: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """As `cluster_moments`, and the sum of squared distances to the centres, in double precision."""
+    sizes, sums = np.zeros(len(centers), np.int64), np.zeros(centers.shape)
+    return sizes, sums, _moments(X, labels, centers, sizes, sums)

@@ -43,7 +43,18 @@ def bound_loop(  # type: ignore[no-untyped-def]
                 if group[i] == j:
                     taken_out += count[i] * base
         _soft(
-            0, n_tiles, a, a.dtype.type(scale), shifted, group, count, per_tile, potential, logsums, products
+            0,
+            n_tiles,
+            a,
+            a.dtype.type(scale),
+            shifted,
+            group,
+            count,
+            None,
+            per_tile,
+            potential,
+            logsums,
+            products,
         )
         mass[:] = 0.0
         for i in range(n_tiles):

@@ -44,18 +44,48 @@ class TileLayout:
         return len(self.group)
 
 
-def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
-    """Sort points by their group code and cut each group, which may be empty, into tiles."""
-    order = np.argsort(groups, kind="stable")
-    sizes = np.bincount(groups, minlength=n_groups)
-    first = np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    group, start, count = [], [], []
+@numba.njit(cache=True, nogil=True)
+def _lay_out(groups, n_groups, order, group, start, count):  # type: ignore[no-untyped-def]
+    """Fill in the layout and return the number of tiles."""
+    sizes = np.zeros(n_groups, np.int64)
+    for p in range(len(groups)):
+        sizes[groups[p]] += 1
+    place = np.zeros(n_groups, np.int64)
+    n_tiles = first = 0
     for j in range(n_groups):
-        for begin in range(0, int(sizes[j]), TILE):
-            group.append(j)
-            start.append(first[j] + begin)
-            count.append(min(TILE, sizes[j] - begin))
-    return TileLayout(order, np.array(group, np.int64), np.array(start, np.int64), np.array(count, np.int64))
+        place[j] = first
+        for done in range(0, sizes[j], TILE):
+            group[n_tiles] = j
+            start[n_tiles] = first + done
+            count[n_tiles] = min(TILE, sizes[j] - done)
+            n_tiles += 1
+        first += sizes[j]
+    for p in range(len(groups)):
+        j = groups[p]
+        order[place[j]] = p
+        place[j] += 1
+    return n_tiles
+
+
+class LayoutRoom:
+    """Arrays for the layout of at most `n_points` points."""
+
+    def __init__(self, n_points: int, n_groups: int) -> None:
+        self.n_groups = n_groups
+        # The last tile of every group may be partly empty, so each group adds at most one tile.
+        self.n_tiles = n_points // TILE + n_groups
+        self._order = np.empty(n_points, np.int64)
+        self._tiles = np.empty((3, self.n_tiles), np.int64)
+
+    def lay_out(self, groups: np.ndarray) -> TileLayout:
+        """Sort points by their group code and cut each group, which may be empty, into tiles."""
+        n_tiles = _lay_out(groups, self.n_groups, self._order, *self._tiles)
+        return TileLayout(self._order[: len(groups)], *self._tiles[:, :n_tiles])
+
+
+def make_layout(groups: np.ndarray, n_groups: int) -> TileLayout:
+    """The layout of points with these group codes, in arrays of its own."""
+    return LayoutRoom(len(groups), n_groups).lay_out(groups)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -100,19 +130,26 @@ def _pack(lo, hi, X, shift, unit, order, start, count, out):  # type: ignore[no-
         for i in range(count[t]):
             p = order[start[t] + i]
             for f in range(X.shape[1]):
-                out[t, f, i] = (X[p, f] - shift[f]) / unit
+                x = X[p, f] - shift[f]
+                out[t, f, i] = x if unit is None else x / unit
 
 
 def pack_points(
-    X: np.ndarray, layout: TileLayout, shift: np.ndarray, dtype: DTypeLike = np.float32, unit: float = 1.0
+    X: np.ndarray,
+    layout: TileLayout,
+    shift: np.ndarray,
+    dtype: DTypeLike = np.float32,
+    unit: float | None = None,
+    out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Copy ``(X - shift) / unit`` into tiles, shape (n_tiles, n_features, TILE).
+    """Copy ``(X - shift) / unit`` into tiles, shape (n_tiles, n_features, TILE), by default into a new array.
 
     The arithmetic is in float64, before the cast to `dtype`, so that data far from the origin keep their precision.
     """
-    out = np.zeros((layout.n_tiles, X.shape[1], TILE), dtype)
+    if out is None:
+        out = np.zeros((layout.n_tiles, X.shape[1], TILE), dtype)
     place = layout.order, layout.start, layout.count
-    run_over_tiles(_pack, layout.n_tiles, X.size, X, shift, float(unit), *place, out)
+    run_over_tiles(_pack, layout.n_tiles, X.size, X, shift, unit, *place, out)
     return out
 
 

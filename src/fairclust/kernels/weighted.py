@@ -3,60 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from fairclust.kernels.assignment import Potentials, SquaredDistances, _outer_products
-from fairclust.kernels.fast import FAST, exp, larger
+from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.points import TiledPoints
-from fairclust.kernels.tiles import TILE, padded
-
-
-@njit(cache=True, nogil=True, fastmath=FAST)
-def _weighted_soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsum, products):  # type: ignore[no-untyped-def]
-    """As `_soft` of fairclust.kernels.assignment, with each point's terms multiplied by its weight."""
-    n_clusters = a.shape[1]
-    zero = a.dtype.type(0)
-    s = np.empty((n_clusters, TILE), a.dtype)
-    top = np.empty(TILE, a.dtype)
-    total = np.empty(TILE, a.dtype)
-    for t in range(lo, hi):
-        width = padded(count[t])
-        w = weight[t]
-        for k in range(n_clusters):
-            row = a[t, k]
-            z = s[k]
-            off = offset[group[t], k]
-            for i in range(width):
-                z[i] = -(scale * row[i]) - off
-                top[i] = z[i] if k == 0 else larger(top[i], z[i])
-        for i in range(width):
-            total[i] = zero
-        for k in range(n_clusters):
-            z = s[k]
-            for i in range(width):
-                z[i] = exp(z[i] - top[i])
-                total[i] += z[i]
-        paid = zero
-        for k in range(n_clusters):
-            row = a[t, k]
-            z = s[k]
-            acc = zero
-            for i in range(width):
-                z[i] /= total[i]
-                acc += w[i] * z[i]
-                paid += w[i] * z[i] * row[i]
-            mass[t, k] = acc
-        potential[t] = paid
-        lse = 0.0
-        for i in range(count[t]):
-            lse += np.float64(w[i]) * (np.float64(top[i]) + np.log(np.float64(total[i])))
-        logsum[t] = lse
-        if len(products) > 0:
-            for k in range(n_clusters):
-                z = s[k]
-                for i in range(width):
-                    z[i] *= np.sqrt(w[i])
-            _outer_products(s, width, products[t])
+from fairclust.kernels.tiles import TILE
 
 
 class WeightedPotentials(Potentials):
@@ -66,8 +16,6 @@ class WeightedPotentials(Potentials):
     """
 
     weights: np.ndarray
-    weight: np.ndarray
-    _soft_kernel = staticmethod(_weighted_soft)
 
     def weigh(self, weights: np.ndarray) -> None:
         layout = self.layout
@@ -94,9 +42,6 @@ class WeightedPotentials(Potentials):
     def _weigh_minima(self) -> None:
         least = self.row_min[self._tile, self._slot].astype(np.float64)
         self.row_min_sum = float(least @ self.weights[self.layout.order])
-
-    def _of_tiles(self) -> tuple[np.ndarray, ...]:
-        return (self.weight,)
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         labels = super().hard(scale, offset)[0]

@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
-from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -35,11 +34,10 @@ from fairclust.solvers.fair_assignment import (
     check_weights,
     lower_bound,
     paid_limits,
-    round_loosely,
     round_prices,
     solve,
 )
-from fairclust.solvers.loose_labels import move_dearest
+from fairclust.solvers.loose_labels import Labels, loose_labels
 from fairclust.solvers.points import MeasuredPoints
 from fairclust.solvers.prices import Prices
 from fairclust.solvers.sensitive import read_sensitive
@@ -59,10 +57,6 @@ _FAR = 1e-4
 _LARGE_GAP, _PER_CELL = 0.05, 50
 # With at least this many points for each cell it also warns if the gap is more than 1.
 _FEW_PER_CELL = 10
-# Labels that come from moving points one by one, with cells outside their bounds by up to a point, are used only if
-# their cost is lower by more than the factor _FAR_CHEAPER, or if their violation is at most _NO_WORSE points larger
-# than that of the other labels. In other cases labels closer to the bounds are better.
-_FAR_CHEAPER, _NO_WORSE = 1.5, 0.1
 _SIZES = [None, *NON_NEGATIVE, "array-like"]
 
 
@@ -168,13 +162,7 @@ class PriceClusterer(PrototypeClusterer):
         else:
             starts = []
             run, criterion, found = self._within_budget(points, criterion_of, rng)
-        self._finish(points, criterion, run, found, starts, codes)
-        self.n_rounded_ = int((points.hard(1.0, found.prices)[0] != self.labels_).sum())
-        if order is not None:
-            back = np.argsort(order)
-            self.offset_ = self.offset_[back]
-            if self._column_prices:
-                self._column_prices[0] = self._column_prices[0][back]
+        self._finish(points, criterion, run, found, starts, codes, order)
 
     def _asked(self) -> Asked:
         return Asked(
@@ -335,39 +323,6 @@ class PriceClusterer(PrototypeClusterer):
         self.tolerance_, self.tolerance_bound_ = fairest.tolerance, fairest.tolerance_bound
         return run, *fairest.found
 
-    def _loosely(
-        self,
-        points: TiledPoints,
-        criterion: Criterion,
-        starts: Sequence[Prototypes],
-        codes: np.ndarray,
-    ) -> _Loose | None:
-        """The cheapest labels found that are off the bounds by at most a point in every cell, from several starts."""
-        squares, best = self._power == 2, None
-        for prototypes in starts:
-            last = np.inf
-            for _ in range(self.max_iter):
-                points.measure(prototypes.centers)
-                found = solve(points, criterion)
-                rounded = round_loosely(points, criterion, found)
-                if rounded is None:
-                    break
-                labels, _, counts = rounded
-                costs = (
-                    pairwise_distances(points.X, prototypes.centers)
-                    if sp.issparse(points.X)
-                    else cdist(points.X, prototypes.centers)
-                )
-                labels, cost, counts = move_dearest(
-                    costs**2 if squares else costs, codes, labels, counts, criterion
-                )
-                if best is None or cost < best.cost * (1 - self.tol):
-                    best = _Loose(labels, cost, counts, prototypes, found)
-                if cost >= last * (1 - self.tol):
-                    break
-                last, prototypes = cost, self._update(points, labels, prototypes)
-        return best
-
     def _finish(
         self,
         points: MeasuredPoints,
@@ -376,126 +331,142 @@ class PriceClusterer(PrototypeClusterer):
         found: Prices,
         starts: Sequence[Prototypes] = (),
         codes: np.ndarray | None = None,
+        order: np.ndarray | None = None,
     ) -> None:
         """Round the prices of the best run to labels, and set the attributes of the fit.
 
         `starts` are tried in addition to the run if a few points lie far from all others. `codes`, the groups of the
-        rows, are None for rows in chunks.
+        rows, are None for rows in chunks. `order` is that of `_criterion`.
         """
-        unit, prototypes = self._unit, run.prototypes
-        points.measure(prototypes.centers)
-        self.labels_, cost, counts, least = round_prices(points, criterion, found)
-        bound = least - paid_limits(criterion, found)
-        self.gap_ = certified_gap(criterion, found, cost, bound, counts)
-        per_cell = points.n_samples / counts.size
-        # The bounds also cost too much where they have emptied a cluster, which the gap at these centres does not show.
-        emptied = not counts.sum(axis=0).all()
-        dear = ((self.gap_ > _LARGE_GAP or emptied) and per_cell >= _PER_CELL) or (
-            self.gap_ > 1 and per_cell >= _FEW_PER_CELL
-        )
-        saved = 0.0
-        # This is not done for rows with weights, which cannot be split, nor for rows in chunks, which are so many that
-        # a few do not matter.
-        weighted = isinstance(points, WeightedPoints)
-        if dear and isinstance(points, TiledPoints) and not weighted and codes is not None:
-            strict = cost
-            loose = round_loosely(points, criterion, found)
-            if loose is not None and loose[1] < (1 - _LARGE_GAP) * strict:
-                self.labels_, cost, counts = loose
-            far = self._loosely(points, criterion, [prototypes, *starts], codes)
-            if far is not None:
-                worse = criterion.excess(far.counts).max() > criterion.excess(counts).max() + _NO_WORSE
-                if far.cost < cost * (1 / _FAR_CHEAPER if worse else 1 - _LARGE_GAP):
-                    self.labels_, cost, counts, prototypes, found = far
-            points.measure(prototypes.centers)
-            if cost < strict:
-                saved = strict / cost - 1 if cost > 0 else np.inf
-                bound = lower_bound(points, criterion, found)
-                self.gap_ = certified_gap(criterion, found, cost, bound, counts)
-        free_of_charge = np.zeros_like(found.prices)
-        # No labels cost less than those of the nearest centres. This cost is a second bound on the gap.
-        nearest = points.priced(free_of_charge)[3] if dear else 0.0
-        if isinstance(points, TiledPoints) and not sp.issparse(points.X) and codes is not None:
-            # The tiles may be in single precision. What is reported is summed in double precision from the rows.
-            of_rows = points.weights if isinstance(points, WeightedPoints) else None
-            exactly = partial(self._paid, points.X, centers=prototypes.centers, weights=of_rows)
-            # So are the cheapest clusters at the prices found in it, or their sum would not be the least.
-            cheapest = partial(
-                _cheapest_clusters, points.X, prototypes.centers, codes=codes, power=self._power
+        unit = self._unit
+        points.measure(run.prototypes.centers)
+        labels, cost, counts, least = round_prices(points, criterion, found)
+        made = strict = Labels(labels, cost, counts, run.prototypes, found)
+        dear = self._is_dear(points, criterion, made, least - paid_limits(criterion, found))
+        # Rows with weights cannot be split, and rows in chunks are so many that a few do not matter.
+        if dear and codes is not None and type(points) is TiledPoints:
+            made = loose_labels(
+                points,
+                criterion,
+                strict,
+                starts,
+                codes,
+                update=self._update,
+                max_iter=self.max_iter,
+                tol=self.tol,
             )
-            free = cheapest(found.prices)
-            free_counts = np.zeros_like(found.prices)
-            np.add.at(free_counts, (codes, free), 1.0 if of_rows is None else of_rows)
-            cost, nearest = exactly(self.labels_), exactly(cheapest(free_of_charge)) if dear else 0.0
-            bound = exactly(free) + float((found.prices * free_counts).sum()) - paid_limits(criterion, found)
-            self.gap_ = certified_gap(criterion, found, cost, bound, counts)
+        saved = strict.cost / made.cost - 1 if made.cost > 0 else np.inf if strict.cost > 0 else 0.0
+        self._keep(points, made.prototypes)
+        prices, counts = made.found.prices, made.counts
+        cost = self._cost(points, made, codes)
+        bound = self._least(points, prices, codes) - paid_limits(criterion, made.found)
+        gap = certified_gap(criterion, made.found, cost, bound, counts)
+        # No labels cost less than those of the nearest centres.
+        nearest = self._least(points, np.zeros_like(prices), codes) if dear else 0.0
         if nearest > 0:
-            self.gap_ = min(self.gap_, max(0.0, cost / nearest - 1))
-        self.cost_, self.lower_bound_ = cost * unit, bound * unit
+            gap = min(gap, max(0.0, cost / nearest - 1))
+        self.labels_ = made.labels
+        self.cost_, self.lower_bound_, self.gap_ = cost * unit, bound * unit, gap
         self.violation_ = float(criterion.excess(counts).max()) * unit
-        history = [{**record, **{name: record[name] * unit for name in _IN_UNITS}} for record in run.history]
-        self.n_iter_, self.history_, self.converged_ = len(history), history, run.verdict == "at rest"
-        self.certificate_ = [
-            {
-                "step": record["step"],
-                "cost": record["clustering"],
-                "lower_bound": record["objective"],
-                "gap": record["gap"],
-                "violation": record["violation"],
-            }
-            for record in history
+        self.n_iter_, self.converged_ = len(run.history), run.verdict == "at rest"
+        self.history_ = [
+            {**record, **{name: record[name] * unit for name in _IN_UNITS}} for record in run.history
         ]
-        self.certificate_.append(
+        self.certificate_ = [
+            *({name: record[of] for name, of in _CERTIFICATE.items()} for record in self.history_),
             {
                 "step": self.n_iter_ + 1,
                 "cost": self.cost_,
                 "lower_bound": self.lower_bound_,
                 "gap": self.gap_,
                 "violation": self.violation_,
-            }
-        )
-        self.scale_, self.offset_ = 1.0, found.prices
+            },
+        ]
+        if codes is None:
+            self.n_rounded_ = len(made.labels.moved)
+        else:
+            self.n_rounded_ = int((points.hard(1.0, prices)[0] != made.labels).sum())
+        back = slice(None) if order is None else np.argsort(order)
+        self.scale_, self.offset_ = 1.0, prices[back]
         self._column_prices = []
         if criterion.combined and self._sensitive.columns and not self.crossed:
             # Every row has one value of the first column, so the price of the cluster itself is added there.
-            first, *others, cluster = criterion.column_prices(found.multipliers)
-            self._column_prices = [first + cluster, *others]
-        self._keep(points, prototypes)
+            first, *others, cluster = criterion.column_prices(made.found.multipliers)
+            self._column_prices = [(first + cluster)[back], *others]
+        for holds, complaint in self._complaints(criterion, counts, saved, dear):
+            if holds:
+                self._complain(complaint)
+
+    def _complaints(
+        self, criterion: Criterion, counts: np.ndarray, saved: float, dear: bool
+    ) -> list[tuple[bool, str]]:
+        """What a fit may complain about, and whether it does."""
         n_empty = int((counts.sum(axis=0) == 0).sum())
-        if n_empty or not self.converged_:
-            state = "at rest" if self.converged_ else "still moving"
-            advice = "take fewer clusters" if self.converged_ else "raise max_iter or tol"
-            self._complain(
+        state, advice = "still moving", "raise max_iter or tol"
+        if self.converged_:
+            state, advice = "at rest", "take fewer clusters"
+        return [
+            (
+                n_empty > 0 or not self.converged_,
                 f"stopped after {self.n_iter_} outer steps with {self.n_clusters - n_empty} of "
-                f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}"
-            )
-        if criterion.work.is_cut:
-            self._complain(criterion.work.advice)
-        if saved:
-            self._complain(
+                f"{self.n_clusters} clusters non-empty and the cost {state}: {advice}",
+            ),
+            (criterion.work.is_cut, criterion.work.advice),
+            (
+                saved > 0,
                 f"the labels are off the bounds by up to {self.violation_:.2g} points in a cluster, because the "
-                f"labels found within them cost {_more(saved)}: a few points lie far from all others. Look at these "
-                "points, take the logarithm of columns with a long tail, or allow a larger tolerance"
-            )
-        elif dear and self.gap_ > _LARGE_GAP:
-            self._complain(
+                f"labels found within them cost {_more(saved)}: a few points lie far from all others. {_LONG_TAIL}",
+            ),
+            (
+                dear and saved <= 0 and self.gap_ > _LARGE_GAP,
                 f"the labels may cost up to {self.gap_:.0%} more than the cheapest labels within the bounds, because a "
-                "few points far from all others move whole clusters. Look at these points, take the logarithm of "
-                "columns with a long tail, or allow a larger tolerance; precision='double' may help"
-            )
+                f"few points far from all others move whole clusters. {_LONG_TAIL}; precision='double' may help",
+            ),
+        ]
+
+    def _is_dear(self, points: MeasuredPoints, criterion: Criterion, made: Labels, bound: float) -> bool:
+        """Whether the bounds cost so much that a few points far from all others may be the reason."""
+        gap = certified_gap(criterion, made.found, made.cost, bound, made.counts)
+        per_cell = points.n_samples / made.counts.size
+        # The bounds also cost too much where they have emptied a cluster, which the gap at these centres does not show.
+        emptied = not made.counts.sum(axis=0).all()
+        return ((gap > _LARGE_GAP or emptied) and per_cell >= _PER_CELL) or (
+            gap > 1 and per_cell >= _FEW_PER_CELL
+        )
+
+    def _cost(self, points: MeasuredPoints, made: Labels, codes: np.ndarray | None) -> float:
+        """The cost of labels. The tiles may be in single precision, so it is summed again from rows in memory."""
+        if codes is None or not isinstance(points, TiledPoints):
+            return made.cost
+        return self._paid(points.X, made.labels, made.prototypes.centers, _weights(points))
+
+    def _least(self, points: MeasuredPoints, prices: np.ndarray, codes: np.ndarray | None) -> float:
+        """The sum over points of the least distance plus price, in double precision for rows in memory."""
+        if codes is None or not isinstance(points, TiledPoints):
+            return points.priced(prices)[3]
+        weights = _weights(points)
+        labels = _cheapest_clusters(points.X, self._centers, prices, codes, self._power)
+        counts = np.zeros_like(prices)
+        np.add.at(counts, (codes, labels), 1.0 if weights is None else weights)
+        return self._paid(points.X, labels, self._centers, weights) + float((prices * counts).sum())
 
 
-class _Loose(NamedTuple):
-    """Labels that are off the bounds by at most a point in every cell, and the prices at their centres."""
-
-    labels: np.ndarray
-    cost: float
-    counts: np.ndarray
-    prototypes: Prototypes
-    found: Prices
-
-
+# What is reported in the unit of the user's weights, and what a step's certificate takes from its record.
 _IN_UNITS = ("objective", "clustering", "fairness", "violation")
+_CERTIFICATE = {
+    "step": "step",
+    "cost": "clustering",
+    "lower_bound": "objective",
+    "gap": "gap",
+    "violation": "violation",
+}
+_LONG_TAIL = (
+    "Look at these points, take the logarithm of columns with a long tail, or allow a larger tolerance"
+)
+
+
+def _weights(points: TiledPoints) -> np.ndarray | None:
+    return points.weights if isinstance(points, WeightedPoints) else None
 
 
 def _cheapest_clusters(

@@ -99,7 +99,6 @@ class PricesInChunks(InChunks, PriceClusterer):
         points.measure(run.prototypes.centers)
         found = solve(points, criterion, run.last.state)
         self._finish(points, criterion, run, found)
-        self.n_rounded_ = len(self.labels_.moved)
 
     def _start_on_sample(self, points: ChunkedPoints, known: Survey) -> tuple[Prototypes, np.ndarray | None]:
         """Centres and multipliers from a fit on the sample, with bounds for its group sizes.

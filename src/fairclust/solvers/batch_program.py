@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint
 
-from fairclust.solvers.highs import linprog, milp
+from fairclust.solvers.programs import Program, Solution, table_sums
 
 # The search is limited by nodes instead of seconds, so that every machine finds the same labels.
 _MAX_NODES = 200
@@ -26,27 +26,31 @@ def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) ->
     """
     n_batches, n_clusters = costs.shape
     above = costs - costs.min(axis=1, keepdims=True)
-    above = (above / (above.mean() or 1.0)).ravel()
-    once = sparse.kron(sparse.eye_array(n_batches), np.ones((1, n_clusters)), format="csr")
+    above /= above.mean() or 1.0
+    once, of_clusters = table_sums(costs.shape)
     balanced = [
         -sparse.kron(_excess(counts[:, i], counts[:, j], min_balance), sparse.eye_array(n_clusters))
         for i, j in permutations(range(counts.shape[1]), 2)
     ]
-    filled = -sparse.kron(np.ones((1, n_batches)), sparse.eye_array(n_clusters))
-    for with_all in (True, False):
-        blocks = [*balanced, *([filled] if with_all else [])]
-        if not blocks:
-            return costs.argmin(axis=1)
-        rows = sparse.vstack(blocks, format="csr")
-        limits = np.zeros(rows.shape[0])
+
+    def assigned(with_all: bool, low: Any, high: Any, *, whole: bool) -> Solution | None:
+        """The assignment with shares between `low` and `high`, in which, `with_all`, no cluster is empty."""
+        program = Program()
+        program.variables("shares", above, low, high, whole=whole)
+        program.rows(1, 1, shares=once)
+        for rows in balanced:
+            program.rows(-np.inf, 0, shares=rows)
         if with_all:
-            limits[-n_clusters:] = -1
-        relaxed = linprog(above, A_ub=rows, b_ub=limits, A_eq=once, b_eq=np.ones(n_batches))
-        if not relaxed.success:
+            program.rows(-np.inf, -1, shares=-of_clusters)
+        return program.solve(nodes=_MAX_NODES, gap=_GAP)
+
+    for with_all in (True, False):
+        relaxed = assigned(with_all, 0, np.inf, whole=False)
+        if relaxed is None:
             continue
-        shares = relaxed.x.reshape(costs.shape)
+        shares = relaxed.values["shares"]
         # The least cost of changing a batch's cluster. It is below zero for split batches, so that they come first.
-        regret = np.sort(relaxed.lower.marginals.reshape(costs.shape), axis=1)
+        regret = np.sort(relaxed.reduced_costs["shares"], axis=1)
         split = shares.max(axis=1) < 1 - 1e-6
         regret = np.where(split, -1.0, regret[:, min(1, n_clusters - 1)])
         order = np.argsort(regret, kind="stable")
@@ -54,15 +58,9 @@ def assign_batches(costs: np.ndarray, counts: np.ndarray, min_balance: float) ->
         while True:
             lower, upper = np.round(shares), np.round(shares)
             lower[order[:n_free]], upper[order[:n_free]] = 0, 1
-            done = milp(
-                above,
-                constraints=[LinearConstraint(once, 1, 1), LinearConstraint(rows, -np.inf, limits)],
-                integrality=np.ones(costs.size),
-                bounds=Bounds(lower.ravel(), upper.ravel()),
-                options={"node_limit": _MAX_NODES, "mip_rel_gap": _GAP},
-            )
-            if done.x is not None:
-                return done.x.reshape(costs.shape).argmax(axis=1)
+            done = assigned(with_all, lower, upper, whole=True)
+            if done is not None:
+                return done.values["shares"].argmax(axis=1)
             if n_free >= n_batches:
                 break
             n_free *= 2

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 
 from fairclust.base import NotSupported
 from fairclust.solvers.group_system import row_products
-from fairclust.solvers.highs import SECONDS
+from fairclust.solvers.programs import SECONDS
 from fairclust.solvers.row_system import Factors
 
 # About the seconds that a linear system, each pair of its unknowns, each operation that eliminates other unknowns, each

@@ -16,15 +16,15 @@ from fairclust.kernels.weighted import WeightedPotentials
 from fairclust.solvers.bounds import Asked, bounds_criterion, rounded_away
 from fairclust.solvers.budget import Attempt, check_budget, fairest_within
 from fairclust.solvers.criteria import Criterion, Work
-from fairclust.solvers.nearby import move_nearby
 from fairclust.solvers.points import Points
 from fairclust.solvers.prices import Prices, dual_prices, temperature_unit
 from fairclust.solvers.rounding import (
     WORST,
+    flow_table,
     integer_table,
-    loose_tables,
+    move_nearby,
+    move_singly,
     move_to_table,
-    move_whole,
     tables_of_equal_shares,
 )
 from fairclust.solvers.sensitive import Sensitive, read_sensitive
@@ -51,6 +51,8 @@ _DOUBLE_ROUNDING = 1e-12
 # multipliers it is not tried, because it would take long.
 # With more than _FEW_CLUSTERS clusters it is not tried either, because there are points at every boundary.
 _FEW, _FEW_ROWS, _FEW_CLUSTERS = 20, 200, 12
+# With more helpers in all clusters than this, mixed-integer programs take minutes.
+_MOST_HELPERS = 100
 # A smaller excess over the bounds is a rounding error of HiGHS.
 _MET = 1e-5
 
@@ -375,12 +377,18 @@ def round_prices(
         # Whole points can rarely meet equalities, so an excess of up to one point is accepted there.
         if criterion.excess(nearby[1]).max() <= (1.0 if criterion.exact.any() else _MET):
             return nearby[0], cost + nearby[2], nearby[1], least
-    if isinstance(points, WeightedPotentials):
-        added = move_whole(points, criterion, solved.prices, labels, counts)
+    if weights is not None:
+        added = move_singly(points, criterion, solved.prices, labels, counts, weights)
+    elif criterion.helpers.shape[1] * counts.shape[1] > _MOST_HELPERS:
+        added, table = 0.0, flow_table(soft_table(solved), solved.prices / unit, criterion)
+        if table is not None:
+            added = move_to_table(points, solved.prices, labels, counts, table)
+            counts = table.astype(float)
+        added += move_singly(points, criterion, solved.prices, labels, counts)
     elif criterion.equal and isinstance(labels, np.ndarray):
         # The prices do not show how much it costs to move points that lie far from all others, so all tables are tried.
         made = []
-        for table in tables_of_equal_shares(_soft(solved), solved.prices / unit, criterion):
+        for table in tables_of_equal_shares(soft_table(solved), solved.prices / unit, criterion):
             if table is not None:
                 moved = labels.copy()
                 paid = move_to_table(points, solved.prices, moved, counts.copy(), table)
@@ -389,7 +397,7 @@ def round_prices(
         _, added, labels, table = min(made, key=lambda tried: tried[0])
         counts = table.astype(float)
     else:
-        table = integer_table(_soft(solved), solved.prices / unit, criterion, solved.multipliers / unit)
+        table = integer_table(soft_table(solved), solved.prices / unit, criterion, solved.multipliers / unit)
         added = move_to_table(points, solved.prices, labels, counts, table)
         counts = table.astype(float)
     if nearby is not None and criterion.excess(nearby[1]).max() <= criterion.excess(counts).max():
@@ -397,29 +405,7 @@ def round_prices(
     return labels, cost + added, counts, least
 
 
-def round_loosely(
-    points: Points, criterion: Criterion, solved: Prices
-) -> tuple[np.ndarray, float, np.ndarray] | None:
-    """The cheapest labels found that are outside the bounds by at most a point in every cell, with cost and table, or
-    None.
-
-    If a point lies far from all others, `round_prices` may move it at a very high cost to remove an excess of less than
-    a point. These labels avoid that.
-    """
-    free, counts, cost, _ = points.priced(solved.prices)
-    tables = loose_tables(_soft(solved), solved.prices / temperature_unit(points), criterion)
-    if criterion.excess(counts).max() <= 1:
-        tables.append(np.rint(counts).astype(np.int64))
-    best = None
-    for table in tables:
-        labels = free.copy()
-        value = cost + move_to_table(points, solved.prices, labels, counts, table)
-        if best is None or value < best[1]:
-            best = labels, value, table.astype(float)
-    return best
-
-
-def _soft(solved: Prices) -> np.ndarray:
+def soft_table(solved: Prices) -> np.ndarray:
     """The table at the prices, scaled so that its rows sum to whole numbers, the sizes of the groups."""
     totals = solved.mass.sum(axis=1, keepdims=True)
     return solved.mass * (np.rint(totals) / totals)

@@ -18,10 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from fairclust.solvers.highs import linprog
+from fairclust.solvers.programs import Program, sums
 
-# The dual simplex method returns vertices and is mostly faster here than the interior point method with crossover.
-_METHOD = "highs-ds"
 # With at most this many variables the whole program is solved at once.
 _DIRECT = 20_000
 # The first prices come from a sample of one point in this many. The first program then has one column for each point
@@ -96,18 +94,17 @@ def round_assignment(
         keep = x > _SHARE_EPS
         point, cluster = keep.nonzero()
         column, group = member[point].nonzero()
-        counts = _ones(group * x.shape[1] + cluster[column], column, (mass.size, len(point)))[held.ravel()]
-        result = linprog(
-            _excess(cost[part])[keep],
-            A_ub=sparse.vstack([counts, -counts]),
-            b_ub=np.r_[at_most[held], -at_least[held]],
-            A_eq=_ones(point, np.arange(len(point)), (len(part), len(point))),
-            b_eq=np.ones(len(part)),
-            method=_METHOD,
-        )
-        if not result.success:
-            raise RuntimeError(f"HiGHS found no rounding: {result.message}")
-        x[keep] = result.x
+        cells = (group * x.shape[1] + cluster[column], column)
+        counts = sparse.csr_array((np.ones(len(column)), cells), shape=(mass.size, len(point)))[held.ravel()]
+        program = Program()
+        program.variables("shares", _excess(cost[part])[keep])
+        program.rows(-np.inf, at_most[held], shares=counts)
+        program.rows(at_least[held], np.inf, shares=counts)
+        program.rows(1, 1, shares=sums(point, len(part)))
+        found = program.solve()
+        if found is None:
+            raise RuntimeError(f"HiGHS found no rounding: {program.message}")
+        x[keep] = found.values["shares"]
         x[~keep] = 0.0
         if (x > _SHARE_EPS).sum() == len(point) > len(part):
             support = np.where(held, member.T @ keep.astype(float), np.inf)
@@ -169,10 +166,6 @@ def _excess(cost: np.ndarray) -> np.ndarray:
     return excess
 
 
-def _ones(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
-
-
 def _solve(
     excess: np.ndarray, weight: np.ndarray, kind: np.ndarray, rows: np.ndarray
 ) -> tuple[sparse.csr_array, np.ndarray]:
@@ -201,7 +194,6 @@ def _solve(
     # prices to the radius.
     unit = sparse.eye_array(n_cells)
     bounds = sparse.kron(rows, sparse.eye_array(n_clusters))
-    bounds = sparse.hstack([bounds, sparse.csr_array((bounds.shape[0], 2 * n_cells))])
     radius = 0.0
     while True:
         regret = excess + prices[kind]
@@ -210,21 +202,20 @@ def _solve(
         radius = 1.5 * radius or max(widest / 2, _LEAST_RADIUS)
         keep = regret <= 2 * radius
         point, cluster = keep.nonzero()
-        column = np.arange(len(point))
-        one_each = _ones(point, column, (n_samples, len(point)))
-        table = _ones(kind[point] * n_clusters + cluster, column, (n_cells, len(point)))
-        result = linprog(
-            np.r_[excess[keep], np.zeros(n_cells), radius - prices.ravel(), radius + prices.ravel()],
-            A_ub=sparse.hstack([sparse.csr_array((bounds.shape[0], len(point))), bounds]),
-            b_ub=np.zeros(bounds.shape[0]),
-            A_eq=sparse.block_array([[one_each, None, None, None], [table, -unit, unit, -unit]]),
-            b_eq=np.r_[weight, np.zeros(n_cells)],
-            method=_METHOD,
-        )
-        if not result.success:
-            raise RuntimeError(f"HiGHS found no assignment: {result.message}")
-        prices = -result.eqlin.marginals[n_samples:].reshape(n_kinds, n_clusters)
-        if result.x[len(point) + n_cells :].sum() <= _SHARE_EPS:
-            shares = sparse.csr_array((result.x[: len(point)], (point, cluster)), shape=excess.shape)
+        program = Program()
+        program.variables("shares", excess[keep])
+        program.variables("table", np.zeros(prices.shape))
+        program.variables("added", radius - prices)
+        program.variables("removed", radius + prices)
+        program.rows(-np.inf, 0, table=bounds)
+        program.rows(weight, weight, shares=sums(point, n_samples))
+        table = sums(kind[point] * n_clusters + cluster, n_cells)
+        program.rows(0, 0, shares=table, table=-unit, added=unit, removed=-unit)
+        found = program.solve()
+        if found is None:
+            raise RuntimeError(f"HiGHS found no assignment: {program.message}")
+        prices = -found.duals[n_samples:].reshape(n_kinds, n_clusters)
+        if found.values["added"].sum() + found.values["removed"].sum() <= _SHARE_EPS:
+            shares = sparse.csr_array((found.values["shares"], (point, cluster)), shape=excess.shape)
             shares.eliminate_zeros()
             return shares, prices

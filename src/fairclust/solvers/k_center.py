@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import OptimizeResult
 
-from fairclust.solvers.highs import linprog
+from fairclust.solvers.programs import Program, sums
 
 # A key has 63 bits, so keys are numbered again after this many columns.
 _COLUMNS = 40
@@ -105,44 +104,35 @@ def _program(
 ) -> tuple[_Kinds, np.ndarray] | None:
     """A fractional assignment within a radius, any or the cheapest one; None if there is none."""
     kinds = _kinds(distances, codes, radius)
-    n_clusters, n_pairs = distances.shape[1], len(kinds.kind)
-    clusters = _sums(kinds.cluster, n_clusters)
-    rows = []
+    clusters = sums(kinds.cluster, distances.shape[1])
+    program = Program()
+    costs = _mean_distances(distances, kinds)
+    program.variables("points", costs if cheapest else np.zeros(len(costs)))
     for j in range(len(lower)):
         inside = clusters @ sparse.diags_array((kinds.groups[kinds.kind] == j).astype(float))
-        rows += [lower[j] * clusters - inside, inside - upper[j] * clusters]
-    done = linprog(
-        _mean_distances(distances, kinds) if cheapest else np.zeros(n_pairs),
-        A_ub=sparse.vstack(rows, format="csr"),
-        b_ub=np.zeros(len(rows) * n_clusters),
-        A_eq=_sums(kinds.kind, len(kinds.sizes)),
-        b_eq=kinds.sizes,
-        method="highs",
-    )
-    return (kinds, done.x) if done.success else None
+        program.rows(-np.inf, 0, points=lower[j] * clusters - inside)
+        program.rows(-np.inf, 0, points=inside - upper[j] * clusters)
+    program.rows(kinds.sizes, kinds.sizes, points=sums(kinds.kind, len(kinds.sizes)))
+    done = program.solve()
+    return None if done is None else (kinds, done.values["points"])
 
 
 def _rounded(distances: np.ndarray, kinds: _Kinds, fractions: np.ndarray) -> np.ndarray:
     """Round the fractions to whole points by a flow. Every sum of the fractions is rounded up or down."""
     n_clusters = distances.shape[1]
     cells = kinds.groups[kinds.kind] * n_clusters + kinds.cluster
-    sums = sparse.vstack(
-        [_sums(cells, n_clusters * (int(kinds.groups.max()) + 1)), _sums(kinds.cluster, n_clusters)],
-        format="csr",
-    )
-    counts = sums @ fractions
-    done: OptimizeResult = linprog(
-        _mean_distances(distances, kinds),
-        A_ub=sparse.vstack([sums, -sums]),
-        b_ub=np.r_[np.ceil(counts - 1e-6), -np.floor(counts + 1e-6)],
-        A_eq=_sums(kinds.kind, len(kinds.sizes)),
-        b_eq=kinds.sizes,
-        # The simplex method ends in a vertex, and those of a flow are whole.
-        method="highs-ds",
-    )
-    if not done.success:
-        raise RuntimeError(f"HiGHS found no rounding: {done.message}")
-    return np.rint(done.x).astype(np.int64)
+    table = sums(cells, n_clusters * (int(kinds.groups.max()) + 1))
+    rounded = sparse.vstack([table, sums(kinds.cluster, n_clusters)], format="csr")
+    counts = rounded @ fractions
+    program = Program()
+    program.variables("points", _mean_distances(distances, kinds))
+    program.rows(np.floor(counts + 1e-6), np.ceil(counts - 1e-6), points=rounded)
+    program.rows(kinds.sizes, kinds.sizes, points=sums(kinds.kind, len(kinds.sizes)))
+    # The solution is a vertex, and the vertices of a flow are whole.
+    done = program.solve()
+    if done is None:
+        raise RuntimeError(f"HiGHS found no rounding: {program.message}")
+    return np.rint(done.values["points"]).astype(np.int64)
 
 
 def _dealt(distances: np.ndarray, kinds: _Kinds, numbers: np.ndarray) -> np.ndarray:
@@ -173,8 +163,3 @@ def _mean_distances(distances: np.ndarray, kinds: _Kinds) -> np.ndarray:
     sums = np.stack([np.bincount(kinds.of_point, weights=column) for column in distances.T], axis=1)
     means = (sums / kinds.sizes[:, None])[kinds.kind, kinds.cluster]
     return means / (means.max(initial=0.0) or 1.0)
-
-
-def _sums(rows: np.ndarray, n_rows: int) -> sparse.csr_array:
-    """The matrix that adds up the variables of each row."""
-    return sparse.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(n_rows, len(rows)))

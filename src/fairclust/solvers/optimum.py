@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import pdist
 
 from fairclust.base import NotSupported
 from fairclust.group_encoding import encode_groups
-from fairclust.solvers.highs import milp
+from fairclust.solvers.programs import Program
 
 MAX_ROWS = 30
 
@@ -111,21 +110,23 @@ def optimal_clustering(
     rows = [*_structure(n, n_clusters), *_fairness(n, sensitive_features, min_balance, tolerance)]
     n_pairs = len(squares)
     scale = squares.max() if n_pairs and squares.max() > 0 else 1.0
-    # Unknowns: z_pp, z_pq for p < q, and for p < q whether p and q are together.
-    done = milp(
-        np.r_[np.zeros(n), squares / scale, np.zeros(n_pairs)],
-        constraints=[LinearConstraint(matrix, low, high) for matrix, low, high in rows],
-        integrality=np.r_[np.zeros(n + n_pairs), np.ones(n_pairs)],
-        bounds=Bounds(np.r_[np.full(n, 1 / n), np.zeros(2 * n_pairs)], np.ones(n + 2 * n_pairs)),
-        options={"time_limit": time_limit, "mip_rel_gap": 1e-9},
+    program = Program()
+    # z_pp and then z_pq for p < q.
+    program.variables(
+        "z", np.r_[np.zeros(n), squares / scale], np.r_[np.full(n, 1 / n), np.zeros(n_pairs)], 1.0
     )
-    if done.x is None:
-        raise RuntimeError(f"HiGHS found no clustering: {done.message}")
-    labels = _labels(n, done.x[n + n_pairs :] > 0.5)
+    # For p < q, whether p and q are together.
+    program.variables("together", np.zeros(n_pairs), 0.0, 1.0, whole=True)
+    for matrix, low, high in rows:
+        program.rows(low, high, z=matrix[:, : n + n_pairs], together=matrix[:, n + n_pairs :])
+    done = program.solve(gap=1e-9, seconds=time_limit)
+    if done is None:
+        raise RuntimeError(f"HiGHS found no clustering: {program.message}")
+    labels = _labels(n, done.values["together"] > 0.5)
     means = np.stack([points[labels == k].mean(axis=0) for k in range(labels.max() + 1)])
     cost = float(((points - means[labels]) ** 2).sum())
-    bound = cost if done.mip_dual_bound is None else min(cost, float(done.mip_dual_bound) * scale)
-    return OptimalClustering(labels, cost, bound, done.status == 0)
+    bound = cost if done.lower_bound is None else min(cost, float(done.lower_bound) * scale)
+    return OptimalClustering(labels, cost, bound, done.is_optimal)
 
 
 _Rows = tuple[sparse.csr_array, Any, Any]

@@ -64,9 +64,3 @@ class MeasuredPoints(Points, Protocol):
     def measure(self, centers: np.ndarray) -> None: ...
 
     def sums(self, labels: Any) -> tuple[np.ndarray, np.ndarray]: ...
-
-
-class WeightedPoints(Points, Protocol):
-    """Points with weights, whose mean is 1. Tables and sums over points are weighted."""
-
-    weights: np.ndarray

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 from numba import njit
 from scipy import sparse
-from scipy.optimize import LinearConstraint
 
 from fairclust.solvers.criteria import Criterion
-from fairclust.solvers.highs import SECONDS, linprog, milp
-from fairclust.solvers.points import Points, WeightedPoints
+from fairclust.solvers.points import Points
+from fairclust.solvers.programs import SECONDS, Program, table_sums
 
 # The search covers cells within _WINDOW of the soft table, and within _PER_EXCESS more for each point by which the
 # soft table itself exceeds the bounds.
@@ -40,13 +38,13 @@ _LARGE = 300
 # soft table. The squared distance of a size costs _FAR_SIZES divided by the mean size, because in larger clusters the
 # points that move lie closer to a boundary.
 _NEAR_SIZES, _NEAR_CELLS, _FAR_SIZES = 40, 20, 3.0
-# With more helpers in all clusters than this, mixed-integer programs take minutes. Then a flow rounds the table, and
-# `_mend` moves single points, at most this many for each cell of the table.
-_MOST_HELPERS, _MOST_MENDED = 100, 4
 # Numbers below these are rounding errors, here and in HiGHS.
 _NEAR, _MET = 1e-9, 1e-5
-# For points with weights: the number of points of each group that can move at each boundary, and the most moves for
-# each cell of the table.
+# `move_nearby`: _POINTS points can move, and in addition the nearest _OF_BOUNDARY of each pair of clusters, in a search
+# of at most _NODES nodes.
+_POINTS, _OF_BOUNDARY, _NODES = 40, 2, 50
+# `move_singly`: the number of points of each group that can move at each boundary, and the most moves for each cell of
+# the table.
 _NEARBY, _MOST_MOVES = 6, 10
 # This fraction of the mean regret is added to every regret, so that none is zero.
 _FREE = 1e-6
@@ -63,9 +61,6 @@ def integer_table(
     """
     if criterion.equal:
         return _least_excess(tables_of_equal_shares(soft, prices, criterion), criterion)
-    if criterion.helpers.shape[1] * soft.shape[1] > _MOST_HELPERS:
-        table = _round_by_flow(soft, prices, criterion)
-        return _least_excess([None if table is None else _mend(table, criterion)], criterion)
     large = criterion.combined or soft.size > _LARGE
     tables: list[np.ndarray | None] = []
     if large and multipliers is not None:
@@ -77,42 +72,17 @@ def integer_table(
     good = [t for t in tables if t is not None and criterion.excess(t.astype(float)).max() <= allowed]
     if good:
         return min(good, key=lambda table: -float((prices * table).sum()))
-    tables.append(_round_by_flow(soft, prices, criterion))
+    tables.append(flow_table(soft, prices, criterion))
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
     return _least_excess(tables, criterion)
-
-
-def _mend(table: np.ndarray, criterion: Criterion) -> np.ndarray:
-    """Move points of one group between two clusters, one at a time, as long as that lowers the sum of all excesses."""
-    n_groups, n_clusters = table.shape
-    table, change = table.astype(float), np.eye(n_groups)[:, None]
-    # How much the sum falls if a cell has a point less, or one more: shape (n_groups, n_clusters).
-    less, more = np.empty(table.shape), np.empty(table.shape)
-    off, changed = np.empty(n_clusters), np.arange(n_clusters)
-    for _ in range(_MOST_MENDED * table.size):
-        columns = table[:, changed]
-        off[changed] = criterion.excess_of(columns, changed).sum(axis=0)
-        for sign, by_cell in ((-1.0, less), (1.0, more)):
-            tried = (columns[:, :, None] + sign * change).reshape(n_groups, -1)
-            found = criterion.excess_of(tried, np.repeat(changed, n_groups)).sum(axis=0)
-            by_cell[:, changed] = off[changed] - found.reshape(len(changed), n_groups).T
-        less[table < 1] = -np.inf
-        gain = less[:, :, None] + more[:, None, :]
-        gain[:, np.arange(n_clusters), np.arange(n_clusters)] = -np.inf
-        j, k, other = np.unravel_index(int(gain.argmax()), gain.shape)
-        if not gain[j, k, other] > _NEAR * table.sum():
-            break
-        table[j, [k, other]] += -1.0, 1.0
-        changed = np.array([k, other])
-    return np.rint(table).astype(np.int64)
 
 
 def tables_of_equal_shares(
     soft: np.ndarray, prices: np.ndarray, criterion: Criterion
 ) -> list[np.ndarray | None]:
     """Integer tables near the soft one whose clusters have nearly the shares of `exact_shares`."""
-    tables = [_round_by_flow(soft, prices, criterion)]
+    tables = [flow_table(soft, prices, criterion)]
     if soft.size <= _SEARCHED_CELLS and len(soft) == 2:
         tables.append(_shares_of_two(soft, prices, criterion.high))
     elif soft.size <= _SEARCHED_CELLS:
@@ -133,7 +103,7 @@ def _least_excess(tables: Sequence[np.ndarray | None], criterion: Criterion) -> 
 
 def loose_tables(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> list[np.ndarray]:
     """Integer tables near the soft table whose cells are outside their bounds by at most one point."""
-    tables = [_round_by_flow(soft, prices, criterion)]
+    tables = [flow_table(soft, prices, criterion)]
     if soft.size <= _SEARCHED_CELLS:
         tables.append(_search(soft, prices, criterion, strict=False))
     return [
@@ -150,68 +120,30 @@ def _search_at_sizes(
     integers. With one column all of them are, because the program is a flow.
     """
     factors = criterion.factors
-    n_groups, n_clusters = soft.shape
+    n_clusters = soft.shape[1]
     limits = np.broadcast_to(criterion.limits, (len(factors.value), n_clusters))
-    size, alone = factors.size[:, None], factors.value < 0
-    totals = np.rint(soft.sum(axis=1))
-    sizes = _whole_sizes(criterion, multipliers, soft.sum(axis=0), int(totals.sum()))
+    sizes = _whole_sizes(criterion, multipliers, soft.sum(axis=0), int(np.rint(soft.sum(axis=1)).sum()))
     if sizes is None:
         return None
-    own = np.flatnonzero(~alone)
+    own = np.flatnonzero(factors.value >= 0)
     value, helpers, exact = factors.value[own], criterion.helpers[own], criterion.exact[own, None]
     # Divided by the magnitude of its sign, a row bounds the number of points of a value. That is a whole number, so the
     # bound is rounded to one.
     scale = np.abs(factors.sign[own])[:, None]
-    most = (limits - size * sizes)[own] / scale
+    most = (limits - factors.size[:, None] * sizes)[own] / scale
     whole = ~helpers.any(axis=1) & np.all(np.isin(factors.values[value], (0, 1)), axis=1)
     least = np.where(exact, np.floor(most + _NEAR), -np.inf)
     most = np.where(exact, np.ceil(most - _NEAR), most)
     most = np.where(whole[:, None], np.floor(most + _NEAR), most)
-    each, cells = sparse.eye_array(n_clusters), sparse.eye_array(soft.size)
-    n_over, n_free = most.size, helpers.shape[1] * n_clusters
-    # Unknowns: the table, its distance to the soft table, the helpers, and the excess of the rows.
-    widths = {"table": soft.size, "far": soft.size, "free": n_free, "over": n_over}
-    blocks = [
-        {"table": sparse.kron(sparse.eye_array(n_groups), np.ones((1, n_clusters)))},
-        {"table": sparse.kron(np.ones((1, n_groups)), each)},
-        {"table": cells, "far": -cells},
-        {"table": -cells, "far": -cells},
-    ]
-    high = [totals, sizes, soft.ravel(), -soft.ravel()]
-    low = [totals, sizes, np.full(2 * soft.size, -np.inf)]
-    if n_over:
-        over = sparse.eye_array(n_over)
-        sums = sparse.kron(np.sign(factors.sign[own])[:, None] * factors.values[value], each)
-        free = sparse.kron(helpers / scale, each)
-        blocks += [{"table": sums, "free": free, "over": -over}, {"table": sums, "free": free, "over": over}]
-        high += [most.ravel(), np.full(n_over, np.inf)]
-        low += [np.full(n_over, -np.inf), least.ravel()]
-    system = sparse.vstack([_side_by_side(widths, found) for found in blocks])
-    by_group = (soft * prices).sum(axis=1, keepdims=True) / totals[:, None]
-    costs = [(by_group - prices).ravel(), 2 / (1 + soft.ravel()), np.zeros(n_free), np.full(n_over, WORST)]
-    first = [
-        np.maximum(np.floor(soft) - _NEAR_CELLS, 0).ravel(),
-        np.zeros(soft.size),
-        np.full(n_free, -np.inf),
-    ]
-    last = [(np.ceil(soft) + _NEAR_CELLS).ravel(), np.full(soft.size + n_free + n_over, np.inf)]
-    criterion.work.program(system.nnz)
-    done = milp(
-        np.concatenate(costs),
-        constraints=LinearConstraint(system.tocsc(), np.concatenate(low), np.concatenate(high)),
-        integrality=np.arange(system.shape[1]) < soft.size,
-        bounds=(np.concatenate([*first, np.zeros(n_over)]), np.concatenate(last)),
-        options={"node_limit": _MAX_NODES, "mip_rel_gap": _TOLERANCE, "time_limit": SECONDS},
-    )
-    return None if done.x is None else np.rint(done.x[: soft.size]).astype(np.int64).reshape(soft.shape)
-
-
-def _side_by_side(widths: dict[str, int], blocks: dict[str, sparse.sparray]) -> sparse.sparray:
-    """Stack blocks side by side, with zeros for names of `widths` that have no block."""
-    height = next(iter(blocks.values())).shape[0]
-    return sparse.hstack(
-        [blocks.get(name, sparse.csr_array((height, width))) for name, width in widths.items()]
-    )
+    program = _near(soft, prices, _NEAR_CELLS, sizes)
+    program.variables("helpers", np.zeros((helpers.shape[1], n_clusters)), -np.inf)
+    program.variables("excess", np.full(most.shape, WORST))
+    each, over = sparse.eye_array(n_clusters), sparse.eye_array(most.size)
+    sums = sparse.kron(np.sign(factors.sign[own])[:, None] * factors.values[value], each)
+    free = sparse.kron(helpers / scale, each)
+    program.rows(-np.inf, most, table=sums, helpers=free, excess=-over)
+    program.rows(least, np.inf, table=sums, helpers=free, excess=over)
+    return _best_table(program, criterion)
 
 
 def _whole_sizes(
@@ -267,13 +199,12 @@ def _of_whole_numbers(criterion: Criterion) -> np.ndarray:
     return (whole & (factors.value >= 0) & ~criterion.exact & (np.abs(factors.sign) == 1))[:, None, None]
 
 
-def _round_by_flow(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray | None:
+def flow_table(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -> np.ndarray | None:
     """Round every cell up or down, so that the row sums stay the same and the column sums are rounded up or down too.
 
     This is a flow problem, so the vertices of its linear program are whole numbers. For exact shares, the cells are
     first set to the shares of whole cluster sizes. Rounding then changes each by less than a point.
     """
-    n_groups, n_clusters = soft.shape
     totals = np.rint(soft.sum(axis=1))
     sizes = np.floor(soft.sum(axis=0) + 1e-9)
     missing = int(totals.sum() - sizes.sum())
@@ -285,29 +216,19 @@ def _round_by_flow(soft: np.ndarray, prices: np.ndarray, criterion: Criterion) -
     up = (part > 1e-9).astype(float)
     # With the fourth power, large deviations count most. The prices decide between deviations of about the same size.
     cost = np.abs(1 - part) ** 4 - np.abs(part) ** 4 - _PRICED * prices
-    rows = sparse.kron(sparse.eye_array(n_groups), np.ones((1, n_clusters)))
-    columns = sparse.kron(np.ones((1, n_groups)), sparse.eye_array(n_clusters))
-    in_rows, bounds = totals - down.sum(axis=1), np.column_stack([np.zeros(soft.size), up.ravel()])
-    done = linprog(
-        cost.ravel(),
-        A_eq=sparse.vstack([rows, columns]),
-        b_eq=np.r_[in_rows, sizes - down.sum(axis=0)],
-        bounds=bounds,
-        method="highs-ds",
-    )
-    if not done.success:
-        # No rounding of the cells has these sizes. Some rounding has sizes that are rounded up or down otherwise.
-        sums = part.sum(axis=0)
-        done = linprog(
-            cost.ravel(),
-            A_ub=sparse.vstack([columns, -columns]),
-            b_ub=np.r_[np.ceil(sums - 1e-9), -np.floor(sums + 1e-9)],
-            A_eq=rows,
-            b_eq=in_rows,
-            bounds=bounds,
-            method="highs-ds",
-        )
-    return (down + np.rint(done.x).reshape(soft.shape)).astype(np.int64) if done.success else None
+    rows, columns = table_sums(soft.shape)
+    in_rows, sums = totals - down.sum(axis=1), part.sum(axis=0)
+    # If no rounding of the cells has these sizes, some rounding has sizes that are rounded up or down otherwise.
+    exactly = sizes - down.sum(axis=0)
+    for least, most in (exactly, exactly), (np.floor(sums + 1e-9), np.ceil(sums - 1e-9)):
+        program = Program()
+        program.variables("up", cost, 0.0, up)
+        program.rows(in_rows, in_rows, up=rows)
+        program.rows(least, most, up=columns)
+        found = program.solve()
+        if found is not None:
+            return (down + np.rint(found.values["up"])).astype(np.int64)
+    return None
 
 
 def _shares_of_two(soft: np.ndarray, prices: np.ndarray, shares: np.ndarray) -> np.ndarray | None:
@@ -359,69 +280,68 @@ def _search(soft: np.ndarray, prices: np.ndarray, criterion: Criterion, strict: 
 
     If `strict`, the table must meet all rows.
     """
-    n_groups, n_clusters = soft.shape
-    rows, limits, helpers = criterion.rows, criterion.limits, criterion.helpers
-    if criterion.equal:
-        # Add the row of the last group, which the criterion leaves out, and bound all rows from both sides.
-        rows = np.vstack([rows, -rows.sum(axis=0)])
-        rows, limits = np.vstack([rows, -rows]), np.zeros((2 * len(rows), 1))
-        helpers = np.empty((len(rows), 0))
-    elif criterion.exact.any():
-        exact = criterion.exact
-        limits = np.broadcast_to(limits, (len(rows), n_clusters))
-        rows, limits = np.vstack([rows, -rows[exact]]), np.vstack([limits, -limits[exact]])
-        helpers = np.vstack([helpers, helpers[exact]])
-    limits = np.broadcast_to(limits, (len(rows), n_clusters))
-    each, cells = sparse.eye_array(n_clusters), sparse.eye_array(soft.size)
-    n_rows = len(rows) * n_clusters
-    # Unknowns: the table, its distance to the soft table, the helpers, the excess of the rows, the largest excess.
-    sizes = [soft.size, soft.size, helpers.shape[1] * n_clusters, n_rows, 1]
-    ends = np.cumsum([0, *sizes])
-    table, far, helper, excess, worst = (slice(a, b) for a, b in pairwise(ends))
+    program = _near(soft, prices, _WINDOW + _PER_EXCESS * int(criterion.excess(soft).max()))
+    _bound(program, criterion, "table", np.eye(len(soft)), np.zeros(soft.shape), strict=strict)
+    return _best_table(program, criterion)
 
-    names = ("table", "far", "helper", "excess", "worst")
 
-    def rows_of(**blocks: sparse.sparray) -> sparse.sparray:
-        return _side_by_side(dict(zip(names, sizes, strict=True)), blocks)
-
-    totals = sparse.kron(sparse.eye_array(n_groups), np.ones((1, n_clusters)))
-    over = sparse.eye_array(n_rows)
-    system = sparse.vstack(
-        [
-            rows_of(table=totals),
-            rows_of(table=cells, far=-cells),
-            rows_of(table=-cells, far=-cells),
-            rows_of(table=sparse.kron(rows, each), helper=sparse.kron(helpers, each), excess=-over),
-            rows_of(excess=over, worst=sparse.csr_array(-np.ones((n_rows, 1)))),
-        ]
-    )
+def _near(soft: np.ndarray, prices: np.ndarray, window: int, sizes: np.ndarray | None = None) -> Program:
+    """A program whose variables are an integer table near the soft one, with cluster `sizes`, and its distance."""
+    program = Program()
     in_group = np.rint(soft.sum(axis=1))
-    above = np.r_[in_group, soft.ravel(), -soft.ravel(), limits.ravel(), np.zeros(n_rows)]
-    below = np.r_[in_group, np.full(len(above) - n_groups, -np.inf)]
-    low, high = np.zeros(ends[-1]), np.full(ends[-1], np.inf)
-    window = _WINDOW + _PER_EXCESS * int(criterion.excess(soft).max())
-    low[table] = np.maximum(np.floor(soft) - window, 0).ravel()
-    high[table] = (np.ceil(soft) + window).ravel()
-    low[helper] = -np.inf
-    if strict:
-        high[excess] = high[worst] = 0
-    objective = np.zeros(ends[-1])
     # Subtracting a constant from each group's prices does not change which table is best. It makes the objective
     # smaller, and HiGHS's tolerance is a fraction of the objective.
     by_group = (soft * prices).sum(axis=1, keepdims=True) / in_group[:, None]
-    objective[table] = (by_group - prices).ravel()
+    low, high = np.maximum(np.floor(soft) - window, 0), np.ceil(soft) + window
+    program.variables("table", by_group - prices, low, high, whole=True)
     # In a cell with many points, those that move lie close to a boundary, so a larger distance is allowed.
-    objective[far] = 2 / (1 + soft.ravel())
-    objective[excess], objective[worst] = _ALL, WORST
-    criterion.work.program(system.nnz)
-    done = milp(
-        objective,
-        constraints=LinearConstraint(system.tocsc(), below, above),
-        integrality=np.arange(ends[-1]) < soft.size,
-        bounds=(low, high),
-        options={"node_limit": _MAX_NODES, "mip_rel_gap": _TOLERANCE, "time_limit": SECONDS},
-    )
-    return None if done.x is None else np.rint(done.x[table]).astype(np.int64).reshape(soft.shape)
+    program.variables("far", 2 / (1 + soft))
+    cells = sparse.eye_array(soft.size)
+    of_groups, of_clusters = table_sums(soft.shape)
+    program.rows(in_group, in_group, table=of_groups)
+    if sizes is not None:
+        program.rows(sizes, sizes, table=of_clusters)
+    program.rows(-np.inf, soft, table=cells, far=-cells)
+    program.rows(-np.inf, -soft, table=-cells, far=-cells)
+    return program
+
+
+def _bound(
+    program: Program,
+    criterion: Criterion,
+    name: str,
+    members: np.ndarray,
+    fixed: np.ndarray,
+    *,
+    strict: bool = False,
+) -> None:
+    """Bound the table ``fixed + members @ variables``, for variables `name` of shape (n, n_clusters).
+
+    Unless `strict`, the bounds may be exceeded at a cost.
+    """
+    rows, helpers, exact = criterion.rows, criterion.helpers, criterion.exact
+    limits = np.broadcast_to(criterion.limits, (len(rows), fixed.shape[1]))
+    if criterion.equal:
+        # Add the row of the last group, which the criterion leaves out.
+        rows, limits = np.vstack([rows, -rows.sum(axis=0)]), np.zeros((len(rows) + 1, fixed.shape[1]))
+        helpers, exact = np.empty((len(rows), 0)), np.ones(len(rows), bool)
+    # An equality is a bound on both sides.
+    sides, helpers = np.vstack([rows, -rows[exact]]), np.vstack([helpers, -helpers[exact]])
+    most = np.vstack([limits, -limits[exact]]) - sides @ fixed
+    each, over = sparse.eye_array(fixed.shape[1]), sparse.eye_array(most.size)
+    program.variables("helpers", np.zeros((helpers.shape[1], fixed.shape[1])), -np.inf)
+    highest = 0.0 if strict else np.inf
+    program.variables("excess", np.full(most.shape, _ALL), 0.0, highest)
+    program.variables("worst", np.array([WORST]), 0.0, highest)
+    matrix = {name: sparse.kron(sides @ members, each), "helpers": sparse.kron(helpers, each)}
+    program.rows(-np.inf, most, **matrix, excess=-over)
+    program.rows(-np.inf, 0.0, excess=over, worst=-np.ones((most.size, 1)))
+
+
+def _best_table(program: Program, criterion: Criterion) -> np.ndarray | None:
+    criterion.work.program(program.n_entries)
+    found = program.solve(nodes=_MAX_NODES, gap=_TOLERANCE, seconds=SECONDS)
+    return None if found is None else np.rint(found.values["table"]).astype(np.int64)
 
 
 def move_to_table(
@@ -441,21 +361,93 @@ def move_to_table(
     return added
 
 
-def move_whole(
-    points: WeightedPoints, criterion: Criterion, prices: np.ndarray, labels: np.ndarray, counts: np.ndarray
-) -> float:
-    """Change labels of weighted points in place, one at a time, until no change brings the table nearer to its bounds.
+def move_nearby(
+    points: Points,
+    criterion: Criterion,
+    prices: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    unit: float,
+    weights: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Move the points nearest to the boundaries so that the criterion's rows are met, or broken as little as possible.
 
-    A point is never divided, so a cell can stay outside its bounds by up to the weight of a point near a boundary.
-    Labels are those of `Points.priced`, `counts` changes with them, and the increase of their weighted cost is
-    returned.
+    If there are many small groups, a table of counts says little about the cost, because a cell of two points may have
+    no point near a boundary. Here the labels of single points are the variables of a small program.
+
+    `labels` are those of `Points.priced` at these prices, and `counts` is their table. Returns new ones, or the same if
+    the program has no solution, and the increase of the sum of the labels' potentials. `unit` is the scale of the
+    potentials.
+    """
+    group, rows, cost = _nearest_rows(points, prices, labels)
+    n_points = len(rows)
+    own, each = labels[rows], np.arange(n_points)
+    weight = np.ones(n_points) if weights is None else weights[rows]
+    fixed = counts.copy()
+    np.subtract.at(fixed, (group, own), weight)
+    program = Program()
+    paid = weight[:, None] * (cost - cost[each, own][:, None]) / unit
+    program.variables("shares", paid, 0.0, 1.0, whole=True)
+    program.rows(1.0, 1.0, shares=table_sums(paid.shape)[0])
+    members = np.zeros((len(counts), n_points))
+    members[group, each] = weight
+    _bound(program, criterion, "shares", members, fixed)
+    criterion.work.program(program.n_entries)
+    found = program.solve(nodes=_NODES, gap=_TOLERANCE, seconds=SECONDS)
+    if found is None:
+        return labels, counts, 0.0
+    new = found.values["shares"].argmax(axis=1)
+    moved = labels.copy()
+    moved[rows] = new
+    np.add.at(fixed, (group, new), weight)
+    return moved, fixed, float((weight * (cost[each, new] - cost[each, own])).sum())
+
+
+def _nearest_rows(
+    points: Points, prices: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Group, row and potentials of the points for which a change of cluster costs least."""
+    n_groups, n_clusters = prices.shape
+    found = list(points.movable(prices, labels, np.full(n_groups, _OF_BOUNDARY)))
+    group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])
+    rows = np.concatenate([rows for _, rows, _ in found])
+    cost = np.concatenate([excess for *_, excess in found])
+    own, each = labels[rows], np.arange(len(rows))
+    regret = cost + prices[group]
+    regret -= regret[each, own][:, None]
+    regret[each, own] = np.inf
+    least = regret.min(axis=1)
+    chosen = np.zeros(len(rows), dtype=bool)
+    chosen[np.argsort(least, kind="stable")[:_POINTS]] = True
+    for k in range(n_clusters):
+        inside = np.flatnonzero(own == k)
+        for other in range(n_clusters):
+            if other != k:
+                chosen[inside[np.argsort(regret[inside, other], kind="stable")[:_OF_BOUNDARY]]] = True
+    return group[chosen], rows[chosen], cost[chosen]
+
+
+def move_singly(
+    points: Points,
+    criterion: Criterion,
+    prices: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    weights: np.ndarray | None = None,
+) -> float:
+    """Change labels in place, one at a time, until no change brings the table nearer to its bounds.
+
+    This is for points with weights, and for bounds with so many helpers that mixed-integer programs take minutes. A
+    point is never divided, so a cell can stay outside its bounds by up to the weight of a point near a boundary. Labels
+    are those of `Points.priced`, `counts` changes with them, and the increase of their weighted cost is returned.
     """
     n_groups, n_clusters = counts.shape
     found = list(points.movable(prices, labels, np.full(n_groups, _NEARBY)))
     group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])
     rows = np.concatenate([rows for _, rows, _ in found])
     cost = np.concatenate([excess for *_, excess in found])
-    weights, each = points.weights[rows], np.arange(len(rows))
+    each = np.arange(len(rows))
+    weights = np.ones(len(rows)) if weights is None else weights[rows]
     reduced = cost + prices[group]
     change = np.zeros((n_groups, len(rows)))
     change[group, each] = weights
@@ -485,7 +477,7 @@ def move_whole(
         counts[group[p], own[p]] -= weights[p]
         counts[group[p], k] += weights[p]
         added += float(weights[p] * (cost[p, k] - cost[p, own[p]]))
-        labels[rows[p]] = k
+        labels[rows[[p]]] = np.array([k])
     return added
 
 

@@ -1,0 +1,161 @@
+"""Linear and mixed-integer programs, stated by named blocks of variables. Only this module calls HiGHS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.optimize import LinearConstraint, linprog, milp
+
+# Searches for labels are limited by nodes, so that every machine finds the same ones. Single nodes of large programs
+# can take minutes, and only then do seconds decide.
+SECONDS = 3.0
+
+
+class Solution(NamedTuple):
+    """The best solution found."""
+
+    values: dict[str, np.ndarray]  # The values of every block of variables, in the shape of its costs
+    is_optimal: bool
+    lower_bound: float | None = None  # For mixed-integer programs, on the cost of all solutions
+    # For linear programs: the reduced costs of the variables, in the shape of their costs, and the dual variables of
+    # the equations, in the order of the equations.
+    reduced_costs: Mapping[str, np.ndarray] = {}
+    duals: np.ndarray = np.empty(0)
+
+
+class Program:
+    """Costs to minimise over blocks of variables that must meet rows."""
+
+    def __init__(self) -> None:
+        self._costs: dict[str, np.ndarray] = {}
+        self._low: list[np.ndarray] = []
+        self._high: list[np.ndarray] = []
+        self._whole: list[np.ndarray] = []
+        self._rows: list[tuple[np.ndarray, np.ndarray, dict[str, sparse.csr_array]]] = []
+        self.message = ""
+        """What HiGHS said at the end of `solve`."""
+
+    def variables(
+        self,
+        name: str,
+        costs: np.ndarray,
+        low: ArrayLike = 0.0,
+        high: ArrayLike = np.inf,
+        *,
+        whole: bool = False,
+    ) -> None:
+        """Add a block of variables. Their costs may have any shape, to which the bounds are broadcast."""
+        self._costs[name] = costs
+        for bounds, bound in (self._low, low), (self._high, high):
+            bounds.append(np.broadcast_to(np.asarray(bound, dtype=float), costs.shape).ravel())
+        self._whole.append(np.full(costs.size, whole))
+
+    def rows(self, low: ArrayLike, high: ArrayLike, **blocks: Any) -> None:
+        """Require that the sum of the matrices, each times the variables of its name, is between `low` and `high`."""
+        height = next(iter(blocks.values())).shape[0]
+        low, high = (
+            np.broadcast_to(np.ravel(np.asarray(bound, dtype=float)), (height,)) for bound in (low, high)
+        )
+        self._rows.append((low, high, {name: sparse.csr_array(block) for name, block in blocks.items()}))
+
+    @property
+    def n_entries(self) -> int:
+        """The number of coefficients of the rows."""
+        return sum(block.nnz for *_, blocks in self._rows for block in blocks.values())
+
+    def solve(
+        self, *, nodes: int | None = None, gap: float | None = None, seconds: float | None = None
+    ) -> Solution | None:
+        """Find the optimum, or the best solution within the limits; None if there is none, see `message`.
+
+        The limits are for programs with whole variables: a number of nodes, a relative gap and seconds. Other programs
+        are solved by the dual simplex method, which ends in a vertex. It is mostly faster here than the interior point
+        method with crossover.
+        """
+        costs = np.concatenate([block.ravel() for block in self._costs.values()])
+        bounds = np.concatenate(self._low), np.concatenate(self._high)
+        whole = np.concatenate(self._whole)
+        if not whole.any():
+            return self._vertex(costs, np.column_stack(bounds))
+        limits = {"node_limit": nodes, "mip_rel_gap": gap, "time_limit": seconds}
+        low, high, blocks = zip(*self._rows, strict=True)
+        matrix = self._stacked(blocks).tocsc()
+        done = milp(
+            costs,
+            constraints=LinearConstraint(matrix, np.concatenate(low), np.concatenate(high)),
+            integrality=whole,
+            bounds=bounds,
+            options={name: limit for name, limit in limits.items() if limit is not None},
+        )
+        self.message = done.message
+        if done.x is None:
+            return None
+        return Solution(self._by_name(done.x), done.status == 0, done.mip_dual_bound)
+
+    def _vertex(self, costs: np.ndarray, bounds: np.ndarray) -> Solution | None:
+        equal, below = [], []
+        for low, high, blocks in self._rows:
+            matrix = self._stacked([blocks])
+            if (low == high).all():
+                equal.append((high, matrix))
+                continue
+            if (high < np.inf).any():
+                below.append((high, matrix))
+            if (low > -np.inf).any():
+                below.append((-low, -matrix))
+        sides: dict[str, Any] = {}
+        for kind, found in ("eq", equal), ("ub", below):
+            if found:
+                sides[f"A_{kind}"] = sparse.vstack([matrix for _, matrix in found], format="csr")
+                sides[f"b_{kind}"] = np.concatenate([bound for bound, _ in found])
+        done = linprog(costs, bounds=bounds, method="highs-ds", **sides)
+        self.message = done.message
+        if not done.success:
+            return None
+        return Solution(
+            self._by_name(done.x),
+            True,
+            reduced_costs=self._by_name(done.lower.marginals),
+            duals=done.eqlin.marginals,
+        )
+
+    def _stacked(self, rows: Sequence[dict[str, sparse.csr_array]]) -> sparse.csr_array:
+        """The rows one below the other, with zeros for the variables that they do not name."""
+        return sparse.vstack(
+            [
+                sparse.hstack(
+                    [
+                        blocks.get(name, sparse.csr_array((next(iter(blocks.values())).shape[0], costs.size)))
+                        for name, costs in self._costs.items()
+                    ]
+                )
+                for blocks in rows
+            ],
+            format="csr",
+        )
+
+    def _by_name(self, numbers: np.ndarray) -> dict[str, np.ndarray]:
+        ends = np.cumsum([costs.size for costs in self._costs.values()])
+        parts = np.split(numbers, ends[:-1])
+        return {
+            name: part.reshape(costs.shape)
+            for (name, costs), part in zip(self._costs.items(), parts, strict=True)
+        }
+
+
+def sums(of: np.ndarray, n_sums: int) -> sparse.csr_array:
+    """The matrix of ones that adds up variables: variable i is part of the sum ``of[i]``."""
+    return sparse.csr_array((np.ones(len(of)), (of, np.arange(len(of)))), shape=(n_sums, len(of)))
+
+
+def table_sums(shape: tuple[int, int]) -> tuple[sparse.sparray, sparse.sparray]:
+    """The matrices that add up the rows, and the columns, of a table of variables."""
+    n_rows, n_columns = shape
+    return (
+        sparse.kron(sparse.eye_array(n_rows), np.ones((1, n_columns)), format="csr"),
+        sparse.kron(np.ones((1, n_rows)), sparse.eye_array(n_columns), format="csr"),
+    )
