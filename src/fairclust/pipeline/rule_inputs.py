@@ -33,8 +33,8 @@ from fairclust.pipeline.results_folder import remade
 
 # Time after which a run tries again to download a source that could not be downloaded.
 RETRY_SECONDS = 3600
-# Environment variable: for each folder of results, the jobs whose outputs were damaged, and how often they have run again
-# for that.
+# Environment variable: for each folder of results, the jobs whose outputs were damaged, and how often they have run
+# again for that.
 REMADE = "FAIRCLUST_REMADE"
 _USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
 _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
