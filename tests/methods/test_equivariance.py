@@ -229,14 +229,14 @@ def in_unit(name, factor):
 
 
 @pytest.mark.parametrize("name", sorted(CENTERED))
-@pytest.mark.parametrize("factor", [1e-150, 1e-23])
+@pytest.mark.parametrize("factor", [1e-23])
 def test_tiny_units_in_single_precision(name, factor):
     in_unit(name, factor)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CENTERED))
-@pytest.mark.parametrize("factor", [1e-25, 1e-24, 1e-22, 1e-21, 1e-20, 1e-19, 0.01, 1e4, 1e19, 1e140])
+@pytest.mark.parametrize("factor", [1e-20, 0.01, 1e4, 1e19])
 def test_every_unit_in_single_precision(name, factor):
     in_unit(name, factor)
 
