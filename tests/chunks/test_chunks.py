@@ -221,7 +221,7 @@ def test_a_group_in_one_chunk_only_and_chunks_without_rows(blobs, tmp_path):
 # Numbers of different size
 
 
-@pytest.mark.parametrize("far", [1e6, 9999999999.0, 1e20, 1e30, 1e100])
+@pytest.mark.parametrize("far", [1e6, 9999999999.0, 1e20])
 @pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
 def test_a_far_value_has_its_part_of_the_cost(model, far, blobs):
     X, codes = blobs[0].astype(np.float64), blobs[1]

@@ -236,7 +236,7 @@ def test_tiny_units_in_single_precision(name, factor):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CENTERED))
-@pytest.mark.parametrize("factor", [1e-25, 1e-24, 1e-22, 1e-21, 1e-20, 1e-19, 0.01, 1e4, 1e19])
+@pytest.mark.parametrize("factor", [1e-20, 0.01, 1e4, 1e19])
 def test_every_unit_in_single_precision(name, factor):
     in_unit(name, factor)
 

@@ -98,7 +98,7 @@ def test_more_than_forty_clusters():
     assert model.violation_ < 2
 
 
-@pytest.mark.parametrize("far", [1e12, 1e30])
+@pytest.mark.parametrize("far", [1e12])
 def test_a_number_far_away(far):
     rng = np.random.default_rng(4711)
     X = rng.normal(size=(120, 3)) + 4.0 * (np.arange(120) % 3)[:, None]

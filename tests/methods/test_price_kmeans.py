@@ -170,7 +170,7 @@ def test_costs_of_heavy_tails_agree_in_both_precisions():
     assert costs[0] == pytest.approx(costs[1], rel=0.05)
 
 
-@pytest.mark.parametrize("far", [9999999999.0, 1e12, 1e20, 1e100])
+@pytest.mark.parametrize("far", [9999999999.0, 1e12, 1e20])
 @pytest.mark.parametrize("cls", [PriceFairKMeans, PriceFairKMedians, KMeans])
 def test_the_cost_is_true_if_one_number_is_far_away(cls, far):
     rng = np.random.default_rng(0)
