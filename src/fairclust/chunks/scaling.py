@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from fairclust.chunks.passes import total_of
-from fairclust.chunks.sources import Chunk, Values
+from fairclust.chunks.sources import Chunk
 from fairclust.chunks.survey import ends_of
 from fairclust.chunks.table import ChunkTable
+from fairclust.group_encoding import Values
 
 
 @dataclass(frozen=True)

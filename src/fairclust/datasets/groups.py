@@ -6,8 +6,8 @@ import numpy as np
 
 from fairclust.datasets.errors import problem
 from fairclust.datasets.spec import SensitiveSpec
-from fairclust.datasets.table import Factor, natural
-from fairclust.solvers.sensitive import cut_column
+from fairclust.datasets.table import Factor
+from fairclust.group_encoding import cut_column, natural
 
 
 def code_groups(

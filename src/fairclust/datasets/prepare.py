@@ -19,8 +19,7 @@ from fairclust.datasets.scaling import MEANING, minmax, standardize, unit_rows
 from fairclust.datasets.spec import DatasetSpec, SensitiveSpec, SourceSpec, source_names, stated_sources
 from fairclust.datasets.store import PreparedDataset, data_hash
 from fairclust.datasets.table import Factor, Table, TableFile
-from fairclust.solvers.sensitive import BETWEEN, cross_codes
-from fairclust.tables.values import value_text
+from fairclust.group_encoding import BETWEEN, cross_codes, value_text
 
 LARGEST = 1e140
 # Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.

@@ -11,13 +11,13 @@ import pandas as pd
 from fairclust.datasets.errors import DatasetError, problem
 from fairclust.datasets.groups import code_groups, read_numbers
 from fairclust.datasets.spec import ColumnRef, DatasetSpec, SensitiveSpec
-from fairclust.datasets.table import Factor, TableFile, natural
+from fairclust.datasets.table import Factor, TableFile
+from fairclust.group_encoding import natural, value_text
 from fairclust.messages import shortened
 from fairclust.tables.columns import understand
 from fairclust.tables.errors import TableError
 from fairclust.tables.preparation import make_preparation
 from fairclust.tables.reading import read_table
-from fairclust.tables.values import value_text
 
 # Keys of `reader` that tables of this kind may have; with others, every column must be a number.
 _READER = {"sep", "decimal", "thousands", "encoding", "header"}

@@ -23,6 +23,7 @@ from fairclust.datasets.arff import arff_head
 from fairclust.datasets.errors import DatasetError, problem
 from fairclust.datasets.numbers import grouped, is_data, is_number, lookalike
 from fairclust.datasets.spec import ReaderSpec
+from fairclust.group_encoding import natural
 from fairclust.messages import nearest
 
 BLOCK_BYTES = 8 << 20
@@ -345,14 +346,6 @@ def _sorted_codes(codes: np.ndarray, values: tuple[str, ...]) -> tuple[str, ...]
     place = {value: code for code, value in enumerate(used)}
     codes[:] = np.array([place.get(value, -1) for value in values], float)[codes.astype(int)]
     return tuple(used)
-
-
-def natural(value: str) -> tuple[bool, float, str]:
-    """Key that sorts numbers by size, before other text."""
-    try:
-        return (False, float(value), value)
-    except ValueError:
-        return (True, 0.0, value)
 
 
 def _is_comment(row: list[str]) -> bool:

@@ -24,7 +24,8 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.metrics.counts import contingency, group_codes
+from fairclust.group_encoding import group_codes
+from fairclust.metrics.counts import contingency
 from fairclust.metrics.registry import metric
 
 __all__ = [

@@ -7,13 +7,17 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from fairclust.messages import shortened
-from fairclust.solvers.sensitive import SensitiveColumn, cut_column, is_measured
+from fairclust.group_encoding import (
+    SensitiveColumn,
+    combination_names,
+    cross_codes,
+    cut_column,
+    is_measured,
+)
 from fairclust.tables.errors import TableError
-from fairclust.tables.values import value_text
+from fairclust.tables.values import factor
 
 MISSING = "missing"
-BETWEEN = " & "
 
 
 def group_columns(
@@ -50,11 +54,11 @@ def group_columns(
     found = {}
     for name in columns:
         cells = _in_ranges(frame[name], ranges[name]) if ranges and name in ranges else frame[name]
-        codes, values = pd.factorize(cells)
-        names = pd.Series([value_text(value) for value in values], dtype=object)
-        found[name] = pd.Series(codes, index=frame.index).map(names)
+        codes, names = factor(cells)
+        assert names is not None
+        found[name] = pd.Series(np.append(names, np.nan)[codes], index=frame.index, dtype=object)
         if missing_is_group:
-            if MISSING in names.array and found[name].isna().any():
+            if MISSING in names and found[name].isna().any():
                 raise TableError(
                     f"{name!r} has missing cells and the group {MISSING!r}. Fix: rename the group, or leave out the "
                     "option --missing group"
@@ -133,17 +137,16 @@ def cross(groups: pd.DataFrame) -> pd.Series:
     TableError
         Two combinations have one name, because a value contains the sign between values.
     """
-    crossed = groups.iloc[:, 0]
-    for name in groups.columns[1:]:
-        crossed = crossed + BETWEEN + groups[name]
-    combinations = groups.assign(crossed=crossed).dropna().drop_duplicates()
-    if combinations["crossed"].duplicated().any():
-        twice = combinations["crossed"][combinations["crossed"].duplicated()].iloc[0]
-        raise TableError(
-            f"two combinations of {' and '.join(groups.columns)} have the name {shortened(repr(twice))}. Fix: rename "
-            f"the values that contain {BETWEEN!r}"
-        )
-    return crossed
+    complete = groups.notna().all(axis=1)
+    codes, values = zip(*(factor(groups.loc[complete, name]) for name in groups), strict=True)
+    crossed, cells = cross_codes(codes, [len(of) for of in values])
+    try:
+        names = combination_names(cells, values)
+    except ValueError as error:
+        raise TableError(f"{' and '.join(groups.columns)}: {error}") from None
+    found = pd.Series(np.nan, index=groups.index, dtype=object)
+    found[complete] = np.array(names, dtype=object)[crossed]
+    return found
 
 
 def _in_ranges(cells: pd.Series, column: SensitiveColumn) -> pd.Series:

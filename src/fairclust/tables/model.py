@@ -12,9 +12,9 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairclust import __version__
+from fairclust.group_encoding import SensitiveColumn
 from fairclust.messages import shortened
 from fairclust.outputs import atomic_write
-from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.stored import Stored, StoredError
 from fairclust.tables.errors import TableError
 from fairclust.tables.groups import cross, group_columns, text_or_numbers

@@ -12,11 +12,11 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
+from fairclust.group_encoding import value_text
 from fairclust.messages import shortened
 from fairclust.stored import Stored
 from fairclust.tables.columns import MAX_CATEGORIES, Column, is_number, to_number
 from fairclust.tables.errors import TableError
-from fairclust.tables.values import value_text
 
 MISSING = ("impute", "drop", "group")
 # The square of a larger number could be infinite.

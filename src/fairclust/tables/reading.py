@@ -19,8 +19,8 @@ from typing import IO, Any
 
 import pandas as pd
 
+from fairclust.group_encoding import one_spelling
 from fairclust.messages import shortened
-from fairclust.metrics.counts import one_spelling
 from fairclust.tables.errors import TableError
 from fairclust.tables.values import MISSING_TEXTS, is_nested, read_values
 

@@ -11,7 +11,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from fairclust.metrics.counts import describe_merged, one_spelling
+from fairclust.group_encoding import Values, describe_merged, one_spelling, value_text
 from fairclust.tables.errors import TableError
 
 MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
@@ -67,9 +67,10 @@ def read_values(
     )
 
 
-def value_text(value: object) -> str:
-    """A value as the name of a group or category. Whole numbers have no fraction, which a missing cell would add."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+def factor(cells: pd.Series) -> Values:
+    """The cells of a column as texts, with -1 for missing ones."""
+    codes, found = pd.factorize(cells)
+    return Values(codes, np.array([value_text(value) for value in found], dtype=object))
 
 
 def is_nested(cells: pd.Series) -> bool:
