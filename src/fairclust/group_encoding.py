@@ -38,6 +38,11 @@ class Values(NamedTuple):
     entries: np.ndarray
     names: np.ndarray | None = None
 
+    @property
+    def words(self) -> list[Any]:
+        """The names of a factored column; empty if it is not factored."""
+        return [] if self.names is None else self.names.tolist()
+
     def at(self, rows: Any) -> np.ndarray:
         """The values of some rows."""
         return self.entries[rows] if self.names is None else self.names[self.entries[rows]]
@@ -312,39 +317,29 @@ def cross_codes(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> tuple[n
     return groups.astype(np.int32), cells
 
 
-def combination_names(cells: np.ndarray, values: Iterable[Iterable[Any]]) -> list[str]:
-    """The names of combinations, shape (n_combinations, n_columns), as positions in the values of each column."""
+def combination_names(cells: np.ndarray, values: Iterable[Iterable[Any]], of: str = "") -> list[str]:
+    """The names of combinations, given as positions in the values of each column: shape (n_combinations, n_columns).
+
+    ValueError, which has `of` behind the word combinations, if two have one name.
+    """
     texts = [[str(value) for value in of] for of in values]
     names = [BETWEEN.join(of[code] for of, code in zip(texts, cell, strict=True)) for cell in cells.tolist()]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(
-            f"two combinations have the name {shortened(repr(twice))}. Fix: rename the values that contain {BETWEEN!r}"
+            f"two combinations{of} have the name {shortened(repr(twice))}. Fix: rename the values that contain "
+            f"{BETWEEN!r}"
         )
     return names
 
 
-def regroup(
-    values: Values, groups: Mapping[str, Sequence[str]] | None
-) -> tuple[np.ndarray, tuple[str, ...], list[str]]:
-    """Codes (int32) of the groups that list the texts of a column, their names, and the known texts.
-
-    One of `groups` may be "*", which has every text that no other lists, but not the empty one. Without `groups`, every
-    text but the empty one is a group, in the order of `natural`. Other texts get the code -1.
-    """
-    assert values.names is not None
-    texts = values.names.tolist()
-    if groups is None:
-        used = np.bincount(values.entries, minlength=len(texts))
-        groups = {
-            text: (text,) for text in sorted((t for t, n in zip(texts, used, strict=True) if n), key=natural)
-        }
-    owner = {
-        text: code for code, listed in enumerate(groups.values()) if listed != "*" for text in listed if text
-    }
-    rest = next((code for code, listed in enumerate(groups.values()) if listed == "*"), -1)
-    of_text = np.array([owner.get(text, rest if text else -1) for text in texts] or [-1], np.int32)
-    return of_text[values.entries], tuple(groups), list(owner)
+def natural_codes(values: Values, kept: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Codes of the kept rows of a factored column of texts, and the texts that occur there, sorted by `natural`."""
+    used = np.bincount(values.entries[kept], minlength=len(values.words)).astype(bool)
+    names = sorted((text for text, own in zip(values.words, used, strict=True) if own), key=natural)
+    place = {text: code for code, text in enumerate(names)}
+    of_text = np.array([place.get(text, -1) for text in values.words], np.int32)
+    return of_text[values.entries[kept]], tuple(names)
 
 
 @dataclass(frozen=True)

@@ -54,17 +54,17 @@ def group_columns(
     found = {}
     for name in columns:
         cells = _in_ranges(frame[name], ranges[name]) if ranges and name in ranges else frame[name]
-        codes, names = factor(cells)
-        assert names is not None
-        found[name] = pd.Series(np.append(names, np.nan)[codes], index=frame.index, dtype=object)
+        values = factor(cells)
+        found[name] = np.array([*values.words, np.nan], dtype=object)[values.entries]
         if missing_is_group:
-            if MISSING in names and found[name].isna().any():
+            lacks = values.entries < 0
+            if MISSING in values.words and lacks.any():
                 raise TableError(
                     f"{name!r} has missing cells and the group {MISSING!r}. Fix: rename the group, or leave out the "
                     "option --missing group"
                 )
-            found[name] = found[name].fillna(MISSING)
-    return pd.DataFrame(found, index=frame.index)
+            found[name][lacks] = MISSING
+    return pd.DataFrame(found, index=frame.index, dtype=object)
 
 
 def text_or_numbers(
@@ -141,9 +141,9 @@ def cross(groups: pd.DataFrame) -> pd.Series:
     codes, values = zip(*(factor(groups.loc[complete, name]) for name in groups), strict=True)
     crossed, cells = cross_codes(codes, [len(of) for of in values])
     try:
-        names = combination_names(cells, values)
+        names = combination_names(cells, values, f" of {' and '.join(groups.columns)}")
     except ValueError as error:
-        raise TableError(f"{' and '.join(groups.columns)}: {error}") from None
+        raise TableError(str(error)) from None
     found = pd.Series(np.nan, index=groups.index, dtype=object)
     found[complete] = np.array(names, dtype=object)[crossed]
     return found

@@ -68,9 +68,10 @@ def read_values(
 
 
 def factor(cells: pd.Series) -> Values:
-    """The cells of a column as texts, with -1 for missing ones."""
+    """The cells of a column as different texts, see `value_text`; the entry of a missing cell is -1."""
     codes, found = pd.factorize(cells)
-    return Values(codes, np.array([value_text(value) for value in found], dtype=object))
+    places, names = pd.factorize(np.array([value_text(value) for value in found], dtype=object))
+    return Values(np.append(places, -1)[codes], np.asarray(names, dtype=object))
 
 
 def is_nested(cells: pd.Series) -> bool:
