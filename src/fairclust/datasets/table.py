@@ -147,6 +147,10 @@ class TableFile:
                 raise
             except ValueError as error:  # a cell is no number
                 raise self._diagnose(numbers, drops, error) from None
+            # pandas takes a column of truth values for zeros and ones.
+            first = [rows.first[i] for i in fast]
+        if any(cell not in self.reader.as_zero and as_number(cell, self.reader) is None for cell in first):
+            raise self._diagnose(numbers, drops, "cells that are not numbers")
         found = {i: factor(frame[i]) for i in types if i not in fast}
         kept, dropped = dropped_rows(
             {self.names[i]: (found[i], listed) for i, listed in drops.items()}, len(frame)

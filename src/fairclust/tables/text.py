@@ -29,7 +29,10 @@ _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # The first bytes of compressed data, for standard input, which has no name.
 _PACKED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ\x00": lzma.decompress}
 _DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
-_COMMENT_SIGNS = ("#", "%", "//")
+_COMMENT_SIGNS, _MOST_COMMENTS = ("#", "%", "//"), 1000
+# Older pandas rounds the last digit of some numbers unless it is told otherwise.
+_IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+_EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
 # What messages say about the options of the command.
 _OPTIONS = MappingProxyType(
     {
@@ -82,15 +85,22 @@ class Rows:
             self._lines = chain([line], self._lines)
         self.first: list[str] = []
         self._rows = self._checked()
-        row = next(self._rows, None)
-        if row is None:
+        ahead = list(itertools.islice(self._rows, 1))
+        if not ahead:
             raise TableError(f"{shown} has a header and no rows")
-        self._rows = chain([row], self._rows)
+        # If the file begins with comments, the first row after them tells that they are no rows.
+        while (
+            ahead[-1][1].startswith(_COMMENT_SIGNS)
+            and len(ahead) < _MOST_COMMENTS
+            and (row := next(self._rows, None))
+        ):
+            ahead.append(row)
+        self._rows = chain(ahead, self._rows)
 
     def read(self, size: int) -> str:
         """The next rows, which have at least this number of characters unless the file ends."""
         found, length = [], 0
-        for row in self._rows:
+        for _, row in self._rows:
             found.append(row)
             length += len(row)
             if length >= size:
@@ -98,12 +108,12 @@ class Rows:
         return "".join(found)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
+        return (row for _, row in self._rows)
 
     def cells(self) -> Iterator[tuple[int, list[str]]]:
-        """For every row, the number of its last line and its cells; to find what is wrong with a cell."""
-        for row in self._rows:
-            yield self._number, next(self._reader([row]))
+        """For every row, the number of its first line and its cells; to find what is wrong with a cell."""
+        for number, row in self._rows:
+            yield number, self._cells(row)
 
     def frame(
         self, dtypes: Mapping[int, type], missing: Mapping[int, list[str]], *, all_columns: bool
@@ -125,7 +135,7 @@ class Rows:
             na_values=dict(missing),
             keep_default_na=False,
             low_memory=not all_columns,
-            float_precision="round_trip",
+            **_EXACT,
         )
 
     def shown(self) -> str:
@@ -158,8 +168,8 @@ class Rows:
                 )
             yield line.removeprefix("\ufeff") if self._number == 1 else line
 
-    def _checked(self) -> Iterator[str]:
-        """The rows. Those with quotes may have several lines, and are written anew, so that pandas cuts them alike."""
+    def _checked(self) -> Iterator[tuple[int, str]]:
+        """Line and text of every row. Rows with quotes may have several lines, and are written anew for pandas."""
         blank, quote = " \t\r\n".replace(self.delimiter, ""), self._form.quote
         for line in self._lines:
             if not line.strip(blank):
@@ -180,30 +190,32 @@ class Rows:
                     f"{self._shown}, line {number:,} has {n_cells:,} cells, but the first row has {len(self.first):,}. "
                     f"Fix: correct the line{self._doubt()}"
                 )
-            yield row
+            yield number, row
 
     def _doubt(self) -> str:
         return f"; {self._form.advice['delimiter'].format(self.delimiter)}"
 
     def _cells(self, line: str) -> list[str]:
         """The cells of the row that begins with this line. If a quote is open at its end, the next lines are read."""
+        skip_blanks = self._form.skip_blanks and self.delimiter != " "
+        if self._form.quote not in line:
+            cells = line.rstrip("\r\n").split(self.delimiter)
+            return [cell.lstrip(" ") for cell in cells] if skip_blanks else cells
         number = self._number
+        reader = csv.reader(
+            chain([line], self._lines),
+            delimiter=self.delimiter,
+            quotechar=self._form.quote,
+            skipinitialspace=skip_blanks,
+            strict=True,
+        )
         try:
-            return next(self._reader(chain([line], self._lines)))
+            return next(reader)
         except csv.Error as error:
             raise TableError(
                 f"{self._shown}, line {number:,} cannot be cut into cells: {error}. Fix: close every quote, and write "
                 "a quote inside a quoted cell as two"
             ) from None
-
-    def _reader(self, lines: Iterable[str]) -> Iterator[list[str]]:
-        return csv.reader(
-            lines,
-            delimiter=self.delimiter,
-            quotechar=self._form.quote,
-            skipinitialspace=self._form.skip_blanks and self.delimiter != " ",
-            strict=True,
-        )
 
 
 @contextmanager
