@@ -27,26 +27,10 @@ def group_columns(
     missing_is_group: bool = False,
     ranges: Mapping[str, SensitiveColumn] | None = None,
 ) -> pd.DataFrame:
-    """The sensitive columns as text.
+    """The sensitive columns as text, with numbers as `value_text` writes them.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    columns : sequence of str
-    missing_is_group : bool, default=False
-        Whether a missing value becomes the group "missing". Otherwise it stays missing.
-    ranges : mapping of str to SensitiveColumn, optional
-        From `find_ranges`: columns of numbers whose groups are ranges.
-
-    Returns
-    -------
-    DataFrame
-        Numbers are written as `value_text` does it.
-
-    Raises
-    ------
-    TableError
-        The table lacks a column, or has the group "missing" beside missing cells that would become this group.
+    The groups of columns in `ranges`, from `find_ranges`, are ranges of numbers. Missing values stay missing, or are
+    the group "missing". TableError if the table lacks a column, or that group exists beside missing cells.
     """
     absent = [name for name in columns if name not in frame.columns]
     if absent:
@@ -72,10 +56,7 @@ def text_or_numbers(
 ) -> np.ndarray:
     """A sensitive column as a method takes it: its numbers if it is one of `means`, otherwise the text of `groups`.
 
-    Raises
-    ------
-    TableError
-        `means` names a column that does not hold numbers.
+    TableError if `means` names a column that does not hold numbers.
     """
     if name not in means:
         return groups[name].to_numpy(dtype=str)
@@ -87,25 +68,10 @@ def text_or_numbers(
 
 
 def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -> dict[str, SensitiveColumn]:
-    """Cut the columns that hold many different numbers into ranges. Otherwise each number would be a group.
+    """Cut the columns that hold many different numbers into `bins` ranges with about as many rows each.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    columns : sequence of str
-    bins : int or None
-        Number of ranges, which get about the same number of rows each.
-
-    Returns
-    -------
-    dict of str to SensitiveColumn
-        The columns that were cut, by name. Columns with few different numbers, and codes that are counted from 0 or 1,
-        are not cut.
-
-    Raises
-    ------
-    TableError
-        A column has to be cut, and `bins` is None or less than 2.
+    Otherwise each number would be a group. Columns with few different numbers, and codes that are counted from 0 or 1,
+    are not cut. TableError if a column has to be cut and `bins` is None or less than 2.
     """
     found = {}
     for name in columns:
@@ -132,10 +98,7 @@ def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -
 def cross(groups: pd.DataFrame) -> pd.Series:
     """One group for each combination of the columns' values. If one value is missing, the group is missing too.
 
-    Raises
-    ------
-    TableError
-        Two combinations have one name, because a value contains the sign between values.
+    TableError if two combinations have one name, because a value contains the sign between values.
     """
     complete = groups.notna().all(axis=1)
     codes, values = zip(*(factor(groups.loc[complete, name]) for name in groups), strict=True)

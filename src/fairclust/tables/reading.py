@@ -29,37 +29,11 @@ def read_table(
     texts: Collection[str] = (),
     ids: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Read Parquet, Feather, Excel or delimited text, which may be compressed.
+    """Read Parquet, Feather, Excel or delimited text, which may be compressed, or text from standard input ("-").
 
-    Parameters
-    ----------
-    path : str or Path
-        "-" is delimited text from standard input. The ending of a file decides its format, and files with unknown
-        endings are delimited text. Text that is compressed by gzip, bzip2 or xz is decompressed.
-    delimiter : str, optional
-        Separator of cells in text. Default: the one of ``, ; tab |`` that occurs most often in the first line, or
-        else a space.
-    decimal : str, default="."
-    encoding : str, default="utf-8"
-    values : collection of str, optional
-        Columns whose values are names of groups or categories. `read_values` says which of their texts are one value.
-        Columns that the table lacks are ignored, here and below.
-    texts : collection of str, optional
-        Those of `values` that are text even if all their cells look like numbers.
-    ids : collection of str, optional
-        Columns of delimited text that stay as they are written.
-
-    Returns
-    -------
-    DataFrame
-        Column names are strings. Cells that hold one of `MISSING_TEXTS` are missing. ``attrs["notes"]`` says how cells
-        were read, if that is worth a sentence, and ``attrs["delimiter"]`` holds the delimiter of text.
-
-    Raises
-    ------
-    TableError
-        There is no such file, it cannot be read, it has no row or too many columns, two columns have one name, or a
-        row has more or fewer cells than the header.
+    Cells of columns in `values` are names of groups or categories, see `read_values`; those also in `texts` are text
+    even if they look like numbers, and `ids` stay as they are written. ``attrs["notes"]`` says how cells were read,
+    and ``attrs["delimiter"]`` holds the delimiter. A TableError says what is wrong with the file.
     """
     path = Path(path)
     if str(path) != "-" and not path.is_file():
