@@ -259,7 +259,8 @@ def positions(values: Values, known: np.ndarray) -> np.ndarray:
     """Position, int32, of every value in sorted `known`, whose texts have one spelling; -1 for values not in it."""
     entries, names = values
     if names is not None:
-        return positions(Values(names), known)[entries]
+        # The last entry is for missing values, whose entry is -1.
+        return np.append(positions(Values(names), known), np.int32(-1))[entries]
     if entries.dtype.kind in "iub" and known.dtype.kind in "iub" and len(entries):
         low, high = int(known[0]), int(known[-1])
         if high - low < _NARROW and low <= entries.min() and entries.max() <= high:

@@ -157,7 +157,7 @@ def _listed(name: str, spec: DatasetSpec, file: Path) -> _Columns:
 def _found(name: str, spec: DatasetSpec, file: Path) -> _Columns:
     """The columns of a table whose features are not listed. They are found and prepared as by `fairclust fit`."""
     reader, where = spec.reader, {"dataset": name, "file": file.name}
-    signs = {"thousands": reader.thousands, "decimal": reader.decimal}
+    signs: dict[str, Any] = {"thousands": reader.thousands, "decimal": reader.decimal}
     inside = [column.column for column in spec.sensitive_columns if column.source is None]
     try:
         frame = read_table(

@@ -123,7 +123,7 @@ class Rows:
         Columns without a type get one from their cells. Unless `all_columns`, they are not read, which saves memory.
         """
         return pd.read_csv(
-            self,  # type: ignore[arg-type]
+            self,
             sep=self.delimiter,
             header=None,
             names=range(len(self.first)),
