@@ -305,7 +305,8 @@ def group_codes(sensitive_features: ArrayLike) -> NDArray[np.int64]:
     codes, values = zip(*(encode_groups(cells, name=name) for name, cells in columns.items()), strict=True)
     if len({len(of) for of in codes}) > 1:
         raise ValueError(f"the columns of sensitive_features have {[len(of) for of in codes]} rows")
-    return cross_codes(codes, [len(of) for of in values])[0].astype(np.int64)
+    crossed = codes[0] if len(codes) == 1 else cross_codes(codes, [len(of) for of in values])[0]
+    return crossed.astype(np.int64)
 
 
 def cross_codes(codes: Sequence[np.ndarray], n_values: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
