@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import re
 
-from fairclust.datasets.spec import ReaderSpec
-from fairclust.tables import text
-
 # Cells that look like numbers to a person but not to this program: pattern, description, and what to do. {0} stands
 # for the separator that was found.
 LOOKALIKES = (
@@ -34,20 +31,6 @@ LOOKALIKES = (
     (r"[$€£¥] ?[0-9.,]+|[0-9.,]+ ?[$€£¥]", "an amount of money", "delete the currency sign from the file"),
     (r"(?i:true|false|yes|no)", "a truth value", "list the column under 'categorical'"),
 )
-
-
-def grouped(reader: ReaderSpec) -> str:
-    """Return the pattern of a number with `reader.thousands`, which separates exactly three digits each."""
-    thousands, decimal = re.escape(reader.thousands or ""), re.escape(reader.decimal)
-    return f"^[+-]?[0-9]{{1,3}}({thousands}[0-9]{{3}})+({decimal}[0-9]*)?$"
-
-
-def as_number(cell: str, reader: ReaderSpec) -> float | None:
-    """The finite number that a cell of a data set is; None if it is none."""
-    cell = cell.strip()
-    if reader.thousands is not None and re.match(grouped(reader), cell):
-        cell = cell.replace(reader.thousands, "")
-    return text.as_number(cell, reader.decimal)
 
 
 def lookalike(cell: str) -> tuple[str, str]:

@@ -11,12 +11,12 @@ import numpy as np
 
 from fairclust.datasets.arff import arff_head
 from fairclust.datasets.errors import DatasetError, problem
-from fairclust.datasets.numbers import as_number, lookalike
+from fairclust.datasets.numbers import lookalike
 from fairclust.datasets.spec import ReaderSpec
 from fairclust.group_encoding import Values
 from fairclust.messages import nearest
 from fairclust.tables.errors import TableError
-from fairclust.tables.text import Format, Rows, open_rows
+from fairclust.tables.text import Format, Rows, as_number, open_rows
 from fairclust.tables.values import factor
 
 ADVICE = {
@@ -111,7 +111,7 @@ class TableFile:
             return found[0]
         if found:
             raise self._problem("the header has this name twice", column=column, fix=f"use a number: {found}")
-        numbered = self.reader.header and any(as_number(name, self.reader) is not None for name in self.names)
+        numbered = self.reader.header and any(self._number(name) is not None for name in self.names)
         raise self._problem(
             "no such column",
             column=column,
@@ -149,7 +149,7 @@ class TableFile:
                 raise self._diagnose(numbers, drops, error) from None
             # pandas takes a column of truth values for zeros and ones.
             first = [rows.first[i] for i in fast]
-        if any(cell not in self.reader.as_zero and as_number(cell, self.reader) is None for cell in first):
+        if any(cell not in self.reader.as_zero and self._number(cell) is None for cell in first):
             raise self._diagnose(numbers, drops, "cells that are not numbers")
         found = {i: factor(frame[i]) for i in types if i not in fast}
         kept, dropped = dropped_rows(
@@ -163,11 +163,12 @@ class TableFile:
             raise self._diagnose(numbers, drops, "NaN or infinity")
         return Table(X, found, kept, dropped)
 
+    def _number(self, cell: str) -> float | None:
+        return as_number(cell, self.reader.decimal, self.reader.thousands)
+
     def _converted(self, values: Values) -> np.ndarray:
         """A column of texts as numbers; NaN where a text is none."""
-        found = [
-            0.0 if text in self.reader.as_zero else as_number(text, self.reader) for text in values.words
-        ]
+        found = [0.0 if text in self.reader.as_zero else self._number(text) for text in values.words]
         return np.array(found, float)[values.entries]
 
     def _diagnose(
@@ -180,7 +181,7 @@ class TableFile:
                 if any(row[column].strip() in listed for column, listed in drops.items()):
                     continue
                 for column in numbers:
-                    if row[column] not in self.reader.as_zero and as_number(row[column], self.reader) is None:
+                    if row[column] not in self.reader.as_zero and self._number(row[column]) is None:
                         first_line, cell, count = bad.get(column, (line, row[column], 0))
                         bad[column] = (first_line, cell, count + 1)
         if not bad:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairclust.messages import shortened
 from fairclust.tables.errors import TableError
+from fairclust.tables.text import number_pattern
 from fairclust.tables.values import is_nested
 
 Role = Literal["number", "category", "left out"]
@@ -154,10 +155,7 @@ def _identifies(values: pd.Series, name: str) -> str | None:
 
 def is_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
     """Which cells of text are numbers, with or without separators of thousands."""
-    separator, point = re.escape(_separator(thousands, decimal)), re.escape(decimal)
-    grouped = rf"[+-]?[0-9]{{1,3}}({separator}[0-9]{{3}})+({point}[0-9]*)?"
-    plain = rf"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
-    return text.str.fullmatch(f"(?:{grouped})|(?:{plain})")
+    return text.str.fullmatch(number_pattern(_separator(thousands, decimal), decimal))
 
 
 def to_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:

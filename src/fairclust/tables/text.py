@@ -249,15 +249,21 @@ def open_file(path: Path) -> IO[Any]:
     return _OPENERS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[operator]
 
 
-def as_number(cell: str, decimal: str = ".") -> float | None:
+def number_pattern(thousands: str | None, decimal: str) -> str:
+    """The pattern of a number, also of one with `thousands` between groups of three digits if that is given."""
+    point = re.escape(decimal)
+    plain = rf"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
+    if thousands is None:
+        return plain
+    return rf"(?:[+-]?[0-9]{{1,3}}({re.escape(thousands)}[0-9]{{3}})+({point}[0-9]*)?)|(?:{plain})"
+
+
+def as_number(cell: str, decimal: str = ".", thousands: str | None = None) -> float | None:
     """The finite number that a cell is; None if it is none."""
-    # float() reads 1_000 as a number, but pandas does not.
-    if "_" in cell or (decimal != "." and "." in cell):
+    cell = cell.strip()
+    if not re.fullmatch(number_pattern(thousands, decimal), cell):
         return None
-    try:
-        number = float(cell.replace(decimal, "."))
-    except ValueError:
-        return None
+    number = float(cell.replace(thousands or "", "").replace(decimal, "."))
     return number if math.isfinite(number) else None
 
 

@@ -5,7 +5,6 @@ docs/command.md states these rules.
 
 from __future__ import annotations
 
-import math
 import re
 
 import numpy as np
@@ -13,11 +12,11 @@ import pandas as pd
 
 from fairclust.group_encoding import Values, describe_merged, one_spelling, value_text
 from fairclust.tables.errors import TableError
+from fairclust.tables.text import as_number
 
 MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """Cells of a table that hold one of these texts are missing."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 # Numbers with leading zeros, and numbers that a float would round, are codes. As numbers, '01' would become '1'.
 _CODE = re.compile(r"[+-]?(0\d|\d{16})")
 # The array of groups has room for the longest name in every row.
@@ -82,7 +81,5 @@ def is_nested(cells: pd.Series) -> bool:
 def _number(text: object, decimal: str) -> int | float | None:
     """The number that a text is; None if it is none or a code."""
     plain = str(text).replace(decimal, ".")
-    if not _NUMBER.fullmatch(plain) or _CODE.match(plain) or not math.isfinite(float(plain)):
-        return None
-    number = float(plain)
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    number = None if _CODE.match(plain) else as_number(plain)
+    return int(number) if number is not None and number.is_integer() and abs(number) < 2**53 else number
