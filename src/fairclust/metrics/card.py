@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.group_encoding import group_codes
+from fairclust.metrics.counts import group_codes
 from fairclust.metrics.social import group_cost_changes, group_costs
 from fairclust.metrics.table import METRICS, score_labels
 

@@ -24,8 +24,7 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.group_encoding import group_codes
-from fairclust.metrics.counts import contingency
+from fairclust.metrics.counts import contingency, group_codes
 from fairclust.metrics.registry import metric
 
 __all__ = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairclust.group_encoding import group_codes
 from fairclust.metrics.centers import finite_points_and_labels, sampled_rows
+from fairclust.metrics.counts import group_codes
 from fairclust.metrics.registry import metric
 
 __all__ = ["silhouette_gap"]

@@ -7,8 +7,8 @@ from math import inf
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairclust.group_encoding import group_codes
 from fairclust.metrics.centers import checked_centers, finite_points_and_labels, squared_distances_to_own
+from fairclust.metrics.counts import group_codes
 from fairclust.metrics.registry import metric
 
 _SOURCE = "Ghadiri et al. 2021; Abbasi et al. 2021"
