@@ -1,4 +1,4 @@
-"""Recognition of numbers in the cells of a table, and of cells that only look like numbers."""
+"""Cells of data sets that look like numbers to a person, and what to do about them."""
 
 from __future__ import annotations
 
