@@ -77,7 +77,7 @@ def test_only_documented_fields_of_snakemakes_objects_are_read(root):
     assert found == []
 
 
-PUBLIC_MODULES = ("", ".chunks", ".datasets", ".methods", ".metrics", ".model_selection", ".plot", ".tables")
+PUBLIC_MODULES = ("", ".chunks", ".datasets", ".methods", ".metrics", ".model_selection", ".plot")
 
 
 def public_definitions():

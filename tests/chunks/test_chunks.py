@@ -21,8 +21,9 @@ from fairclust.chunks.engines import Threads
 from fairclust.chunks.passes import group_codes
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.scores import score_chunks
-from fairclust.chunks.sources import ArrayChunk, MappedArray, Values
+from fairclust.chunks.sources import ArrayChunk, MappedArray
 from fairclust.chunks.survey import survey
+from fairclust.group_encoding import Values
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods import _in_chunks
 from fairclust.metrics import contingency

@@ -88,10 +88,7 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def prepared(catalogue: Catalogue, name: str, raw: Path) -> PreparedDataset:
     sources = catalogue.sources_of(name)
-    paths = {
-        source: fetch_source(source, spec, raw, [MIRROR], retries=0, progress=False)
-        for source, spec in sources.items()
-    }
+    paths = {source: fetch_source(source, spec, raw, [MIRROR]) for source, spec in sources.items()}
     return prepare_dataset(name, catalogue.datasets[name], paths, sources)
 
 

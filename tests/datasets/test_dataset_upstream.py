@@ -84,7 +84,7 @@ def obtain(catalogue: Catalogue, name: str, text: str, server: Server, tmp_path:
         {"sha256": sha(packed)} if spec.member is None else {"sha256": None, "member_sha256": sha(content)}
     )
     local = spec.model_copy(update={"urls": (server.url("/gone"), server.url("/file")), **hashes})
-    path = fetch_source(source, local, tmp_path, backoff=0, progress=False)
+    path = fetch_source(source, local, tmp_path)
     assert server.hits == ["/gone", "/file"]
     dataset = catalogue.datasets[name].model_copy(update={"rows": None})
     return prepare_dataset(name, dataset, {source: path}, {source: local})
@@ -119,7 +119,7 @@ def test_a_second_address_must_have_the_same_file(
     server.routes["/first"], server.routes["/second"] = status(404), body(b"25, Private\n")
     local = spec.model_copy(update={"urls": (server.url("/first"), server.url("/second"))})
     with pytest.raises(SourceCorrupt, match=spec.sha256):
-        fetch_source("adult", local, tmp_path, backoff=0, progress=False)
+        fetch_source("adult", local, tmp_path)
     assert server.hits == ["/first", "/second"]
     assert not list(tmp_path.rglob("adult.data"))
 

@@ -10,10 +10,12 @@ import time
 import zipfile
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from local_server import Server, body, endless, in_turn, sha, status, zipped
 
+import fairclust.datasets.download as download
 from fairclust.datasets import SourceCorrupt, SourceSpec, SourceUnavailable, fetch_source, local_path
 
 GOOD = b"age,sex\n31,f\n45,m\n" * 50
@@ -41,7 +43,9 @@ def archive_spec(server: Server | None, content: bytes = GOOD, **changes: object
 
 
 def fetch(source: SourceSpec, raw: Path, *mirrors: str | Path, **options: object) -> Path:
-    return fetch_source("demo", source, raw, mirrors, **{"backoff": 0.0, "progress": False, **options})
+    constants = {name.upper(): value for name, value in {"backoff": 0.0, **options}.items()}
+    with mock.patch.multiple(download, **constants):
+        return fetch_source("demo", source, raw, mirrors)
 
 
 def files(folder: Path) -> list[str]:
@@ -437,7 +441,7 @@ def test_other_users_may_read_the_file(server: Server, raw: Path) -> None:
 
 def test_no_bar_without_terminal(server: Server, raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server.routes["/t"] = body(GOOD)
-    fetch(spec(server, "/t"), raw, progress=True)
+    fetch(spec(server, "/t"), raw)
     assert capsys.readouterr().err == ""
 
 

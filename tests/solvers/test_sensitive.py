@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairclust.solvers.sensitive import measure_column, read_sensitive
+from fairclust.group_encoding import measure_column
+from fairclust.solvers.sensitive import read_sensitive
 
 SEX = np.array(["f", "m", "f", "m", "f"])
 RACE = np.array(["x", "x", "y", "y", "x"])

@@ -17,7 +17,8 @@ from distributed import Client, Future, LocalCluster, default_client
 from fairclust.chunks.engines import in_order
 from fairclust.chunks.passes import labels_of
 from fairclust.chunks.points import LazyLabels
-from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, Values, as_float
+from fairclust.chunks.sources import ArrayChunk, Chunk, ChunkError, as_float
+from fairclust.group_encoding import Values
 
 # Number of tasks that are submitted in advance for each thread of the workers.
 _AHEAD = 4

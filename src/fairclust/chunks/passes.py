@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.chunks.sources import Chunk, ChunkError, Values
-from fairclust.group_encoding import positions
+from fairclust.chunks.sources import Chunk, ChunkError
+from fairclust.group_encoding import Values, factored, positions
 from fairclust.kernels.assignment import Potentials, cluster_sums
 from fairclust.kernels.blocks import BLOCK_ROWS, BlockRoom, close_rows
 
-_UNKNOWN = np.iinfo(np.uint16).max
-MOST_GROUPS = int(_UNKNOWN)
+MOST_GROUPS = int(np.iinfo(np.uint16).max)
 _rooms = threading.local()
 
 
@@ -122,37 +121,12 @@ def _blocks(chunk: Chunk, by: Map) -> Iterator[tuple[int, np.ndarray, Potentials
 
 def group_codes(values: Values, names: np.ndarray, chunk: Chunk) -> np.ndarray:
     """Codes of the values: their positions in `names`, as uint16. ChunkError if a value is not among the names."""
-    entries, own = values
-    if own is not None:
-        codes = _positions(own, names)[entries]
-    elif entries.dtype == np.uint8:
-        # Look up all 256 values of a byte once, instead of every row.
-        codes = _positions(np.arange(256), names)[entries]
-    elif entries.dtype.kind in "iub" and names.dtype.kind in "iub" and _is_narrow(entries, names):
-        low = int(names[0])
-        codes = _positions(np.arange(low, int(names[-1]) + 1), names)[entries.astype(np.intp) - low]
-    else:
-        codes = _positions(entries, names)
-    strange = codes == _UNKNOWN
-    if strange.any():
-        row = int(strange.argmax())
-        value = entries[row] if own is None else own[entries[row]]
+    values = factored(values)
+    codes = positions(values, names)
+    if codes.min(initial=0) < 0:
+        row = int(codes.argmin())
         raise ChunkError(
-            f"{chunk.place(row)}: the group {value} was not there when the fit began: "
+            f"{chunk.place(row)}: the group {values.at(row)} was not there when the fit began: "
             "do not change the rows during a fit"
         )
-    return codes
-
-
-def _is_narrow(entries: np.ndarray, names: np.ndarray) -> bool:
-    """Whether all entries are between the smallest and the largest name, and a table of this range is small."""
-    low, high = int(names[0]), int(names[-1])
-    return bool(len(entries)) and high - low < MOST_GROUPS and low <= entries.min() and entries.max() <= high
-
-
-def _positions(values: np.ndarray, names: np.ndarray) -> np.ndarray:
-    """Positions of values in sorted names; `_UNKNOWN` for values that are not among the names."""
-    if names.dtype.kind == "U" and values.dtype.kind != "U":
-        values = values.astype(str)
-    codes, strange = positions(values, names)
-    return np.where(strange, _UNKNOWN, codes).astype(np.uint16)
+    return codes.astype(np.uint16)

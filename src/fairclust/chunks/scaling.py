@@ -1,4 +1,4 @@
-"""Chunks whose rows are scaled when they are read."""
+"""Chunks whose rows are prepared when they are read."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import sklearn
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 from fairclust.chunks.passes import total_of
-from fairclust.chunks.sources import Chunk, Values
+from fairclust.chunks.sources import Chunk
 from fairclust.chunks.survey import ends_of
 from fairclust.chunks.table import ChunkTable
+from fairclust.group_encoding import Values
 
 
 @dataclass(frozen=True)
-class ScaledChunk:
-    """A chunk whose features are scaled to mean 0 and variance 1 over all chunks.
-
-    If `unit_rows`, each row is then divided by its length.
-    """
+class PreparedChunk:
+    """A chunk whose features a fitted pipeline prepares, as the one of a table in memory does."""
 
     chunk: Chunk
-    mean: np.ndarray
-    scale: np.ndarray
-    unit_rows: bool
+    preparation: Pipeline
 
     @property
     def n_rows(self) -> int:
@@ -31,11 +30,11 @@ class ScaledChunk:
 
     def read(self) -> tuple[np.ndarray, Values]:
         X, values = self.chunk.read()
-        scaled = ((X - self.mean) / self.scale).astype(X.dtype)
-        if self.unit_rows:
-            length = np.sqrt(np.einsum("pf,pf->p", scaled, scaled))
-            scaled /= np.where(length > 0, length, 1)[:, None]
-        return scaled, values
+        if not len(X):
+            return X, values
+        # The survey has checked that all numbers are finite.
+        with sklearn.config_context(assume_finite=True):
+            return self.preparation.transform(X), values
 
     def check(self) -> None:
         self.chunk.check()
@@ -57,11 +56,13 @@ def standardized(table: ChunkTable, *, unit_rows: bool = False) -> ChunkTable:
     if not found:
         return table
     n_rows, sums = found
-    mean = sums / n_rows
-    (squares,) = total_of(table.engine.run(_squares, table.chunks, mean))
+    scaler = StandardScaler()
+    scaler.mean_, scaler.n_features_in_ = sums / n_rows, len(sums)
+    (squares,) = total_of(table.engine.run(_squares, table.chunks, scaler.mean_))
     # A constant feature becomes 0.
-    scale = np.where(squares > 0, np.sqrt(squares / n_rows), 1.0)
-    return replace(table, chunks=[ScaledChunk(chunk, mean, scale, unit_rows) for chunk in table.chunks])
+    scaler.scale_ = np.where(squares > 0, np.sqrt(squares / n_rows), 1.0)
+    preparation = make_pipeline(scaler, *([Normalizer()] if unit_rows else []))
+    return replace(table, chunks=[PreparedChunk(chunk, preparation) for chunk in table.chunks])
 
 
 def _sums(chunk: Chunk) -> tuple[Any, ...]:

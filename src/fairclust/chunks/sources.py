@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
+from fairclust.group_encoding import Values
+
 CHUNK_ROWS = 1 << 20
 # File systems round the time of a change to a tick of the clock, which is at most this long on local disks.
 _TICK_SECONDS = 0.02
@@ -31,13 +33,6 @@ def on_one_line(error: Exception) -> str:
     # NumPy adds the advice to unpickle a file that it does not know, which is no advice for a damaged file.
     told = str(error).partition(" If you trust")[0]
     return " ".join(told.split()).rstrip(".") or type(error).__name__
-
-
-class Values(NamedTuple):
-    """A sensitive column: the value of every row or, if `names` is given, the position of its value in `names`."""
-
-    entries: np.ndarray
-    names: np.ndarray | None = None
 
 
 class Chunk(Protocol):

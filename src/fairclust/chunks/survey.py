@@ -9,10 +9,9 @@ import numpy as np
 
 from fairclust.chunks.engines import Engine
 from fairclust.chunks.passes import MOST_GROUPS
-from fairclust.chunks.sources import Chunk, ChunkError, Values
+from fairclust.chunks.sources import Chunk, ChunkError
 from fairclust.frame import typical_distance
 from fairclust.group_encoding import encode_groups
-from fairclust.metrics.counts import join_spellings
 
 SAMPLE_ROWS = 1 << 22
 # The square of a larger number, or the sum of many such squares, is not finite even in double precision, and the square
@@ -114,7 +113,10 @@ def _look(chunk: Chunk, seed: list[int], share: float, least: int) -> Survey | N
     if not len(X):
         return None
     low, high = ends_of(X, chunk)
-    names, codes = _groups(values, chunk)
+    try:
+        codes, names = encode_groups(values)
+    except ValueError as error:
+        raise ChunkError(f"{chunk.place(0)} and after: {error}") from None
     sizes = np.bincount(codes, minlength=len(names))
     rows = _drawn(codes, sizes, share, least, np.random.default_rng(seed))
     total = float(X.sum(dtype=np.float64))
@@ -143,26 +145,6 @@ def ends_of(X: np.ndarray, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
             f"{chunk.place(row)}: {chunk.feature(column)} is {number}, which is {what}: leave out or fill in such rows"
         )
     return low, high
-
-
-def _groups(values: Values, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
-    """The groups that occur in a chunk, sorted, and for each row the position of its group."""
-    entries, own = values
-    if own is None and entries.dtype.kind in "ub" and entries.itemsize == 1:
-        # Take all 256 values of a byte as possible names, which is faster than sorting the rows.
-        own, entries = np.arange(256).astype(np.uint8).view(entries.dtype), entries.view(np.uint8)
-    if own is not None:
-        used = np.flatnonzero(np.bincount(entries, minlength=len(own)))
-        used = used[np.argsort(own[used], kind="stable")]
-        position = np.zeros(len(own), np.int64)
-        position[used] = np.arange(len(used))
-        codes, names = join_spellings(position[entries], own[used])
-        return names, codes
-    try:
-        codes, names = encode_groups(entries, len(entries))
-    except ValueError as error:
-        raise ChunkError(f"{chunk.place(0)} and after: {error}") from None
-    return names, codes
 
 
 def _drawn(

@@ -12,9 +12,8 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairclust.cli import CommandError
+from fairclust.group_encoding import SensitiveColumn, one_spelling
 from fairclust.messages import nearest, shortened
-from fairclust.metrics.counts import one_spelling
-from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.tables import (
     Column,
     TableError,

@@ -1,7 +1,7 @@
 """Data sets: their specification, download, checks, reading, scaling and storage.
 
 Each name is imported when it is first used. A fit only reads prepared data, so it need not wait for the
-imports of pyarrow, pydantic and requests.
+imports of pandas, pydantic and requests.
 """
 
 from fairclust.lazy import members

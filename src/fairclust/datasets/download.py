@@ -16,9 +16,9 @@ import time
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
 import requests
 from tqdm import tqdm
@@ -29,6 +29,11 @@ from fairclust.datasets.spec import SourceSpec, is_secure_url
 from fairclust.temporary import temporary_beside
 
 CHUNK = 1 << 18
+# Further tries for each URL after a server error, a timeout, a broken connection or a body that ends early. Servers of
+# data sets recover within seconds, or are down for hours.
+RETRIES = 3
+# Seconds before the first retry, doubled each time, and seconds to wait for a connection and each piece of the body.
+BACKOFF, TIMEOUT = 1.0, 30.0
 TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 LONGEST_REASON = 500
 
@@ -56,18 +61,6 @@ class _SecureSession(requests.Session):
         return super().get_adapter(url)
 
 
-@dataclass(frozen=True)
-class _Transfer:
-    """How a file may be fetched."""
-
-    name: str
-    max_bytes: int
-    retries: int
-    timeout: float
-    backoff: float
-    progress: bool
-
-
 def local_path(name: str, spec: SourceSpec, raw_dir: str | Path) -> Path:
     """Return the path that :func:`fetch_source` returns, without fetching. For an archive, it is that of its member."""
     stored = Path(spec.path) if spec.path is not None else Path(raw_dir, spec.file or "")
@@ -79,15 +72,7 @@ def local_path(name: str, spec: SourceSpec, raw_dir: str | Path) -> Path:
 
 
 def fetch_source(
-    name: str,
-    spec: SourceSpec,
-    raw_dir: str | Path,
-    mirrors: Sequence[str | Path] = (),
-    *,
-    retries: int = 3,
-    timeout: float = 30.0,
-    backoff: float = 1.0,
-    progress: bool = True,
+    name: str, spec: SourceSpec, raw_dir: str | Path, mirrors: Sequence[str | Path] = ()
 ) -> Path:
     """Make the file of a source present and verified, and return its path.
 
@@ -101,15 +86,6 @@ def fetch_source(
         Folder of raw data; the file lands at ``raw_dir / spec.file``.
     mirrors : sequence of folder or base URL
         Tried in order before ``spec.urls``; the file lies at ``mirror / spec.file``.
-    retries : int
-        Further tries for each URL after a server error, a timeout, a broken connection or a body
-        that ends early.
-    timeout : float
-        Seconds to wait for a connection and for each piece of the body.
-    backoff : float
-        Seconds before the first retry; doubled each time.
-    progress : bool
-        Show a bar on standard error if that is a terminal.
 
     Returns
     -------
@@ -125,10 +101,10 @@ def fetch_source(
 
     Notes
     -----
-    A file that is present already is used if its hash is right, or if the catalogue states no hash.
+    A file that is present already is used if its hash is right, or if the catalogue states no hash. A download shows a
+    bar on standard error if that is a terminal, and is tried again if the reason for its failure may pass.
     The environment variable ``REQUESTS_CA_BUNDLE`` can name the certificates of a private authority.
     """
-    transfer = _Transfer(name, spec.max_bytes, retries, timeout, backoff, progress)
     target = local_path(name, spec, raw_dir)
     stored = Path(spec.path) if spec.path is not None else Path(raw_dir, spec.file or "")
     if _is_current(target, spec):
@@ -136,7 +112,7 @@ def fetch_source(
     failures: list[tuple[str, _PlaceFailed]] = []
     for place in _places(spec, stored, mirrors):
         try:
-            _obtain(place, spec, stored, target, transfer)
+            _obtain(place, spec, stored, target)
         except _PlaceFailed as failure:
             log.warning("source '%s': %s: %s", name, place, failure)
             failures.append((str(place), failure))
@@ -167,7 +143,7 @@ def _places(spec: SourceSpec, stored: Path, mirrors: Sequence[str | Path]) -> It
         yield from spec.urls
 
 
-def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path, transfer: _Transfer) -> None:
+def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path) -> None:
     """Put the verified file of one place at `target`, or raise `_PlaceFailed`."""
     if place == stored:
         if not stored.is_file():
@@ -175,7 +151,7 @@ def _obtain(place: str | Path, spec: SourceSpec, stored: Path, target: Path, tra
         _accept(stored, spec, target)
         return
     with _temporary(stored) as temp:
-        _receive(place, temp, transfer)
+        _receive(place, temp, spec.max_bytes)
         if _accept(temp, spec, target):
             temp.replace(stored)
 
@@ -211,16 +187,16 @@ def _temporary(target: Path) -> Iterator[Path]:
         temp.unlink(missing_ok=True)
 
 
-def _receive(place: str | Path, temp: Path, transfer: _Transfer) -> None:
-    for attempt in range(transfer.retries + 1):
+def _receive(place: str | Path, temp: Path, max_bytes: int) -> None:
+    for attempt in range(RETRIES + 1):
         if attempt:
-            time.sleep(transfer.backoff * 2 ** (attempt - 1))
+            time.sleep(BACKOFF * 2 ** (attempt - 1))
         try:
-            blocks = _local(place) if isinstance(place, Path) else _download(place, transfer)
-            return _write(blocks, temp, transfer.max_bytes)
+            blocks = _local(place) if isinstance(place, Path) else _download(place, max_bytes)
+            return _write(blocks, temp, max_bytes)
         except _Transient as error:
             reason = error
-    raise _PlaceFailed(f"{reason} ({transfer.retries + 1} tries)")
+    raise _PlaceFailed(f"{reason} ({RETRIES + 1} tries)")
 
 
 def _write(blocks: Iterable[bytes], temp: Path, max_bytes: int) -> None:
@@ -268,12 +244,12 @@ def _member(archive: Path, member: str, max_bytes: int) -> Iterator[bytes]:
         raise _PlaceFailed(f"the archive cannot be unpacked: {str(error) or type(error).__name__}") from error
 
 
-def _download(url: str, transfer: _Transfer) -> Iterator[bytes]:
+def _download(url: str, max_bytes: int) -> Iterator[bytes]:
     headers = {"Accept-Encoding": "identity"}
     try:
         with (
             _SecureSession() as session,
-            session.get(url, stream=True, timeout=transfer.timeout, headers=headers) as response,
+            session.get(url, stream=True, timeout=TIMEOUT, headers=headers) as response,
         ):
             if response.status_code != requests.codes.ok:
                 reason = f"HTTP status {response.status_code}"
@@ -282,10 +258,11 @@ def _download(url: str, transfer: _Transfer) -> Iterator[bytes]:
             if stated is not None and not re.fullmatch(r"[0-9]{1,18}", stated):
                 raise _PlaceFailed(f"the server states the length {stated!r}, which is not a number of bytes")
             size = int(stated or 0)
-            if size > transfer.max_bytes:
-                raise _PlaceFailed(f"larger than max_bytes = {transfer.max_bytes:,}: {size:,} bytes")
-            name, hidden = transfer.name, None if transfer.progress else True
-            with tqdm(total=size or None, unit="B", unit_scale=True, desc=name, disable=hidden) as bar:
+            if size > max_bytes:
+                raise _PlaceFailed(f"larger than max_bytes = {max_bytes:,}: {size:,} bytes")
+            # With `disable=None`, there is no bar unless standard error is a terminal.
+            what = urlsplit(url).path.rpartition("/")[2]
+            with tqdm(total=size or None, unit="B", unit_scale=True, desc=what, disable=None) as bar:
                 for block in response.iter_content(CHUNK):
                     bar.update(len(block))
                     yield block

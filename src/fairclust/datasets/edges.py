@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from fairclust.datasets.errors import problem
 from fairclust.datasets.generate import Generated
-from fairclust.datasets.groups import code_groups
+from fairclust.datasets.read import code_nodes
 from fairclust.datasets.spec import DatasetSpec
 from fairclust.datasets.table import TableFile
 
@@ -26,11 +26,11 @@ def read_graph(
     assert edges is not None and sensitive is not None  # DatasetSpec
     nodes = TableFile(files[1], sensitive.reader or spec.reader.model_copy(update={"names": ()}), name)
     named, column = nodes.position(edges.node), nodes.position(sensitive.column)
-    names, factor = nodes.read([], named).factor, nodes.read([], column).factor
-    assert names is not None and factor is not None  # a column was asked for
-    n_read = len(names.codes)
-    if len(names.values) < n_read:
-        twice = names.values[int(np.bincount(names.codes).argmax())]
+    texts = nodes.read([], [named, column]).texts
+    names = texts[named]
+    n_read = len(names.entries)
+    if len(names.words) < n_read:
+        twice = names.words[int(np.bincount(names.entries).argmax())]
         raise problem(
             f"the node {twice!r} is listed twice",
             dataset=name,
@@ -38,8 +38,8 @@ def read_graph(
             column=nodes.names[named],
             fix="list every node once",
         )
-    everyone = np.ones(n_read, dtype=bool)
-    groups, group_names = code_groups(name, sensitive, factor, everyone, files[1].name, nodes.names[column])
+    where = {"dataset": name, "file": files[1].name, "column": nodes.names[column]}
+    groups, group_names = code_nodes(sensitive, texts[column], where)
     sizes = np.bincount(groups, minlength=len(group_names))
     large = sizes >= edges.min_group
     dropped: list[dict[str, object]] = [
@@ -49,18 +49,18 @@ def read_graph(
     ]
     # -1 stands for nodes of dropped groups, -2 for nodes that are not listed.
     number = np.where(large[groups], np.cumsum(large[groups]) - 1, -1)
-    numbers = dict(zip(names.values, number, strict=True))
+    numbers = dict(zip(names.words, number, strict=True))
 
     table = TableFile(files[0], spec.reader, name)
     drops = {table.position(key): listed for key, listed in spec.drop_rows.items()}
+    read = table.read([], [table.position(end) for end in edges.ends], drops)
     ends = []
     for end in edges.ends:
-        read = table.read([], table.position(end), drops)
-        assert read.factor is not None
-        of_value = np.array([numbers.get(value, -2) for value in read.factor.values], dtype=np.int64)
-        ends.append(of_value[read.factor.codes[read.kept]])
+        values = read.texts[table.position(end)]
+        of_value = np.array([numbers.get(value, -2) for value in values.words], dtype=np.int64)
+        ends.append(of_value[values.entries[read.kept]])
         if (ends[-1] == -2).any():
-            stranger = next(v for v in read.factor.values if v not in numbers)
+            stranger = next(v for v in values.words if v not in numbers)
             raise problem(
                 f"{int((ends[-1] == -2).sum())} edges end at nodes that are not listed",
                 dataset=name,

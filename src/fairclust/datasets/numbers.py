@@ -1,12 +1,8 @@
-"""Recognition of numbers in the cells of a table, and of cells that only look like numbers."""
+"""Cells of data sets that look like numbers to a person, and what to do about them."""
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
-
-from fairclust.datasets.spec import ReaderSpec
 
 # Cells that look like numbers to a person but not to this program: pattern, description, and what to do. {0} stands
 # for the separator that was found.
@@ -35,39 +31,6 @@ LOOKALIKES = (
     (r"[$€£¥] ?[0-9.,]+|[0-9.,]+ ?[$€£¥]", "an amount of money", "delete the currency sign from the file"),
     (r"(?i:true|false|yes|no)", "a truth value", "list the column under 'categorical'"),
 )
-
-
-def grouped(reader: ReaderSpec) -> str:
-    """Return the pattern of a number with `reader.thousands`, which separates exactly three digits each."""
-    thousands, decimal = re.escape(reader.thousands or ""), re.escape(reader.decimal)
-    return f"^[+-]?[0-9]{{1,3}}({thousands}[0-9]{{3}})+({decimal}[0-9]*)?$"
-
-
-def is_number(cell: str, reader: ReaderSpec) -> bool:
-    """Tell whether a cell is a finite number to :class:`fairclust.datasets.table.TableFile`."""
-    cell = cell.strip()
-    if reader.thousands is not None and re.match(grouped(reader), cell):
-        cell = cell.replace(reader.thousands, "")
-    # float() reads 1_000 as a number, but pyarrow does not.
-    if "_" in cell or (reader.decimal != "." and "." in cell):
-        return False
-    try:
-        return math.isfinite(float(cell.replace(reader.decimal, ".")))
-    except ValueError:
-        return False
-
-
-def is_data(row: list[str], reader: ReaderSpec) -> bool:
-    """Tell whether a row cannot be a header, although some columns have numbers as names.
-
-    Years, identifiers and wavelengths occur as names of columns. Negative numbers, repeated numbers, and fractions that
-    do not increase are taken as data.
-    """
-    plain = reader.model_copy(update={"thousands": None})
-    numbers = [float(cell.replace(reader.decimal, ".")) for cell in row if is_number(cell, plain)]
-    increasing = len(numbers) > 2 and all(a < b for a, b in itertools.pairwise(numbers))
-    fractions = any(number != int(number) for number in numbers)
-    return min(numbers, default=0) < 0 or len(set(numbers)) < len(numbers) or (fractions and not increasing)
 
 
 def lookalike(cell: str) -> tuple[str, str]:

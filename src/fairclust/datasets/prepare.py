@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,10 @@ from fairclust.datasets.digest import content_digest
 from fairclust.datasets.edges import join_pieces, read_graph
 from fairclust.datasets.errors import SourceCorrupt, problem
 from fairclust.datasets.generate import Generated, run_generator
-from fairclust.datasets.groups import code_groups, read_numbers
-from fairclust.datasets.raw import groups_of_file, is_raw, read_raw
+from fairclust.datasets.read import read_rows
 from fairclust.datasets.scaling import MEANING, minmax, standardize, unit_rows
-from fairclust.datasets.spec import DatasetSpec, SensitiveSpec, SourceSpec, source_names, stated_sources
+from fairclust.datasets.spec import DatasetSpec, SourceSpec, source_names, stated_sources
 from fairclust.datasets.store import PreparedDataset, data_hash
-from fairclust.datasets.table import Factor, Table, TableFile
-from fairclust.solvers.sensitive import BETWEEN, cross_codes
-from fairclust.tables.values import value_text
 
 LARGEST = 1e140
 # Beside a value this many times larger, another one counts as zero, because a double has 15 decimal digits.
@@ -71,13 +66,9 @@ def prepare_dataset(
         files, origin = _files(name, spec, paths, sources or {})
         if spec.edges:
             made, rows_read, dropped = read_graph(name, spec, files)
-        elif is_raw(spec):
-            found, more, scaled = read_raw(name, spec, files)
-            made, rows_read, dropped = _made_of(found), found["rows_read"], found["dropped"]
-            origin |= more
         else:
-            made, rows_read, dropped, ordered = _read(name, spec, files)
-            origin |= {"ordered": ordered} if ordered else {}
+            made, rows_read, dropped, more, scaled = read_rows(name, spec, files)
+            origin |= more
     if made.W is not None:
         made, left_out, origin["graph"] = join_pieces(name, made, spec.components)
         dropped = [*dropped, *left_out]
@@ -173,134 +164,6 @@ def _source_card(source: str, spec: SourceSpec | None, path: Path) -> dict[str, 
         "licence": spec.licence or "not stated",
         "note": spec.note,
     }
-
-
-def _read(
-    name: str, spec: DatasetSpec, files: list[Path]
-) -> tuple[Generated, int, list[dict[str, object]], dict[str, list[str]]]:
-    """Features and groups before scaling, the number of rows in the file, what was dropped, ordered categories."""
-    sensitive, *more = spec.sensitive_columns
-    table = TableFile(files[0], spec.reader, name)
-    inside = table.position(sensitive.column) if len(files) == 1 else None
-    ordered = [table.position(column) for column in spec.ordered]
-    categorical = [table.position(column) for column in spec.categorical]
-    truth = [] if spec.truth is None else [table.position(spec.truth)]
-    further = [table.position(column.column) for column in more]
-    if spec.features == "all":
-        others = {inside, *further, *ordered, *categorical, *truth}
-        features = [i for i in range(len(table.names)) if i not in others]
-    else:
-        features = [table.position(column) for column in spec.features]
-    listed = [*features, *ordered, *categorical, *truth]
-    if {inside, *further} & {*features, *ordered} or len({*listed}) < len(listed):
-        raise problem(
-            "'features' lists a column twice, or the sensitive column, or the truth",
-            dataset=name,
-            file=files[0].name,
-            found=[table.names[i] for i in listed],
-            fix="list each feature once, as numeric or categorical; the groups must not be a feature",
-        )
-    drops = {table.position(column): listed for column, listed in spec.drop_rows.items()}
-    read = table.read(features, inside, drops, [*ordered, *categorical, *truth, *further])
-    if read.factor is not None:
-        factor, words = read.factor, (table.path.name, table.names[inside or 0])
-    else:
-        key = [] if sensitive.key is None else _texts(table, table.position(sensitive.key))
-        factor, group_name = groups_of_file(name, spec, sensitive, files, table.names, key, len(read.kept))
-        words = files[1].name, group_name
-    groups, group_names = code_groups(name, sensitive, factor, read.kept, *words)
-    columns: dict[str, tuple[np.ndarray, tuple[str, ...]]] = {}
-    numbers = {}
-    if sensitive.bins is not None:
-        numbers[words[1]] = read_numbers(name, factor, read.kept, *words)
-    if more:
-        read, rest, measured = _split_columns(name, more, read, table, further)
-        numbers |= measured
-        columns = {words[1]: (groups, group_names), **rest}
-        groups, group_names = _combinations(list(columns.values()))
-    # From here on, ordered categories are numeric features: X holds their codes.
-    levels = read.categories[: len(ordered)]
-    values = {table.names[column]: list(found) for column, found in zip(ordered, levels, strict=bool(levels))}
-    categories = read.categories[len(ordered) :]
-    made = Generated(
-        read.X,
-        groups,
-        read.feature_names,
-        group_names,
-        categories=categories,
-        columns=columns,
-        numbers=numbers,
-    )
-    if truth:
-        made = _split_truth(made)
-    return made, len(read.kept), read.dropped, values
-
-
-def _made_of(found: dict[str, Any]) -> Generated:
-    """The data of a raw table, with the combinations of several sensitive columns as the groups."""
-    columns = found["groups"]
-    groups, names = (
-        next(iter(columns.values())) if len(columns) == 1 else _combinations(list(columns.values()))
-    )
-    return Generated(
-        found["X"],
-        groups,
-        found["feature_names"],
-        names,
-        truth=found.get("truth"),
-        columns=columns if len(columns) > 1 else {},
-        numbers=found["numbers"],
-    )
-
-
-def _texts(table: TableFile, column: int) -> list[str]:
-    factor = table.read([], column).factor or Factor(np.empty(0, np.int32), ())
-    return [value_text(factor.values[code]) for code in factor.codes]
-
-
-def _split_columns(
-    name: str, sensitive: list[SensitiveSpec], read: Table, file: TableFile, places: list[int]
-) -> tuple[Table, dict[str, tuple[np.ndarray, tuple[str, ...]]], dict[str, np.ndarray]]:
-    """Split the last columns, which are sensitive, off a table.
-
-    Returns the rest, codes and names of groups by column, and the numbers of the columns that are cut into ranges.
-    """
-    n_columns = len(places)
-    everyone = np.ones(len(read.X), dtype=bool)
-    found, numbers = {}, {}
-    for column, place, codes, values in zip(
-        sensitive, places, read.X[:, -n_columns:].T, read.categories[-n_columns:], strict=True
-    ):
-        factor = Factor(codes.astype(np.int32), values)
-        words = file.path.name, file.names[place]
-        found[file.names[place]] = code_groups(name, column, factor, everyone, *words)
-        if column.bins is not None:
-            numbers[file.names[place]] = read_numbers(name, factor, everyone, *words)
-    rest = replace(
-        read,
-        X=np.ascontiguousarray(read.X[:, :-n_columns]),
-        feature_names=read.feature_names[:-n_columns],
-        categories=read.categories[:-n_columns],
-    )
-    return rest, found, numbers
-
-
-def _combinations(columns: list[tuple[np.ndarray, tuple[str, ...]]]) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Codes and names of the combinations of values that occur."""
-    codes, values = zip(*columns, strict=True)
-    groups, cells = cross_codes(codes, [len(names) for names in values])
-    named = (BETWEEN.join(names[code] for names, code in zip(values, cell, strict=True)) for cell in cells)
-    return groups, tuple(named)
-
-
-def _split_truth(made: Generated) -> Generated:
-    """Make the last column, which holds codes of a category, the true classes."""
-    return made._replace(
-        X=np.ascontiguousarray(made.X[:, :-1]),
-        feature_names=made.feature_names[:-1],
-        truth=made.X[:, -1].astype(np.int32),
-        categories=made.categories[:-1],
-    )
 
 
 def _check_sizes(name: str, raw: Generated, sizes: np.ndarray) -> None:

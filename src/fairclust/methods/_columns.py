@@ -8,9 +8,14 @@ import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from fairclust.base import FairClusterer
-from fairclust.group_encoding import encode_groups
-from fairclust.metrics.columns import split_columns
-from fairclust.solvers.sensitive import BETWEEN, Sensitive, SensitiveColumn, cross_codes, read_sensitive
+from fairclust.group_encoding import (
+    SensitiveColumn,
+    combination_names,
+    cross_codes,
+    encode_groups,
+    split_columns,
+)
+from fairclust.solvers.sensitive import Sensitive, read_sensitive
 
 
 class ColumnsClusterer(FairClusterer):
@@ -70,7 +75,7 @@ def new_groups(
     if (place < 0).any():
         new = found[place < 0]
         if not by_column:
-            first = BETWEEN.join(str(c.values[code]) for c, code in zip(columns, new[0], strict=True))
+            (first,) = combination_names(new[:1], [column.values for column in columns])
             raise ValueError(
                 f"sensitive_features has combinations not seen in fit, such as {first}. Leave out their rows, or fit "
                 "on data that have these combinations"

@@ -13,12 +13,13 @@ from fairclust.chunks.checkpoint import Checkpoint
 from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey
 from fairclust.chunks.table import comes_in_chunks
+from fairclust.group_encoding import SensitiveColumn, is_measured
 from fairclust.methods._in_chunks import InChunks, first_rows, stages
 from fairclust.methods._price import PriceClusterer
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, mean_centers
 from fairclust.solvers.criteria import exact_shares
 from fairclust.solvers.fair_assignment import solve
-from fairclust.solvers.sensitive import Sensitive, SensitiveColumn, is_measured
+from fairclust.solvers.sensitive import Sensitive
 from fairclust.solvers.steps import price_step
 
 # Factor for `tol` on the sample. More steps there are cheap, and save steps on all rows.

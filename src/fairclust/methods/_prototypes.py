@@ -8,15 +8,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairclust.frame import Frame
-from fairclust.group_encoding import encode_groups
+from fairclust.group_encoding import SensitiveColumn, encode_groups, split_columns
 from fairclust.kernels.points import DTYPES, TiledPoints
 from fairclust.kernels.sparse_points import SparsePoints
 from fairclust.methods._centers import CenterClusterer
 from fairclust.methods._columns import new_groups
-from fairclust.metrics.columns import split_columns
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
 from fairclust.solvers.points import MeasuredPoints
-from fairclust.solvers.sensitive import Sensitive, SensitiveColumn
+from fairclust.solvers.sensitive import Sensitive
 from fairclust.stored import Stored
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from fairclust.group_encoding import split_columns
 from fairclust.metrics import fairness
 from fairclust.metrics.table import METRICS
 
-__all__ = ["by_column", "split_columns"]
+__all__ = ["by_column"]
 
 
 def by_column(metric: str, labels: Any, *, sensitive_features: Any) -> dict[str, float]:
@@ -48,34 +48,6 @@ def by_column(metric: str, labels: Any, *, sensitive_features: Any) -> dict[str,
     named = split_columns(sensitive_features)
     if not named:
         raise ValueError("sensitive_features has no column")
-    found = {
-        name: float(call(np.asarray(labels), sensitive_features=np.asarray(cells)))
-        for name, cells in named.items()
-    }
+    found = {name: float(call(np.asarray(labels), sensitive_features=cells)) for name, cells in named.items()}
     worst = min if METRICS[metric].direction == "higher" else max
     return {**found, "worst": worst(found.values())}
-
-
-def split_columns(sensitive_features: Any) -> dict[str, Any]:
-    """Split sensitive features (array, data frame or mapping; None gives no columns) into columns, by name.
-
-    Columns of a matrix are named by their positions, "0", "1" and so on. A single column without a name gets the empty
-    name. ValueError for an array of other than one or two dimensions, or one without columns.
-    """
-    if sensitive_features is None:
-        return {}
-    if isinstance(sensitive_features, Mapping):
-        return {str(name): cells for name, cells in sensitive_features.items()}
-    if hasattr(sensitive_features, "columns"):
-        if hasattr(sensitive_features, "to_pandas"):  # polars, pyarrow
-            return {str(name): sensitive_features[name] for name in sensitive_features.columns}
-        return {str(name): sensitive_features.iloc[:, i] for i, name in enumerate(sensitive_features.columns)}
-    values = np.asarray(sensitive_features)
-    if values.ndim == 1:
-        name = getattr(sensitive_features, "name", None)
-        return {"" if name is None else str(name): sensitive_features}
-    if values.ndim != 2 or not values.shape[1]:
-        raise ValueError(f"sensitive_features must be one or several columns, found shape {values.shape}")
-    if values.shape[1] == 1:
-        return {"": values[:, 0]}
-    return {str(i): column for i, column in enumerate(values.T)}

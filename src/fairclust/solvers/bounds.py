@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairclust.base import NotSupported
-from fairclust.group_encoding import resolve_target
-from fairclust.metrics.columns import split_columns
+from fairclust.group_encoding import SensitiveColumn, resolve_target, split_columns
 from fairclust.solvers.criteria import Criterion, combine, make_criterion, mean_bound, no_bound, share_bounds
-from fairclust.solvers.sensitive import Sensitive, SensitiveColumn
+from fairclust.solvers.sensitive import Sensitive
 
 
 class Asked(NamedTuple):

@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairclust.messages import shortened
 from fairclust.tables.errors import TableError
+from fairclust.tables.text import number_pattern
 from fairclust.tables.values import is_nested
 
 Role = Literal["number", "category", "left out"]
@@ -27,19 +28,11 @@ _NEARLY_ALL = 0.95
 
 @dataclass(frozen=True)
 class Column:
-    """A column and its role.
-
-    Attributes
-    ----------
-    name : str
-    role : {"number", "category", "left out"}
-    note : str
-        Why the column is left out, or how it is read; empty if there is nothing to say.
-    """
+    """A column and its role."""
 
     name: str
     role: Role
-    note: str = ""
+    note: str = ""  # why the column is left out, or how it is read, if that is worth a sentence
 
 
 def understand(
@@ -50,28 +43,11 @@ def understand(
     thousands: str | None = None,
     decimal: str = ".",
 ) -> list[Column]:
-    """The role of every column.
+    """The role of every column of a table without those that cannot be features, such as the sensitive ones.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        The table without columns that cannot be features, such as the sensitive ones.
-    features : collection of str
-        If given, only these columns are features, and none of them is treated as an identifier.
-    categories : collection of str
-        Columns that hold codes of categories, although they look like numbers.
-    thousands, decimal : str
-        The separators in numbers. Default of `thousands`: the point if `decimal` is a comma, otherwise the comma.
-
-    Returns
-    -------
-    list of Column
-        In the order of the table.
-
-    Raises
-    ------
-    TableError
-        A column in `features` cannot be a feature, or no column is left.
+    If `features` are given, only these are features, and none of them is an identifier. `categories` hold codes of
+    categories, although they look like numbers. The default of `thousands` is the comma, or the point if `decimal` is
+    a comma. TableError if one of `features` cannot be a feature, or no column is left.
     """
     named = [name for name in frame.columns if not features or name in features]
     columns = [
@@ -179,10 +155,7 @@ def _identifies(values: pd.Series, name: str) -> str | None:
 
 def is_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:
     """Which cells of text are numbers, with or without separators of thousands."""
-    separator, point = re.escape(_separator(thousands, decimal)), re.escape(decimal)
-    grouped = rf"[+-]?[0-9]{{1,3}}({separator}[0-9]{{3}})+({point}[0-9]*)?"
-    plain = rf"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
-    return text.str.fullmatch(f"(?:{grouped})|(?:{plain})")
+    return text.str.fullmatch(number_pattern(_separator(thousands, decimal), decimal))
 
 
 def to_number(text: pd.Series, thousands: str | None, decimal: str) -> pd.Series:

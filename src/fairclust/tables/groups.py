@@ -7,13 +7,17 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from fairclust.messages import shortened
-from fairclust.solvers.sensitive import SensitiveColumn, cut_column, is_measured
+from fairclust.group_encoding import (
+    SensitiveColumn,
+    combination_names,
+    cross_codes,
+    cut_column,
+    is_measured,
+)
 from fairclust.tables.errors import TableError
-from fairclust.tables.values import value_text
+from fairclust.tables.values import factor
 
 MISSING = "missing"
-BETWEEN = " & "
 
 
 def group_columns(
@@ -23,26 +27,10 @@ def group_columns(
     missing_is_group: bool = False,
     ranges: Mapping[str, SensitiveColumn] | None = None,
 ) -> pd.DataFrame:
-    """The sensitive columns as text.
+    """The sensitive columns as text, with numbers as `value_text` writes them.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    columns : sequence of str
-    missing_is_group : bool, default=False
-        Whether a missing value becomes the group "missing". Otherwise it stays missing.
-    ranges : mapping of str to SensitiveColumn, optional
-        From `find_ranges`: columns of numbers whose groups are ranges.
-
-    Returns
-    -------
-    DataFrame
-        Numbers are written as `value_text` does it.
-
-    Raises
-    ------
-    TableError
-        The table lacks a column, or has the group "missing" beside missing cells that would become this group.
+    The groups of columns in `ranges`, from `find_ranges`, are ranges of numbers. Missing values stay missing, or are
+    the group "missing". TableError if the table lacks a column, or that group exists beside missing cells.
     """
     absent = [name for name in columns if name not in frame.columns]
     if absent:
@@ -50,17 +38,17 @@ def group_columns(
     found = {}
     for name in columns:
         cells = _in_ranges(frame[name], ranges[name]) if ranges and name in ranges else frame[name]
-        codes, values = pd.factorize(cells)
-        names = pd.Series([value_text(value) for value in values], dtype=object)
-        found[name] = pd.Series(codes, index=frame.index).map(names)
+        values = factor(cells)
+        found[name] = np.array([*values.words, np.nan], dtype=object)[values.entries]
         if missing_is_group:
-            if MISSING in names.array and found[name].isna().any():
+            lacks = values.entries < 0
+            if MISSING in values.words and lacks.any():
                 raise TableError(
                     f"{name!r} has missing cells and the group {MISSING!r}. Fix: rename the group, or leave out the "
                     "option --missing group"
                 )
-            found[name] = found[name].fillna(MISSING)
-    return pd.DataFrame(found, index=frame.index)
+            found[name][lacks] = MISSING
+    return pd.DataFrame(found, index=frame.index, dtype=object)
 
 
 def text_or_numbers(
@@ -68,10 +56,7 @@ def text_or_numbers(
 ) -> np.ndarray:
     """A sensitive column as a method takes it: its numbers if it is one of `means`, otherwise the text of `groups`.
 
-    Raises
-    ------
-    TableError
-        `means` names a column that does not hold numbers.
+    TableError if `means` names a column that does not hold numbers.
     """
     if name not in means:
         return groups[name].to_numpy(dtype=str)
@@ -83,25 +68,10 @@ def text_or_numbers(
 
 
 def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -> dict[str, SensitiveColumn]:
-    """Cut the columns that hold many different numbers into ranges. Otherwise each number would be a group.
+    """Cut the columns that hold many different numbers into `bins` ranges with about as many rows each.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    columns : sequence of str
-    bins : int or None
-        Number of ranges, which get about the same number of rows each.
-
-    Returns
-    -------
-    dict of str to SensitiveColumn
-        The columns that were cut, by name. Columns with few different numbers, and codes that are counted from 0 or 1,
-        are not cut.
-
-    Raises
-    ------
-    TableError
-        A column has to be cut, and `bins` is None or less than 2.
+    Otherwise each number would be a group. Columns with few different numbers, and codes that are counted from 0 or 1,
+    are not cut. TableError if a column has to be cut and `bins` is None or less than 2.
     """
     found = {}
     for name in columns:
@@ -128,22 +98,18 @@ def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -
 def cross(groups: pd.DataFrame) -> pd.Series:
     """One group for each combination of the columns' values. If one value is missing, the group is missing too.
 
-    Raises
-    ------
-    TableError
-        Two combinations have one name, because a value contains the sign between values.
+    TableError if two combinations have one name, because a value contains the sign between values.
     """
-    crossed = groups.iloc[:, 0]
-    for name in groups.columns[1:]:
-        crossed = crossed + BETWEEN + groups[name]
-    combinations = groups.assign(crossed=crossed).dropna().drop_duplicates()
-    if combinations["crossed"].duplicated().any():
-        twice = combinations["crossed"][combinations["crossed"].duplicated()].iloc[0]
-        raise TableError(
-            f"two combinations of {' and '.join(groups.columns)} have the name {shortened(repr(twice))}. Fix: rename "
-            f"the values that contain {BETWEEN!r}"
-        )
-    return crossed
+    complete = groups.notna().all(axis=1)
+    codes, values = zip(*(factor(groups.loc[complete, name]) for name in groups), strict=True)
+    crossed, cells = cross_codes(codes, [len(of) for of in values])
+    try:
+        names = combination_names(cells, values, f" of {' and '.join(groups.columns)}")
+    except ValueError as error:
+        raise TableError(str(error)) from None
+    found = pd.Series(np.nan, index=groups.index, dtype=object)
+    found[complete] = np.array(names, dtype=object)[crossed]
+    return found
 
 
 def _in_ranges(cells: pd.Series, column: SensitiveColumn) -> pd.Series:

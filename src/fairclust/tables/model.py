@@ -12,9 +12,9 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairclust import __version__
+from fairclust.group_encoding import SensitiveColumn
 from fairclust.messages import shortened
 from fairclust.outputs import atomic_write
-from fairclust.solvers.sensitive import SensitiveColumn
 from fairclust.stored import Stored, StoredError
 from fairclust.tables.errors import TableError
 from fairclust.tables.groups import cross, group_columns, text_or_numbers
@@ -24,43 +24,22 @@ from fairclust.tables.reading import read_table
 
 @dataclass
 class TableModel:
-    """A fitted method, and the preparation that turns raw rows into its input.
+    """A fitted method, and the preparation that turns raw rows into its input."""
 
-    Attributes
-    ----------
-    preparation : Pipeline
-        Fitted, from `make_preparation`.
-    estimator : FairClusterer
-        Fitted.
-    sensitive : list of str
-        The sensitive columns.
-    missing : str
-        As in `make_preparation`.
-    ids : list of str
-        Columns to write beside the labels.
-    ranges : dict of str to SensitiveColumn
-        The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
-    by_column : bool
-        Whether the method was fitted to each of several sensitive columns. Otherwise the groups are the combinations
-        of their values.
-    means : list of str
-        The sensitive columns of numbers whose mean the method bounds; it gets their numbers.
-    texts : list of str
-        The sensitive columns and categories that were text in the fit, and not numbers.
-    version : str
-        The version of fairclust that made the model.
-    """
-
-    preparation: Pipeline
-    estimator: Any
+    preparation: Pipeline  # fitted, from `make_preparation`
+    estimator: Any  # fitted
     sensitive: list[str]
-    missing: str
-    ids: list[str]
+    missing: str  # as in `make_preparation`
+    ids: list[str]  # columns to write beside the labels
+    # The sensitive columns of numbers that are cut into ranges; the ranges are the groups.
     ranges: dict[str, SensitiveColumn] = field(default_factory=dict)
+    # Whether the method was fitted to each of several sensitive columns. Otherwise the groups are the combinations.
     by_column: bool = False
+    # The sensitive columns of numbers whose mean the method bounds; it gets their numbers.
     means: list[str] = field(default_factory=list)
+    # The sensitive columns and categories that were text in the fit, and not numbers.
     texts: list[str] = field(default_factory=list)
-    version: str = __version__
+    version: str = __version__  # of fairclust, which made the model
 
     @property
     def features(self) -> list[str]:
@@ -81,10 +60,7 @@ class TableModel:
     def usable(self, frame: pd.DataFrame) -> pd.Series:
         """Which rows have a group and, if rows with missing cells are dropped, all features.
 
-        Raises
-        ------
-        TableError
-            The table lacks a column.
+        TableError if the table lacks a column.
         """
         self._check_features(frame)
         if self._lacks_groups(frame):
@@ -117,12 +93,8 @@ class TableModel:
     def predict(self, frame: pd.DataFrame) -> np.ndarray:
         """The cluster of every row. All rows must be `usable`.
 
-        Some methods need no groups. For them the table may lack all sensitive columns.
-
-        Raises
-        ------
-        TableError
-            The table lacks a column, or has a group that did not occur in the fit.
+        Some methods need no groups. For them the table may lack all sensitive columns. TableError if the table lacks
+        a column, or has a group that did not occur in the fit.
         """
         self._check_features(frame)
         X = self.preparation.transform(frame)
@@ -178,16 +150,8 @@ _PICKLES = (b"\x80", b"\x78\x5e")
 def load_model(path: str | Path, methods: Any) -> TableModel:
     """Read a model that `TableModel.save` has written. No code in the file is run, and everything in it is checked.
 
-    Parameters
-    ----------
-    path : path
-    methods : module
-        `fairclust.methods`, which has the class of the model.
-
-    Raises
-    ------
-    TableError
-        There is no such file, or it does not hold a model of this version.
+    `methods` is the module that has the class of the model. TableError if there is no such file, or it does not hold a
+    model of this version.
     """
     if not Path(path).is_file():
         raise TableError(f"there is no file {path}")

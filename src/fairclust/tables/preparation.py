@@ -12,11 +12,11 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
 
+from fairclust.group_encoding import value_text
 from fairclust.messages import shortened
 from fairclust.stored import Stored
 from fairclust.tables.columns import MAX_CATEGORIES, Column, is_number, to_number
 from fairclust.tables.errors import TableError
-from fairclust.tables.values import value_text
 
 MISSING = ("impute", "drop", "group")
 # The square of a larger number could be infinite.
@@ -34,31 +34,17 @@ def make_preparation(
 ) -> Pipeline:
     """An unfitted pipeline that turns the columns of a data frame into a matrix of numbers.
 
-    Numbers are imputed by their median and standardised. Each category becomes a column of zeros and ones, which
-    is not standardised: two rows that differ in a category are then as far apart as two rows usually are in a
-    standardised number (a squared distance of 2), however many categories there are.
-
-    Parameters
-    ----------
-    columns : sequence of Column
-        From `understand`.
-    scale : {"standardize", "l2", "none"}
-        "l2" also divides every row by its length.
-    missing : {"impute", "drop", "group"}
-        "impute" inserts the median, or the most frequent category. "group" treats a missing category as a category,
-        and adds a column that says which numbers are missing. "drop" expects rows without missing cells.
-    thousands, decimal : str
-        As in `understand`.
-
-    Returns
-    -------
-    Pipeline
+    Missing numbers become the median, and missing categories the most frequent one; with `missing` "group", they are a
+    category, and a column says which numbers are missing; with "drop", no cell is missing. `scale` "l2" also divides
+    every row by its length. `thousands` and `decimal` are as in `understand`.
     """
     numbers = [column.name for column in columns if column.role == "number"]
     categories = [column.name for column in columns if column.role == "category"]
     read = FunctionTransformer(
         as_numbers, kw_args={"thousands": thousands, "decimal": decimal}, feature_names_out="one-to-one"
     )
+    # Columns of zeros and ones are not standardised: two rows that differ in a category are then as far apart as two
+    # rows usually are in a standardised number (a squared distance of 2), however many categories there are.
     numeric = [read, SimpleImputer(strategy="median", add_indicator=missing == "group")]
     if scale != "none":
         numeric.append(StandardScaler())

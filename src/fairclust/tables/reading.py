@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import bz2
-import codecs
-import csv
-import gzip
-import io
-import lzma
-import re
-import sys
-import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import IO, Any
 
 import pandas as pd
 
+from fairclust.group_encoding import one_spelling
 from fairclust.messages import shortened
-from fairclust.metrics.counts import one_spelling
 from fairclust.tables.errors import TableError
+from fairclust.tables.text import Format, open_rows, unreadable
 from fairclust.tables.values import MISSING_TEXTS, is_nested, read_values
 
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-# The first bytes of compressed data, for standard input, which has no name.
-_PACKED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ\x00": lzma.decompress}
-_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
 _LONGEST_NAME = 1000
 # Each column takes time, even in a table of few rows.
@@ -44,37 +29,11 @@ def read_table(
     texts: Collection[str] = (),
     ids: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Read Parquet, Feather, Excel or delimited text, which may be compressed.
+    """Read Parquet, Feather, Excel or delimited text, which may be compressed, or text from standard input ("-").
 
-    Parameters
-    ----------
-    path : str or Path
-        "-" is delimited text from standard input. The ending of a file decides its format, and files with unknown
-        endings are delimited text. Text that is compressed by gzip, bzip2 or xz is decompressed.
-    delimiter : str, optional
-        Separator of cells in text. Default: the one of ``, ; tab |`` that occurs most often in the first line, or
-        else a space.
-    decimal : str, default="."
-    encoding : str, default="utf-8"
-    values : collection of str, optional
-        Columns whose values are names of groups or categories. `read_values` says which of their texts are one value.
-        Columns that the table lacks are ignored, here and below.
-    texts : collection of str, optional
-        Those of `values` that are text even if all their cells look like numbers.
-    ids : collection of str, optional
-        Columns of delimited text that stay as they are written.
-
-    Returns
-    -------
-    DataFrame
-        Column names are strings. Cells that hold one of `MISSING_TEXTS` are missing. ``attrs["notes"]`` says how cells
-        were read, if that is worth a sentence, and ``attrs["delimiter"]`` holds the delimiter of text.
-
-    Raises
-    ------
-    TableError
-        There is no such file, it cannot be read, it has no row or too many columns, two columns have one name, or a
-        row has more or fewer cells than the header.
+    Cells of columns in `values` are names of groups or categories, see `read_values`; those also in `texts` are text
+    even if they look like numbers, and `ids` stay as they are written. ``attrs["notes"]`` says how cells were read,
+    and ``attrs["delimiter"]`` holds the delimiter. A TableError says what is wrong with the file.
     """
     path = Path(path)
     if str(path) != "-" and not path.is_file():
@@ -96,15 +55,9 @@ def read_table(
         raise TableError(
             f"{path} needs the package {package or 'pyarrow'}: pip install 'fairclust[files]'"
         ) from None
-    except UnicodeError:
-        raise TableError(f"{path} is no {encoding} text; {_other_encoding(path)}") from None
-    except (ValueError, LookupError, *_DAMAGED) as error:
-        raise _unreadable(path, error) from None
     except Exception as error:
         # The packages that read Parquet and Excel raise errors of many types for damaged files.
-        if reader is None:
-            raise
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     if frame.empty:
         raise TableError(f"{path} has a header and no rows")
     for i, name in enumerate(frame.columns):
@@ -147,11 +100,6 @@ def _names(header: Iterable[str], path: Path) -> list[str]:
             )
         places[name] = place
     return list(places)
-
-
-def _unreadable(path: Path, error: Exception) -> TableError:
-    what = " ".join(str(error).split()) or type(error).__name__
-    return TableError(f"{path} cannot be read as a table: {shortened(what, 300)}")
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -202,24 +150,12 @@ def _read_text(
             raise TableError(
                 f"--delimiter: {shortened(repr(delimiter))} is not one ASCII character between cells"
             )
-    with _open(path) as file:
-        # With this value of `newline`, line breaks in quotes stay as they are.
-        rows = _Rows(io.TextIOWrapper(file, encoding, newline=""), path, delimiter)
+    with open_rows(path, Format(delimiter, decimal, encoding)) as rows:
         names = _names(rows.header, path)
         row_names = len(rows.first) > len(names) and bool(rows.first[-1].strip())
         kept = {i + row_names for i, name in enumerate(names) if name in as_text}
-        frame = pd.read_csv(
-            rows,
-            sep=rows.delimiter,
-            header=None,
-            names=range(len(rows.first)),
-            decimal=decimal,
-            dtype=dict.fromkeys(kept, str),
-            skipinitialspace=rows.delimiter != " ",
-            na_values={i: list(MISSING_TEXTS) for i in range(len(rows.first)) if i not in kept},
-            keep_default_na=False,
-            low_memory=False,
-        )
+        missing = {i: list(MISSING_TEXTS) for i in range(len(rows.first)) if i not in kept}
+        frame = rows.frame(dict.fromkeys(kept, str), missing, all_columns=True)
     if len(rows.first) > len(names):
         extra = frame.pop(0 if row_names else len(names))
         # R numbers its rows or gives them names. Other numbers may be a column whose name lacks in the header.
@@ -235,136 +171,3 @@ def _read_text(
         )
     frame.columns = names
     return frame, rows.delimiter
-
-
-class _Rows:
-    """The rows of delimited text, which `pandas.read_csv` reads like a file.
-
-    pandas fills rows that are too short and cuts cells at a NUL character, both without a word. Here they are errors.
-    """
-
-    def __init__(self, text: Iterable[str], path: Path, delimiter: str | None) -> None:
-        self._path, self._number = path, 0
-        self._lines = self._numbered(text)
-        line = next((line for line in self._lines if line.strip()), None)
-        if line is None:
-            raise TableError(f"{path} is empty")
-        self.delimiter = delimiter or _likely_delimiter(line)
-        self.header = self._cells(line)
-        if _is_data(self.header):
-            raise TableError(
-                f"the first line of {path} looks like data: {shortened(repr(line.strip()))}. Write the names of the "
-                "columns above it"
-            )
-        self.first: list[str] = []
-        self._rows = self._checked()
-        row = next(self._rows, None)
-        if row is None:
-            raise TableError(f"{path} has a header and no rows")
-        self._rows = chain([row], self._rows)
-
-    def read(self, size: int) -> str:
-        """The next rows, which have at least this number of characters unless the file ends."""
-        found, length = [], 0
-        for row in self._rows:
-            found.append(row)
-            length += len(row)
-            if length >= size:
-                break
-        return "".join(found)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._rows)
-
-    def shown(self) -> str:
-        """The header and the first row, for messages."""
-        header, first = (shortened(repr(self.delimiter.join(cells))) for cells in (self.header, self.first))
-        return f"the header is {header}, the first row is {first}"
-
-    def differ(self) -> TableError:
-        """The error for rows that have not as many cells as the header."""
-        return TableError(
-            f"{self._path}: the header has {len(self.header):,} names, but the first row has {len(self.first):,} "
-            f"cells: {self.shown()}. Fix: give every column a name{self._doubt()}"
-        )
-
-    def _numbered(self, text: Iterable[str]) -> Iterator[str]:
-        for self._number, line in enumerate(text, start=1):
-            if "\0" in line:
-                raise TableError(
-                    f"{self._path}, line {self._number:,} has a NUL character. Fix: remove it; or if the file "
-                    "is text of another encoding, name it, as in --encoding utf-16"
-                )
-            yield line.removeprefix("\ufeff") if self._number == 1 else line
-
-    def _checked(self) -> Iterator[str]:
-        """The rows. Those with quotes may have several lines, and are written anew, so that pandas cuts them alike."""
-        blank = " \t\r\n".replace(self.delimiter, "")
-        for line in self._lines:
-            if not line.strip(blank):
-                continue
-            number, row, n_cells = self._number, line, line.count(self.delimiter) + 1
-            if '"' in line or not self.first:
-                cells = self._cells(line)
-                self.first, n_cells = self.first or cells, len(cells)
-                if '"' in line:
-                    row = self.delimiter.join('"' + cell.replace('"', '""') + '"' for cell in cells) + "\n"
-                if cells is self.first and n_cells - len(self.header) not in (0, 1):
-                    raise self.differ()
-            if n_cells != len(self.first):
-                raise TableError(
-                    f"{self._path}, line {number:,} has {n_cells:,} cells, but the first row has {len(self.first):,}. "
-                    f"Fix: correct the line{self._doubt()}"
-                )
-            yield row
-
-    def _doubt(self) -> str:
-        return f"; is {self.delimiter!r} the right --delimiter?"
-
-    def _cells(self, line: str) -> list[str]:
-        """The cells of the row that begins with this line. If a quote is open at its end, the next lines are read."""
-        number = self._number
-        reader = csv.reader(
-            chain([line], self._lines),
-            delimiter=self.delimiter,
-            skipinitialspace=self.delimiter != " ",
-            strict=True,
-        )
-        try:
-            return next(reader)
-        except csv.Error as error:
-            raise TableError(
-                f"{self._path}, line {number:,} cannot be cut into cells: {error}. Fix: close every quote, and write a "
-                "quote inside a quoted cell as two"
-            ) from None
-
-
-def _open(path: Path) -> IO[Any]:
-    if str(path) == "-":
-        data = sys.stdin.buffer.read()
-        return io.BytesIO(next((of(data) for begin, of in _PACKED.items() if data.startswith(begin)), data))
-    return _OPENERS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[operator]
-
-
-def _other_encoding(path: Path) -> str:
-    """What to do about bytes that are no text of the encoding."""
-    start = b""
-    if str(path) != "-":
-        with suppress(*_DAMAGED), _open(path) as file:
-            start = file.read(1 << 16)
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "try --encoding utf-16"
-    return "it seems to be a binary file" if b"\0" in start else "try --encoding latin-1"
-
-
-def _likely_delimiter(first: str) -> str:
-    unquoted = re.sub('"[^"]*"', "", first.partition("\n")[0]).strip("\r")
-    likely = max(",;\t|", key=unquoted.count)
-    return " " if likely not in unquoted and " " in unquoted else likely
-
-
-def _is_data(header: list[str]) -> bool:
-    """Whether the first line holds data: only numbers, one of them with a point or a minus, unlike years or codes."""
-    cells = [cell.strip() for cell in header]
-    numbers = [re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) is not None for cell in cells]
-    return all(numbers) and any("." in cell or cell.startswith("-") for cell in cells)

@@ -5,19 +5,18 @@ docs/command.md states these rules.
 
 from __future__ import annotations
 
-import math
 import re
 
 import numpy as np
 import pandas as pd
 
-from fairclust.metrics.counts import describe_merged, one_spelling
+from fairclust.group_encoding import Values, describe_merged, one_spelling, value_text
 from fairclust.tables.errors import TableError
+from fairclust.tables.text import as_number
 
 MISSING_TEXTS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 """Cells of a table that hold one of these texts are missing."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 # Numbers with leading zeros, and numbers that a float would round, are codes. As numbers, '01' would become '1'.
 _CODE = re.compile(r"[+-]?(0\d|\d{16})")
 # The array of groups has room for the longest name in every row.
@@ -67,9 +66,11 @@ def read_values(
     )
 
 
-def value_text(value: object) -> str:
-    """A value as the name of a group or category. Whole numbers have no fraction, which a missing cell would add."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+def factor(cells: pd.Series) -> Values:
+    """The cells of a column as different texts, see `value_text`; the entry of a missing cell is -1."""
+    codes, found = pd.factorize(cells)
+    places, names = pd.factorize(np.array([value_text(value) for value in found], dtype=object))
+    return Values(np.append(places, -1)[codes], np.asarray(names, dtype=object))
 
 
 def is_nested(cells: pd.Series) -> bool:
@@ -80,7 +81,5 @@ def is_nested(cells: pd.Series) -> bool:
 def _number(text: object, decimal: str) -> int | float | None:
     """The number that a text is; None if it is none or a code."""
     plain = str(text).replace(decimal, ".")
-    if not _NUMBER.fullmatch(plain) or _CODE.match(plain) or not math.isfinite(float(plain)):
-        return None
-    number = float(plain)
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    number = None if _CODE.match(plain) else as_number(plain)
+    return int(number) if number is not None and number.is_integer() and abs(number) < 2**53 else number

@@ -1,0 +1,296 @@
+"""Delimited text, the format of users' tables and of the files of data sets: names, rows, and the lines of errors."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import itertools
+import lzma
+import math
+import re
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, Any, NamedTuple
+
+import pandas as pd
+
+from fairclust.messages import shortened
+from fairclust.tables.errors import TableError
+
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+# The first bytes of compressed data, for standard input, which has no name.
+_PACKED = {b"\x1f\x8b": gzip.decompress, b"BZh": bz2.decompress, b"\xfd7zXZ\x00": lzma.decompress}
+_DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
+_COMMENT_SIGNS, _MOST_COMMENTS = ("#", "%", "//"), 1000
+# Older pandas rounds the last digit of some numbers unless it is told otherwise.
+_IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
+_EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
+# What messages say about the options of the command.
+_OPTIONS = MappingProxyType(
+    {
+        "delimiter": "is {!r} the right --delimiter?",
+        "encoding": "try --encoding {}",
+        "header": "Write the names of the columns above it",
+    }
+)
+
+
+class Format(NamedTuple):
+    """How text is cut into rows and cells, and what messages say about these options."""
+
+    delimiter: str | None = (
+        None  # by default, the one of `, ; tab |` that occurs most often in the first line
+    )
+    decimal: str = "."
+    encoding: str = "utf-8"
+    quote: str = '"'
+    header: bool = True  # whether the first row names the columns
+    skip_blanks: bool = True  # whether blanks after a delimiter are dropped before quotes are read
+    skip_lines: int = 0  # lines before the header or, without one, before the rows
+    advice: Mapping[str, str] = _OPTIONS
+
+
+class Rows:
+    """The rows of delimited text, which `pandas.read_csv` reads like a file.
+
+    pandas fills rows that are too short and cuts cells at a NUL character, both without a word. Here they are errors.
+    """
+
+    def __init__(self, text: Iterable[str], shown: str, form: Format) -> None:
+        self._shown, self._form, self._number = shown, form, 0
+        self._lines = self._numbered(text)
+        line = next(
+            (line for line in itertools.islice(self._lines, form.skip_lines, None) if line.strip()), None
+        )
+        if line is None:
+            raise TableError(f"{shown} is empty")
+        self._top = line.strip()
+        self.delimiter = form.delimiter or _likely_delimiter(line)
+        self.header: list[str] = []
+        if form.header:
+            self.header = self._cells(line)
+            if _is_data(self.header, form.decimal):
+                raise TableError(
+                    f"the first line of {shown} looks like data: {shortened(repr(self._top))}. {form.advice['header']}"
+                )
+        else:
+            self._lines = chain([line], self._lines)
+        self.first: list[str] = []
+        self._rows = self._checked()
+        ahead = list(itertools.islice(self._rows, 1))
+        if not ahead:
+            raise TableError(f"{shown} has a header and no rows")
+        # If the file begins with comments, the first row after them tells that they are no rows.
+        while (
+            ahead[-1][1].startswith(_COMMENT_SIGNS)
+            and len(ahead) < _MOST_COMMENTS
+            and (row := next(self._rows, None))
+        ):
+            ahead.append(row)
+        self._rows = chain(ahead, self._rows)
+
+    def read(self, size: int) -> str:
+        """The next rows, which have at least this number of characters unless the file ends."""
+        found, length = [], 0
+        for _, row in self._rows:
+            found.append(row)
+            length += len(row)
+            if length >= size:
+                break
+        return "".join(found)
+
+    def __iter__(self) -> Iterator[str]:
+        return (row for _, row in self._rows)
+
+    def cells(self) -> Iterator[tuple[int, list[str]]]:
+        """For every row, the number of its first line and its cells; to find what is wrong with a cell."""
+        for number, row in self._rows:
+            yield number, self._cells(row)
+
+    def frame(
+        self, dtypes: Mapping[int, type], missing: Mapping[int, list[str]], *, all_columns: bool
+    ) -> Any:
+        """The rows as a data frame with the positions of the columns as names.
+
+        Columns without a type get one from their cells. Unless `all_columns`, they are not read, which saves memory.
+        """
+        return pd.read_csv(
+            self,
+            sep=self.delimiter,
+            header=None,
+            names=range(len(self.first)),
+            usecols=None if all_columns else sorted(dtypes),
+            dtype=dict(dtypes),
+            decimal=self._form.decimal,
+            quotechar=self._form.quote,
+            skipinitialspace=self._form.skip_blanks and self.delimiter != " ",
+            na_values=dict(missing),
+            keep_default_na=False,
+            low_memory=not all_columns,
+            **_EXACT,
+        )
+
+    def shown(self) -> str:
+        """The header and the first row, for messages."""
+        header, first = (shortened(repr(self.delimiter.join(cells))) for cells in (self.header, self.first))
+        return f"the header is {header}, the first row is {first}"
+
+    def differ(self) -> TableError:
+        """The error for rows that have not as many cells as the header."""
+        return self._comment() or TableError(
+            f"{self._shown}: the header has {len(self.header):,} names, but the first row has {len(self.first):,} "
+            f"cells: {self.shown()}. Fix: give every column a name{self._doubt()}"
+        )
+
+    def _comment(self) -> TableError | None:
+        """The error for a comment in the first line, which would explain a wrong number of cells."""
+        if not self._top.startswith(_COMMENT_SIGNS):
+            return None
+        return TableError(
+            f"the first line of {self._shown} looks like a comment: {shortened(repr(self._top))}. Fix: delete the "
+            "lines before the table from the file"
+        )
+
+    def _numbered(self, text: Iterable[str]) -> Iterator[str]:
+        for self._number, line in enumerate(text, start=1):
+            if "\0" in line:
+                raise TableError(
+                    f"{self._shown}, line {self._number:,} has a NUL character. Fix: remove it; or if the file "
+                    f"is text of another encoding, name it, as in {self._form.advice['encoding'].format('utf-16')}"
+                )
+            yield line.removeprefix("\ufeff") if self._number == 1 else line
+
+    def _checked(self) -> Iterator[tuple[int, str]]:
+        """Line and text of every row. Rows with quotes may have several lines, and are written anew for pandas."""
+        blank, quote = " \t\r\n".replace(self.delimiter, ""), self._form.quote
+        for line in self._lines:
+            if not line.strip(blank):
+                continue
+            number, row, n_cells = self._number, line, line.count(self.delimiter) + 1
+            if quote in line or not self.first:
+                cells = self._cells(line)
+                self.first, n_cells = self.first or cells, len(cells)
+                if quote in line:
+                    row = (
+                        self.delimiter.join(quote + cell.replace(quote, 2 * quote) + quote for cell in cells)
+                        + "\n"
+                    )
+                if cells is self.first and self.header and n_cells - len(self.header) not in (0, 1):
+                    raise self.differ()
+            if n_cells != len(self.first):
+                raise self._comment() or TableError(
+                    f"{self._shown}, line {number:,} has {n_cells:,} cells, but the first row has {len(self.first):,}. "
+                    f"Fix: correct the line{self._doubt()}"
+                )
+            yield number, row
+
+    def _doubt(self) -> str:
+        return f"; {self._form.advice['delimiter'].format(self.delimiter)}"
+
+    def _cells(self, line: str) -> list[str]:
+        """The cells of the row that begins with this line. If a quote is open at its end, the next lines are read."""
+        skip_blanks = self._form.skip_blanks and self.delimiter != " "
+        if self._form.quote not in line:
+            cells = line.rstrip("\r\n").split(self.delimiter)
+            return [cell.lstrip(" ") for cell in cells] if skip_blanks else cells
+        number = self._number
+        reader = csv.reader(
+            chain([line], self._lines),
+            delimiter=self.delimiter,
+            quotechar=self._form.quote,
+            skipinitialspace=skip_blanks,
+            strict=True,
+        )
+        try:
+            return next(reader)
+        except csv.Error as error:
+            raise TableError(
+                f"{self._shown}, line {number:,} cannot be cut into cells: {error}. Fix: close every quote, and write "
+                "a quote inside a quoted cell as two"
+            ) from None
+
+
+@contextmanager
+def open_rows(path: Path, form: Format, shown: str = "") -> Iterator[Rows]:
+    """The rows of a file, or of standard input ("-"). If it is damaged or of another encoding, it is a TableError."""
+    shown = shown or str(path)
+    try:
+        with open_file(path) as file:
+            # With this value of `newline`, line breaks in quotes stay as they are.
+            yield Rows(io.TextIOWrapper(file, form.encoding, newline=""), shown, form)
+    except TableError:
+        raise
+    except UnicodeError:
+        advice = _other_encoding(path, form.advice["encoding"])
+        raise TableError(f"{shown} is no {form.encoding} text; {advice}") from None
+    except (ValueError, LookupError, *_DAMAGED) as error:
+        raise unreadable(shown, error) from None
+
+
+def unreadable(shown: str | Path, error: Exception) -> TableError:
+    """The error for a file that a package cannot read."""
+    what = " ".join(str(error).split()) or type(error).__name__
+    return TableError(f"{shown} cannot be read as a table: {shortened(what, 300)}")
+
+
+def open_file(path: Path) -> IO[Any]:
+    """A file, or standard input, as bytes, decompressed."""
+    if str(path) == "-":
+        data = sys.stdin.buffer.read()
+        return io.BytesIO(next((of(data) for begin, of in _PACKED.items() if data.startswith(begin)), data))
+    return _OPENERS.get(path.suffix.lower(), open)(path, "rb")  # type: ignore[operator]
+
+
+def number_pattern(thousands: str | None, decimal: str) -> str:
+    """The pattern of a number, also of one with `thousands` between groups of three digits if that is given."""
+    point = re.escape(decimal)
+    plain = rf"[+-]?([0-9]+({point}[0-9]*)?|{point}[0-9]+)([eE][+-]?[0-9]+)?"
+    if thousands is None:
+        return plain
+    return rf"(?:[+-]?[0-9]{{1,3}}({re.escape(thousands)}[0-9]{{3}})+({point}[0-9]*)?)|(?:{plain})"
+
+
+def as_number(cell: str, decimal: str = ".", thousands: str | None = None) -> float | None:
+    """The finite number that a cell is; None if it is none."""
+    cell = cell.strip()
+    if not re.fullmatch(number_pattern(thousands, decimal), cell):
+        return None
+    number = float(cell.replace(thousands or "", "").replace(decimal, "."))
+    return number if math.isfinite(number) else None
+
+
+def _is_data(row: list[str], decimal: str) -> bool:
+    """Tell whether a row cannot be a header, although some columns have numbers as names.
+
+    Years, identifiers and wavelengths occur as names of columns. Negative numbers, repeated numbers, and fractions that
+    do not increase are taken as data.
+    """
+    numbers = [number for cell in row if (number := as_number(cell, decimal)) is not None]
+    increasing = len(numbers) > 2 and all(a < b for a, b in itertools.pairwise(numbers))
+    fractions = any(number != int(number) for number in numbers)
+    return min(numbers, default=0) < 0 or len(set(numbers)) < len(numbers) or (fractions and not increasing)
+
+
+def _other_encoding(path: Path, advice: str) -> str:
+    """What to do about bytes that are no text of the encoding."""
+    start = b""
+    if str(path) != "-":
+        with suppress(*_DAMAGED), open_file(path) as file:
+            start = file.read(1 << 16)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return advice.format("utf-16")
+    return "it seems to be a binary file" if b"\0" in start else advice.format("latin-1")
+
+
+def _likely_delimiter(first: str) -> str:
+    unquoted = re.sub('"[^"]*"', "", first.partition("\n")[0]).strip("\r")
+    likely = max(",;\t|", key=unquoted.count)
+    return " " if likely not in unquoted and " " in unquoted else likely
