@@ -15,7 +15,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from fairclust.group_encoding import encode_groups
-from fairclust.metrics import contingency, score_labels
+from fairclust.metrics import Scored, contingency, score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.solvers.sensitive import read_groups
 
@@ -109,16 +109,8 @@ class FrontDisplay:
         groups = read_groups(sensitive_features, len(X))
         rows = []
         for method, setting, labels in clusterings:
+            scores = score_labels(Scored(labels, groups.codes, X, columns=groups.by_column), MEASURED)
             n_clusters = int(np.max(labels)) + 1
-            scores = score_labels(
-                X,
-                labels,
-                groups.codes,
-                n_clusters=n_clusters,
-                n_groups=len(groups.cells),
-                metrics=MEASURED,
-                columns=groups.by_column,
-            )
             rows.append({"method": method, "setting": setting, "n_clusters": n_clusters, **scores})
         return cls(pd.DataFrame(rows))
 

@@ -22,7 +22,7 @@ from fairclust.cli.methods import find_method
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import aligned
-from fairclust.metrics import score_labels
+from fairclust.metrics import Scored, score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.plot import MEASURED, FrontDisplay, axis_label
@@ -139,17 +139,10 @@ def _measure(raw: RawTable, model: Any, crossed: bool) -> dict[str, float]:
     If there are several sensitive columns, the metrics of groups are those of the least fair column, or, if `crossed`,
     of the combinations.
     """
-    names, codes = np.unique(raw.crossed, return_inverse=True)
+    codes = np.unique(raw.crossed, return_inverse=True)[1]
     labels, n_clusters = model.labels_, model.n_clusters
-    scores = score_labels(
-        raw.X,
-        labels,
-        codes,
-        n_clusters=n_clusters,
-        n_groups=len(names),
-        metrics=MEASURED,
-        columns={} if crossed else raw.by_column,
-    )
+    columns = {} if crossed else raw.by_column
+    scores = score_labels(Scored(labels, codes, raw.X, n_clusters, columns=columns), MEASURED)
     several = 1 < len(np.unique(labels)) < len(labels)
     size = min(_SILHOUETTE_ROWS, len(labels))
     silhouette = silhouette_score(raw.X, labels, sample_size=size, random_state=0) if several else np.nan

@@ -18,7 +18,7 @@ from fairclust.cli.methods import find_method
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable, sensitive_for
 from fairclust.cli.score import read_labels
-from fairclust.metrics import contingency, score_labels
+from fairclust.metrics import Scored, contingency, score_labels
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.pipeline.columns import of_columns
 from fairclust.pipeline.names import Names
@@ -132,15 +132,7 @@ def _scores(labels: np.ndarray, n_clusters: int, raw: RawTable, crossed: bool) -
     columns = {} if crossed else raw.by_column
     return {
         "status": "ok",
-        "metrics": score_labels(
-            raw.X,
-            labels,
-            codes,
-            n_clusters=n_clusters,
-            n_groups=len(names),
-            metrics=_MEASURED,
-            columns=columns,
-        ),
+        "metrics": score_labels(Scored(labels, codes, raw.X, n_clusters, columns=columns), _MEASURED),
         **({"by_column": of_columns(labels, columns, n_clusters)} if columns else {}),
         "counts": dict(zip(names.tolist(), table.astype(int).tolist(), strict=True)),
     }

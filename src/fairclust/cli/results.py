@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairclust.cli.raw_table import RawTable
 from fairclust.messages import shortened
-from fairclust.metrics import balance, contingency, data_balance, delta, group_costs, score_labels
+from fairclust.metrics import Scored, balance, contingency, data_balance, delta, group_costs, score_labels
 from fairclust.metrics.table import METRICS
 
 _METRICS = ("sse", "balance", "fairness_error", "delta")
@@ -30,8 +30,7 @@ def describe(
     labels = {method: model.labels_} | ({} if plain is None else {"KMeans": plain})
     names, codes = np.unique(raw.crossed, return_inverse=True)
     scores = {
-        name: score_labels(raw.X, of, codes, n_clusters=n_clusters, n_groups=len(names), metrics=_METRICS)
-        for name, of in labels.items()
+        name: score_labels(Scored(of, codes, raw.X, n_clusters), _METRICS) for name, of in labels.items()
     }
     used = [column.name for column in raw.columns if column.role != "left out"]
     return {

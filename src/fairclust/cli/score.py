@@ -58,21 +58,9 @@ def run(args: argparse.Namespace) -> list[str]:
 
 def _score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[str, float]:
     """The cost and the fairness of labels; metrics that are undefined for them are left out."""
-    found = score_labels(
-        data.X if data.X.shape[1] else None,
-        labels,
-        data.groups,
-        n_clusters=n_clusters,
-        n_groups=len(data.group_names),
-        W=data.W,
-        columns=data.columns,
-        numbers=data.numbers,
-        metrics=[
-            name
-            for name in (*_COSTS, *_FAIRNESS)
-            if METRICS[name].needs != ("X" if data.W is not None else "W")
-        ],
-    )
+    unused = "X" if data.W is not None else "W"
+    names = [name for name in (*_COSTS, *_FAIRNESS) if METRICS[name].needs != unused]
+    found = score_labels(data.scored(labels, n_clusters, data.W), names)
     return {name: value for name, value in found.items() if not math.isnan(value)}
 
 

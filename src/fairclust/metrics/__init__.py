@@ -12,6 +12,7 @@ _HOMES = {
     "METRICS": "table",
     "Audit": "card",
     "Metric": "registry",
+    "Scored": "table",
     "absent_groups": "fairness",
     "additive_gap": "fairness",
     "audit": "card",

@@ -1,8 +1,6 @@
 """Group fairness of a clustering, computed from the group-by-cluster table.
 
-Every function takes labels and `sensitive_features`, or the table n_jk of `fairclust.metrics.counts`, shape
-(n_groups, n_clusters). With labels, the clusters are 0 to the largest label; a number in
-between that no point has is an empty cluster.
+With labels, the clusters are 0 to the largest label; a number in between that no point has is an empty cluster.
 Notation: n_k is the size of cluster k, N_j that of group j, N the number of points, P_kj = n_jk / n_k the share of
 group j in cluster k, and mu_j = N_j / N its share in the data.
 
@@ -15,6 +13,22 @@ All functions follow these conventions:
   The sums of divergences and gaps leave it out.
 * Counts are multiplied before they are divided wherever possible, so that an exactly proportional clustering
   scores exactly 0 or 1 (up to counts whose products stay below 2^53).
+
+All functions have these parameters and errors, which are added to their docstrings:
+
+Parameters
+----------
+labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+    The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given. Metrics of the
+    Delta family also take a table of sums of responsibilities.
+sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+    The group of each point. If there are several columns, each combination of values is a group.
+
+Raises
+------
+ValueError
+    If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+    is no point.
 """
 
 from __future__ import annotations
@@ -25,7 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.counts import contingency, group_codes
-from fairclust.metrics.registry import metric
+from fairclust.metrics.registry import documented, metric
 
 __all__ = [
     "absent_groups",
@@ -48,24 +62,10 @@ __all__ = [
 def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Least ratio of two groups' counts in any cluster: min_k min_{j != j'} n_jk / n_j'k.
 
-    Parameters
-    ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given. Metrics of the
-        Delta family also take a table of sums of responsibilities.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
-
     Returns
     -------
     float
         In [0, 1], higher is fairer; never above `data_balance`. 0 if a cluster lacks a group or is empty.
-
-    Raises
-    ------
-    ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
 
     References
     ----------
@@ -79,20 +79,10 @@ def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -
 def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Mean over the clusters of the least ratio of two groups' counts: mean_k min_j n_jk / max_j n_jk.
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], higher is fairer. An empty cluster counts as 0.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
 
     References
     ----------
@@ -102,29 +92,20 @@ def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     return float(_cluster_balances(_table(labels, sensitive_features)).mean())
 
 
+@documented
 def data_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Balance of the data themselves, min_j N_j / max_j N_j: the largest balance that a clustering can have.
-
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
 
     Returns
     -------
     float
         In (0, 1].
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
     """
     group_sizes = _table(labels, sensitive_features).sum(axis=1)
     return float(group_sizes.min() / group_sizes.max())
 
 
-@metric("Fairness error", (0.0, inf), "lower", "Ziko et al. 2021 (VFC), eq. (2), (3)", takes=("target",))
+@metric("Fairness error", (0.0, inf), "lower", "Ziko et al. 2021 (VFC), eq. (2), (3)")
 def fairness_error(
     labels: ArrayLike, target: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
 ) -> float:
@@ -132,8 +113,6 @@ def fairness_error(
 
     Parameters
     ----------
-    labels, sensitive_features
-        As for `balance`.
     target : array-like of shape (n_groups,), optional
         Proportions U wanted in every cluster, non-negative, summing to one. Default: the groups' shares mu_j
         in the data.
@@ -147,7 +126,7 @@ def fairness_error(
     Raises
     ------
     ValueError
-        As for `balance`, or if the target is not a distribution over the groups.
+        If the target is not a distribution over the groups, or for the reasons that `balance` has.
 
     Notes
     -----
@@ -194,20 +173,10 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
     responsibilities). For more groups, it is the mean of this difference over the pairs of groups, and then the
     maximum over the clusters.
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], lower is fairer. A cluster without points adds nothing.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
 
     Notes
     -----
@@ -226,20 +195,10 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
 def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Largest gap over clusters and pairs of groups: max_k max_{j, j'} abs(n_jk / N_j - n_j'k / N_j').
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], lower is fairer; at least `delta`, equal to it for two groups.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
 
     References
     ----------
@@ -254,21 +213,11 @@ def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
 def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """How differently the groups spread over clusters, on average: mean_k mean_{j < j'} abs(n_jk / N_j - n_j'k / N_j').
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], lower is fairer; at most `delta`. It is `additive_gap` divided by the number of clusters, with empty
         clusters counted.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
 
     References
     ----------
@@ -287,21 +236,11 @@ def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None
 def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Gap summed over the clusters: sum_k abs(n_1k / N_1 - n_2k / N_2).
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 2], lower is fairer. For two groups abs(balance - data balance) is at most this (Kim et al.
         2025).
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
 
     Notes
     -----
@@ -319,20 +258,10 @@ def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
 def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Largest deviation of a group's share in a cluster from its share in the data: max_kj abs(P_kj - mu_j).
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], lower is fairer. Empty clusters are left out.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
 
     Notes
     -----
@@ -350,20 +279,10 @@ def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
 def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Fairness ratio FR: min_k min_j min(P_kj / mu_j, mu_j / P_kj).
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], higher is fairer. 0 if a cluster lacks a group or is empty.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
 
     References
     ----------
@@ -386,20 +305,10 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
     W1 is the distance between the two sets of share values {P_kj}_j and {mu_j}_j, in which each share has the mass 1/J.
     This is the mean absolute difference of the sorted shares.
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1/2], lower is fairer. Empty clusters have no weight.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
 
     Notes
     -----
@@ -424,27 +333,17 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
 def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> int:
     """Number of pairs of a group and a cluster in which the cluster has points, but none of the group.
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     int
         At least 0, lower is fairer. The balance is 0 as soon as one group is absent from one cluster; this metric
         counts how often that happens. Groups without any point do not count.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
     """
     counts = _table(labels, sensitive_features)
     return int((counts[:, counts.sum(axis=0) > 0] == 0).sum())
 
 
-@metric("Deviation of means", (0.0, inf), "lower", "ours", needs="numbers", takes=("sensitive_features",))
+@metric("Deviation of means", (0.0, inf), "lower", "ours", needs="numbers")
 def mean_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
     """Largest difference between the mean of a column of numbers in a cluster and in all rows, in standard deviations.
 
