@@ -22,12 +22,13 @@ from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.store import PreparedDataset
+from fairclust.fronts import pareto
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import Config
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.scores import load_scores
-from fairclust.report.leaderboard import best_of_starts, pareto
+from fairclust.report.leaderboard import best_of_starts
 from fairclust.report.selection import varied
 
 _COSTS = ("sse", "ncut")
