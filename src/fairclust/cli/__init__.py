@@ -22,10 +22,8 @@ _COMMANDS = {
     "front": "front:run",
     "report": "report:run",
     "methods": "methods:run",
-    "new-method": "scaffold:run",
     "check": "check:run",
     "status": "status:run",
-    "prune": "status:prune",
     "explain": "configuration:explain",
     "publish": "publish:run",
     "verify": "verify:run",
@@ -59,17 +57,13 @@ def _parser() -> argparse.ArgumentParser:
     options.add_report(commands)
     options.add_methods(commands)
 
-    new = commands.add_parser("new-method", help="write the skeleton of a method, and its test")
-    new.add_argument("name", help="in snake_case, such as my_method")
-    new.add_argument("--folder", type=Path, default=Path("my_methods"), help="default: %(default)s")
-
     check = commands.add_parser(
         "check", help="check a configuration and its data sets before a run: columns, groups, missing cells"
     )
     check.add_argument("files", nargs="*", type=Path, metavar="FILE", help="laid over config/config.yaml")
 
     status = commands.add_parser(
-        "status", help="how far a run is: finished, failed and remaining cells, and the time left"
+        "status", help="how far a run is: finished, failed, remaining and unused cells, and the time left"
     )
     status.add_argument(
         "--cores",
@@ -77,8 +71,9 @@ def _parser() -> argparse.ArgumentParser:
         default=1,
         help="cores of the run, for the estimate of the time left (default: %(default)s)",
     )
-    prune = commands.add_parser("prune", help="remove fits that the configuration no longer asks for")
-    prune.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    status.add_argument(
+        "--prune", action="store_true", help="remove stored fits that the configuration no longer asks for"
+    )
     explain = commands.add_parser(
         "explain", help="where each value of the configuration comes from, or why cells would be fitted again"
     )
@@ -124,7 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=Path("exported"), metavar="FOLDER", help="default: %(default)s"
     )
 
-    for command in (status, prune, explain, publish, options.add_score(commands)):
+    for command in (status, explain, publish, options.add_score(commands)):
         command.add_argument(
             "--configfile",
             type=Path,

@@ -89,26 +89,8 @@ def add_front(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "front", help="draw the cost of fairness for the settings of several methods, or for several K"
     )
-    _add_raw_table(parser)
-    parser.add_argument(
-        "--n-clusters",
-        required=True,
-        metavar="K",
-        help="a number of clusters, or a range of them such as 2:10",
-    )
-    parser.add_argument(
-        "--methods",
-        nargs="+",
-        metavar="METHOD",
-        help="default: price, vfc and bfkm; price alone for a range of K",
-    )
+    _add_grid(parser, "default: price, vfc and bfkm; price alone for a range of K")
     parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
-    parser.add_argument(
-        "--starts",
-        type=int,
-        default=3,
-        help="starts of every setting; the one with the lowest objective counts (default: %(default)s)",
-    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -118,12 +100,8 @@ def add_front(commands: argparse._SubParsersAction) -> None:
     )
 
 
-def add_report(commands: argparse._SubParsersAction) -> None:
-    """Add `fairclust report` and its options."""
-    parser = commands.add_parser(
-        "report",
-        help="write a page that compares methods on a table: fronts, ranks, groups of every cluster, times",
-    )
+def _add_grid(parser: argparse.ArgumentParser, methods: str) -> None:
+    """Add the options of the commands that fit several settings of several methods."""
     _add_raw_table(parser)
     parser.add_argument(
         "--n-clusters",
@@ -131,15 +109,22 @@ def add_report(commands: argparse._SubParsersAction) -> None:
         metavar="K",
         help="a number of clusters, or a range of them such as 2:10",
     )
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help=methods)
     parser.add_argument(
-        "--methods",
-        nargs="+",
-        metavar="METHOD",
-        help="methods to compare with k-means (default: price, vfc and bfkm)",
+        "--starts",
+        type=int,
+        default=3,
+        help="starts of every setting; fronts show the one with the lowest objective (default: %(default)s)",
     )
-    parser.add_argument(
-        "--starts", type=int, default=3, help="starts of every setting (default: %(default)s)"
+
+
+def add_report(commands: argparse._SubParsersAction) -> None:
+    """Add `fairclust report` and its options."""
+    parser = commands.add_parser(
+        "report",
+        help="write a page that compares methods on a table: fronts, ranks, groups of every cluster, times",
     )
+    _add_grid(parser, "methods to compare with k-means (default: price, vfc and bfkm)")
     parser.add_argument(
         "--labels",
         type=Path,

@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from fairclust import methods
-from fairclust.cli import CommandError, raw_table
-from fairclust.cli.fitting import fit
-from fairclust.cli.front import cluster_numbers, grid_settings
-from fairclust.cli.methods import find_method
+from fairclust.cli import CommandError
+from fairclust.cli.fitting import Grid, fit, scored
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable, sensitive_for
 from fairclust.cli.score import read_labels
-from fairclust.metrics import Scored, contingency, score_labels
+from fairclust.metrics import score_labels
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.pipeline.columns import of_columns
 from fairclust.pipeline.names import Names
@@ -37,19 +35,10 @@ def run(args: argparse.Namespace) -> list[str]:
     names a column or method that does not exist, or no setting could be fitted.
     """
     check_outputs({"--out": args.out}, [args.table, *args.labels])
-    if args.starts < 1:
-        raise CommandError(
-            f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
-        )
-    numbers = cluster_numbers(args.n_clusters)
-    classes = [find_method(name) for name in args.methods or ("price", "vfc", "bfkm")]
-    raw = raw_table.read(args)
+    grid = Grid(args)
+    raw = grid.raw
     given = {path.stem: read_labels(path, raw.frame.index.to_numpy() + 1, None) for path in args.labels}
-    asked = [
-        (seed, cls, params)
-        for seed in range(args.starts)
-        for cls, _, params in grid_settings(classes, numbers, raw, seed, one=False)
-    ]
+    asked = [(seed, cls, params) for seed in range(args.starts) for cls, _, params in grid.settings(seed)]
     title = "standard input" if args.table == "-" else Path(args.table).name
     records = [_given_record(title, name, labels, raw, args.crossed) for name, labels in given.items()]
     with progress("fitting settings", total=len(asked)) as done:
@@ -66,10 +55,10 @@ def run(args: argparse.Namespace) -> list[str]:
         "features": [column.name for column in raw.columns if column.role != "left out"],
         "scale": args.scale,
         "missing": args.missing,
-        "n_clusters": numbers,
+        "n_clusters": grid.numbers,
         "starts": args.starts,
     }
-    names = _names([*(cls.__name__ for cls in (methods.KMeans, *classes)), *given])
+    names = _names([*(cls.__name__ for cls in (methods.KMeans, *grid.classes)), *given])
     page = make_page(fits_frame(records), origin, {}, None, {}, [], names)
     with atomic_write(args.out) as file:
         file.write(page.encode())
@@ -127,12 +116,10 @@ def _identity(
 
 
 def _scores(labels: np.ndarray, n_clusters: int, raw: RawTable, crossed: bool) -> dict[str, Any]:
-    names, codes = np.unique(raw.crossed, return_inverse=True)
-    table = contingency(labels, codes, n_clusters, len(names))
-    columns = {} if crossed else raw.by_column
+    found = scored(raw, labels, n_clusters, crossed)
     return {
         "status": "ok",
-        "metrics": score_labels(Scored(labels, codes, raw.X, n_clusters, columns=columns), _MEASURED),
-        **({"by_column": of_columns(labels, columns, n_clusters)} if columns else {}),
-        "counts": dict(zip(names.tolist(), table.astype(int).tolist(), strict=True)),
+        "metrics": score_labels(found, _MEASURED),
+        **({"by_column": of_columns(labels, found.columns, n_clusters)} if found.columns else {}),
+        "counts": dict(zip(np.unique(raw.crossed).tolist(), found.table.tolist(), strict=True)),
     }

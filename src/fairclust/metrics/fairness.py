@@ -66,11 +66,6 @@ def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -
     -------
     float
         In [0, 1], higher is fairer; never above `data_balance`. 0 if a cluster lacks a group or is empty.
-
-    References
-    ----------
-    Chierichetti et al., "Fair clustering through fairlets", 2017; Ziko et al., "Variational fair clustering",
-    2021, eq. (1) and its minimum over the clusters.
     """
     return float(_cluster_balances(_table(labels, sensitive_features)).min())
 
@@ -83,11 +78,6 @@ def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
     -------
     float
         In [0, 1], higher is fairer. An empty cluster counts as 0.
-
-    References
-    ----------
-    Wang et al., "Scalable spectral clustering with group fairness constraints" (s-FairSC), 2023: the average
-    balance of its experiments.
     """
     return float(_cluster_balances(_table(labels, sensitive_features)).mean())
 
@@ -131,10 +121,6 @@ def fairness_error(
     Notes
     -----
     As in the paper, this is the sum over the clusters and not their mean, so it grows with K.
-
-    References
-    ----------
-    Ziko et al., "Variational fair clustering", 2021, eq. (2) and (3).
     """
     if target is None:
         counts = _table(labels, sensitive_features)
@@ -183,10 +169,6 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
     Eq. (14) prints a sum over ordered pairs (s1, s2 in [M], s1 != s2) under the factor 2 / (M (M - 1)), which
     is the reciprocal of the number of unordered pairs. Here each unordered pair counts once, because otherwise M = 2
     would not give eq. (6), and the value could exceed 1. `delta_max_pair` takes the largest pair instead.
-
-    References
-    ----------
-    Park et al., "Fair model-based clustering", eq. (4), (6), (14), (15).
     """
     return float(_pair_means(_spread(_table(labels, sensitive_features))).max())
 
@@ -200,10 +182,9 @@ def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     float
         In [0, 1], lower is fairer; at least `delta`, equal to it for two groups.
 
-    References
-    ----------
-    The program published with "Fair model-based clustering", which uses this for more than two groups instead of the
-    paper's eq. (14).
+    Notes
+    -----
+    The program uses this for more than two groups, instead of the paper's eq. (14).
     """
     spread = _spread(_table(labels, sensitive_features))
     return float((spread.max(axis=0) - spread.min(axis=0)).max())
@@ -219,10 +200,9 @@ def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None
         In [0, 1], lower is fairer; at most `delta`. It is `additive_gap` divided by the number of clusters, with empty
         clusters counted.
 
-    References
-    ----------
-    Park et al., "Fair model-based clustering": the values of Delta in Tables 5 to 7. The text defines the maximum over
-    the clusters, `delta`.
+    Notes
+    -----
+    The text of the paper defines the maximum over the clusters, `delta`.
     """
     return float(_pair_means(_spread(_table(labels, sensitive_features))).mean())
 
@@ -245,10 +225,6 @@ def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
     Notes
     -----
     The papers define it for two groups. The mean over unordered pairs for more groups is ours, after `delta`.
-
-    References
-    ----------
-    Kim et al., "Fair clustering via alignment", 2025, quoted as eq. (5) of "Fair model-based clustering".
     """
     # Rounding can make the sum slightly larger than 2.
     return min(2.0, float(_pair_means(_spread(_table(labels, sensitive_features))).sum()))
@@ -283,11 +259,6 @@ def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
     -------
     float
         In [0, 1], higher is fairer. 0 if a cluster lacks a group or is empty.
-
-    References
-    ----------
-    Pan et al., "Balanced fair k-means clustering", 2023, FR of Table III; the balance of Bera et al., "Fair
-    algorithms for clustering", 2019.
     """
     counts = _table(labels, sensitive_features)
     sizes = counts.sum(axis=0)
@@ -314,10 +285,6 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
     -----
     After sorting, it no longer matters which group a share belongs to. A cluster with the shares of two groups swapped
     scores 0, so 0 does not imply proportionality. The metric is kept because the published tables use it.
-
-    References
-    ----------
-    Pan et al., "Balanced fair k-means clustering", 2023, AWD of Table III.
     """
     counts = _table(labels, sensitive_features)
     counts = counts[:, counts.sum(axis=0) > 0]

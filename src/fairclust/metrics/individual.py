@@ -86,10 +86,6 @@ def individual_fairness(
     float
         In [0, inf], lower is fairer. Jung et al. ask for at most 1, and show that every data set has centres with at
         most 2. ``inf`` if n/k points coincide but their centre lies elsewhere.
-
-    References
-    ----------
-    Jung et al. 2020; Mahabadi and Vakilian, "Individual fairness for k-clustering", 2020.
     """
     return float(_ratios(X, labels, n_clusters, centers, max_rows).max())
 
@@ -117,10 +113,6 @@ def individual_fairness_95(
     float
         In [0, inf], lower is fairer; at most `individual_fairness`. The quantile is not interpolated, so the value is
         the ratio of one of the points.
-
-    References
-    ----------
-    Ours, after Mahabadi and Vakilian 2020.
     """
     return float(np.quantile(_ratios(X, labels, n_clusters, centers, max_rows), 0.95, method="inverted_cdf"))
 

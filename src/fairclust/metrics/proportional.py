@@ -56,11 +56,9 @@ def proportionality(
         points that, as centres, give at most 1 + sqrt(2). ``inf`` if n/k points coincide but their centres lie
         elsewhere.
 
-    References
-    ----------
-    Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", 2019; Micha and Shah, "Proportionally fair
-    clustering revisited", 2020. In these papers, every point has its nearest centre; here it has the centre of its
-    cluster.
+    Notes
+    -----
+    In the papers, every point has its nearest centre; here it has the centre of its cluster.
     """
     from scipy.spatial.distance import cdist
 

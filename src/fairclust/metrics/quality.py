@@ -63,11 +63,10 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     ValueError
         If the shapes disagree or the labels are not non-negative integers.
 
-    References
-    ----------
-    Ziko et al., "Variational fair clustering", 2021, Table 1 (K-means); SSE of Pan et al., "Balanced fair
-    k-means clustering", 2023, Table IV; Cost of the tables of Park et al., "Fair model-based clustering" (its
-    text says 'distances', its tables hold squared distances).
+    Notes
+    -----
+    This is also the cost of the tables of Park et al. (FMC): their text says 'distances', the tables hold squared
+    distances.
     """
     points, codes, sizes = points_and_labels(X, labels)
     means = cluster_means(points, codes, sizes)
@@ -111,10 +110,6 @@ def kmedians_cost(
     float
         In [0, inf), lower is better. The medoids are exact up to `exact_max_rows`. ``nan`` if the search for a medoid
         was given up; `kmedians_bounds` then gives an interval.
-
-    References
-    ----------
-    Ziko et al., "Variational fair clustering", 2021, Table 1 (K-medians).
     """
     if exact_max_rows is not None and np.shape(X)[0] > exact_max_rows:
         return _cost_near_medians(*points_and_labels(X, labels))
@@ -186,11 +181,6 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
     ------
     ValueError
         If the shapes disagree, the labels are no integers, or ``X`` is not finite.
-
-    References
-    ----------
-    Dunn, "Well-separated clusters and optimal fuzzy partitions", 1974; DI of Pan et al., "Balanced fair
-    k-means clustering", 2023, Table IV.
     """
     from fairclust.kernels.dunn import dunn_distances
 
@@ -222,11 +212,6 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
     ------
     ValueError
         If ``W`` is not square, is negative somewhere, or has another size than the labels.
-
-    References
-    ----------
-    Ziko et al., "Variational fair clustering", 2021, Table 1 (Ncut); Shi and Malik, "Normalized cuts and
-    image segmentation", 2000.
     """
     import scipy.sparse as sp
 
@@ -266,11 +251,10 @@ def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
     ValueError
         If the shapes disagree, there is no point, or the labels are not non-negative integers.
 
-    References
-    ----------
-    Error on the stochastic block model of Kleindessner et al., "Guarantees for spectral clustering with
-    fairness constraints", 2019, and of Wang et al. (s-FairSC), 2023. The matching is solved exactly, as an assignment
-    problem instead of by trying all permutations.
+    Notes
+    -----
+    The papers use it on the stochastic block model. The matching is solved exactly, as an assignment problem instead of
+    by trying all permutations.
     """
     from scipy.optimize import linear_sum_assignment
 

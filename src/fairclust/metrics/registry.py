@@ -30,12 +30,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-__all__ = ["DECLARED", "Metric", "documented", "metric"]
+__all__ = ["DECLARED", "Metric", "doc_entries", "doc_sections", "documented", "metric"]
 
 Needs = Literal["table", "X", "W", "truth", "numbers"]
 Direction = Literal["lower", "higher", "none"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _HEADING = re.compile(r"\n\n(\w+)\n-+\n")
+_NO_PAPERS = ("count", "ours")
 _ORDER = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
 
 
@@ -92,41 +93,42 @@ def metric(
     """Declare the decorated function as a metric of its name, with the properties of `Metric`."""
 
     def declare(function: _Function) -> _Function:
-        found: Any = documented(function)
+        found: Any = documented(function, source)
         DECLARED.append(Metric(found.__name__, label, function, range, direction, source, **more))
         return function
 
     return declare
 
 
-def documented(function: _Function) -> _Function:
+def documented(function: _Function, source: str = "") -> _Function:
     """Complete a docstring by the parameters and errors that functions share, in the order of the signature.
 
     They stand in the docstring of this module, in that of the function's module, and in that of the function, of which
-    a later one takes precedence.
+    a later one takes precedence. `source` is the reference of a function that states none.
     """
     parameters = inspect.signature(function).parameters
     entries: dict[str, str] = {}
     raises = ""
     for doc in (__doc__, function.__globals__["__doc__"], function.__doc__):
-        sections = _sections(doc)
-        stated = {name: of for name, of in _entries(sections.get("Parameters")).items() if name in parameters}
+        sections = doc_sections(doc)
+        stated = {name: of for name, of in doc_entries(sections.get("Parameters")).items() if name in parameters}
         entries |= stated
         raises = sections.get("Raises", raises) if stated else raises
     shown = "\n".join(dict.fromkeys(entries[name] for name in parameters if name in entries))
-    sections = {"Raises": raises, **sections, "Parameters": shown}
+    references = "" if source in _NO_PAPERS else source
+    sections = {"Raises": raises, "References": references, **sections, "Parameters": shown}
     parts = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if sections.get(name)]
     function.__doc__ = "\n\n".join([sections[""], *parts])
     return function
 
 
-def _sections(doc: str | None) -> dict[str, str]:
+def doc_sections(doc: str | None) -> dict[str, str]:
     """The sections of a docstring in numpydoc by their headings; the text before them has the empty heading."""
     text, *parts = _HEADING.split(inspect.cleandoc(doc or ""))
     return {"": text, **dict(zip(parts[::2], parts[1::2], strict=True))}
 
 
-def _entries(section: str | None) -> dict[str, str]:
+def doc_entries(section: str | None) -> dict[str, str]:
     """The description of each parameter in a section; several parameters can share one."""
     entries = re.split(r"\n(?=\S)", section or "")
     return {name: entry for entry in entries for name in entry.partition(" : ")[0].split(", ")}

@@ -36,10 +36,6 @@ def silhouette_gap(
     -------
     float
         In [0, 2], lower is fairer; ``nan`` with fewer than two clusters.
-
-    References
-    ----------
-    Rousseeuw 1987 for the silhouette; the difference is ours.
     """
     from sklearn.metrics import silhouette_samples
 

@@ -34,8 +34,7 @@ def group_costs(
 
     References
     ----------
-    Ghadiri, Samadi, Vempala, "Socially fair k-means clustering", 2021; Abbasi, Bhaskara, Venkatasubramanian,
-    "Fair clustering via equitable group representations", 2021.
+    Ghadiri et al. 2021; Abbasi et al. 2021
     """
     points, codes = finite_points_and_labels(X, labels)
     groups = group_codes(sensitive_features)
@@ -54,10 +53,6 @@ def worst_group_cost(X: ArrayLike, labels: ArrayLike, *, sensitive_features: Arr
     -------
     float
         In [0, inf), lower is better.
-
-    References
-    ----------
-    Ghadiri et al. 2021: the objective of socially fair k-means, at the cluster means.
     """
     return float(group_costs(X, labels, sensitive_features=sensitive_features).max())
 
@@ -70,10 +65,6 @@ def group_cost_ratio(X: ArrayLike, labels: ArrayLike, *, sensitive_features: Arr
     -------
     float
         In [1, inf], lower is fairer. 1 if all costs are 0, ``inf`` if only some are.
-
-    References
-    ----------
-    Ghadiri et al. 2021; Abbasi et al. 2021.
     """
     costs = group_costs(X, labels, sensitive_features=sensitive_features)
     if costs.min() > 0:
@@ -96,10 +87,6 @@ def group_cost_changes(
     -------
     ndarray of shape (n_groups,)
         In [-1, inf], lower is better; 0.1 means a cost ten per cent higher. 0 for a group whose cost is 0 in both.
-
-    References
-    ----------
-    Ghadiri et al. 2021 for the cost of a group.
     """
     now = group_costs(X, labels, sensitive_features=sensitive_features)
     plain = group_costs(X, plain_labels, sensitive_features=sensitive_features)
