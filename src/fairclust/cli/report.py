@@ -40,10 +40,23 @@ def run(args: argparse.Namespace) -> list[str]:
     given = {path.stem: read_labels(path, raw.frame.index.to_numpy() + 1, None) for path in args.labels}
     asked = [(seed, cls, params) for seed in range(args.starts) for cls, _, params in grid.settings(seed)]
     title = "standard input" if args.table == "-" else Path(args.table).name
-    records = [_given_record(title, name, labels, raw, args.crossed) for name, labels in given.items()]
+    about = {"dataset": title, "n_rows": len(raw.X), "n_features": raw.X.shape[1]}
+    about["n_groups"] = len(set(raw.crossed))
+    records = [
+        {
+            **about,
+            "method": name,
+            "n_clusters": k,
+            "seed": 0,
+            "params": {},
+            **_scores(labels, k, raw, args.crossed),
+        }
+        for name, labels in given.items()
+        for k in [int(labels.max()) + 1]
+    ]
     with progress("fitting settings", total=len(asked)) as done:
         for seed, cls, params in asked:
-            records.append(_record(title, seed, cls, params, raw, args.crossed))
+            records.append(about | _record(seed, cls, params, raw, args.crossed))
             done()
     failed = [record for record in records if record["status"] != "ok"]
     if len(failed) == len(asked):
@@ -76,14 +89,13 @@ def _names(order: list[str]) -> Names:
     return Names(ours=ours, looks={name: place for place, name in enumerate(order)})
 
 
-def _record(
-    title: str, seed: int, cls: type, params: dict[str, Any], raw: RawTable, crossed: bool
-) -> dict[str, Any]:
+def _record(seed: int, cls: type, params: dict[str, Any], raw: RawTable, crossed: bool) -> dict[str, Any]:
     """Fit one setting and record it as the pipeline's scores do. Every method makes one start for each seed."""
     if "n_init" in inspect.signature(cls).parameters:
         params = params | {"n_init": 1}
     setting = {key: value for key, value in params.items() if key not in ("n_clusters", "random_state")}
-    record = _identity(title, cls.__name__, params["n_clusters"], seed, setting, raw)
+    n_clusters = params["n_clusters"]
+    record = {"method": cls.__name__, "n_clusters": n_clusters, "seed": seed, "params": setting}
     begin = process_time()
     try:
         groups = sensitive_for(cls, raw, crossed=crossed)
@@ -91,27 +103,12 @@ def _record(
     except CommandError as error:
         return record | {"status": "error", "reason": str(error)}
     return record | {
-        **_scores(model.labels_, params["n_clusters"], raw, crossed),
+        **_scores(model.labels_, n_clusters, raw, crossed),
         "history": model.history_[-1:],
         "estimator": {"n_iter_": int(model.n_iter_)},
         "warnings": warned,
         "wall_seconds": seconds,
         "cpu_seconds": process_time() - begin,
-    }
-
-
-def _given_record(title: str, name: str, labels: np.ndarray, raw: RawTable, crossed: bool) -> dict[str, Any]:
-    """Record labels that another program made."""
-    n_clusters = int(labels.max()) + 1
-    return _identity(title, name, n_clusters, 0, {}, raw) | _scores(labels, n_clusters, raw, crossed)
-
-
-def _identity(
-    title: str, method: str, n_clusters: int, seed: int, params: dict[str, Any], raw: RawTable
-) -> dict[str, Any]:
-    return {
-        **{"dataset": title, "method": method, "n_clusters": n_clusters, "seed": seed, "params": params},
-        **{"n_rows": len(raw.X), "n_features": raw.X.shape[1], "n_groups": len(set(raw.crossed))},
     }
 
 

@@ -111,7 +111,9 @@ def documented(function: _Function, source: str = "") -> _Function:
     raises = ""
     for doc in (__doc__, function.__globals__["__doc__"], function.__doc__):
         sections = doc_sections(doc)
-        stated = {name: of for name, of in doc_entries(sections.get("Parameters")).items() if name in parameters}
+        stated = {
+            name: of for name, of in doc_entries(sections.get("Parameters")).items() if name in parameters
+        }
         entries |= stated
         raises = sections.get("Raises", raises) if stated else raises
     shown = "\n".join(dict.fromkeys(entries[name] for name in parameters if name in entries))
