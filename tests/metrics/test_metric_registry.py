@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from fairclust import metrics as fm
 from fairclust.metrics import METRICS, Metric, Scored, kmedians_cost, score_labels
+from fairclust.metrics.registry import doc_entries, doc_sections
 
 # Metrics that are undefined for a single cluster.
 UNDEFINED = {"dunn_index", "silhouette_gap"}
@@ -45,6 +47,15 @@ def test_every_declaration_is_complete():
         assert metric.label and metric.source
         assert metric.decimals >= 0
     assert len({metric.label for metric in METRICS.values()}) == len(METRICS)
+
+
+def test_help_describes_every_parameter_and_names_the_paper():
+    for metric in METRICS.values():
+        sections = doc_sections(metric.function.__doc__)
+        assert list(doc_entries(sections["Parameters"])) == list(signature(metric.function).parameters)
+        assert "Returns" in sections
+        assert ("References" in sections) == (metric.source not in ("count", "ours"))
+    assert "max_rows : int" in fm.individual_fairness_95.__doc__
 
 
 def test_the_registry_cannot_be_changed():

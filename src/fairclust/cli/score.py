@@ -223,7 +223,7 @@ def _in_order(path: Path, found: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.argsort(found)
 
 
-def _load_data(config: Config, dataset: str, mirrors: Sequence[str] = ()) -> PreparedDataset:
+def _load_data(config: Config, dataset: str, mirrors: Sequence[str]) -> PreparedDataset:
     """Prepare a data set of the catalogue, without using prepared data of earlier runs.
 
     `mirrors` are folders or base URLs, which are tried before those of the configuration.
