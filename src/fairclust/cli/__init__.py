@@ -89,13 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     publish.add_argument(
         "--wall-seconds", type=float, help="duration of the whole run, kept with its provenance"
     )
-    publish.add_argument(
-        "--readme",
-        type=Path,
-        action="append",
-        default=[],
-        help="also write the numbers of the run between the marks of this page; may be repeated",
-    )
+    text = "also write the numbers of the run between the marks of this page"
+    options.add_repeated(publish, "--readme", "PAGE", text, Path)
     verify = commands.add_parser(
         "verify", help="check every digest of results, and score a sample of cells again"
     )
@@ -106,13 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("dataset", metavar="DATASET")
     export.add_argument("method", metavar="METHOD", help="as in the configuration, such as vfc_kmeans")
     export.add_argument("--n-clusters", type=int, metavar="K", help="only cells with this K (default: all)")
-    export.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="only cells with this setting, such as lam=100; may be repeated",
-    )
+    options.add_repeated(export, "--set", "NAME=VALUE", "only cells with this setting, such as lam=100")
     export.add_argument("--seed", type=int, help="only cells with this seed (default: all)")
     export.add_argument("--results", type=Path, default=Path("results"), help="default: %(default)s")
     export.add_argument(
@@ -120,13 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     for command in (status, explain, publish, options.add_score(commands)):
-        command.add_argument(
-            "--configfile",
-            type=Path,
-            action="append",
-            default=[],
-            help="laid over config/config.yaml; may be repeated",
-        )
+        options.add_repeated(command, "--configfile", "FILE", "laid over config/config.yaml", Path)
     return parser
 
 

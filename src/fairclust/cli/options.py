@@ -22,19 +22,21 @@ def _one_number(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number{hint}") from None
 
 
+def add_repeated(
+    parser: argparse.ArgumentParser, option: str, metavar: str, text: str, kind: type = str
+) -> None:
+    """Add an option whose values are collected in a list."""
+    text = f"{text}; may be repeated"
+    parser.add_argument(option, type=kind, action="append", default=[], metavar=metavar, help=text)
+
+
 def add_fit(commands: argparse._SubParsersAction) -> None:
     """Add `fairclust fit` and its options."""
     parser = commands.add_parser("fit", help="cluster the rows of a table, print metrics, write labels")
     _add_raw_table(parser)
     parser.add_argument("--method", default="price", help="see `fairclust methods` (default: %(default)s)")
     parser.add_argument("--n-clusters", type=_one_number, required=True, metavar="K")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a parameter of the method, such as lam=100 or tolerance=0.1; may be repeated",
-    )
+    add_repeated(parser, "--set", "NAME=VALUE", "a parameter of the method, such as lam=100 or tolerance=0.1")
     parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write the row numbers and clusters here, as CSV"
@@ -222,11 +224,6 @@ def add_score(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="results of a run, or published results (default: %(default)s)",
     )
-    parser.add_argument(
-        "--mirror",
-        action="append",
-        default=[],
-        metavar="PLACE",
-        help="a folder or base URL that is tried before the original addresses; may be repeated",
-    )
+    text = "a folder or base URL that is tried before the original addresses"
+    add_repeated(parser, "--mirror", "PLACE", text)
     return parser
