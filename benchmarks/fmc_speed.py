@@ -26,7 +26,7 @@ from sklearn.base import clone
 
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.methods import FairMixture, VariationalFairKMeans
-from fairclust.metrics.table import score_labels
+from fairclust.metrics import Scored, score_labels
 from fairclust.solvers.group_gap import delta, smooth_penalty
 from fairclust.solvers.mixture import Family, Mixture
 from fairclust.solvers.mixture_fit import FairPart, FullData, fair_em
@@ -103,9 +103,7 @@ def fit(model: FairMixture, X: np.ndarray, groups: np.ndarray) -> dict[str, floa
     begin, begin_cpu = perf_counter(), process_time()
     model.fit(X, sensitive_features=groups)
     found = {"seconds": perf_counter() - begin, "cpu_seconds": process_time() - begin_cpu}
-    scores = score_labels(
-        X, model.labels_, groups, n_clusters=K, n_groups=2, metrics=["sse", "balance", "delta"]
-    )
+    scores = score_labels(Scored(model.labels_, groups, X, K), ["sse", "balance", "delta"])
     return {**found, "rounds": model.n_iter_, "nll": model.nll_, "nonempty": model.n_nonempty_, **scores}
 
 

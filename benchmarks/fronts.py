@@ -37,11 +37,11 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from fairclust.base import NotSupported
+from fairclust.fronts import colour_and_mark, pareto
 from fairclust.metrics import METRICS, contingency, data_balance, n_nonempty, sse
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.blocks import derive_random_state
 from fairclust.pipeline.config import Config, shipped_config
-from fairclust.report.leaderboard import pareto
 from measuring import ROOT, paper_data
 
 DATASETS = ("adult", "bank_3", "credit_2")
@@ -228,8 +228,6 @@ def draw(found: Points, datasets: list[str], path: Path) -> None:
     """Draw a row of panels for each data set, with a panel for each metric."""
     import matplotlib.pyplot as plt
 
-    from fairclust.report.figures import look
-
     size = (4.2 * len(CRITERIA), 3.4 * len(datasets))
     figure, panels = plt.subplots(
         len(datasets), len(CRITERIA), figsize=size, squeeze=False, layout="constrained"
@@ -243,7 +241,7 @@ def draw(found: Points, datasets: list[str], path: Path) -> None:
                 of = points[points.method == method]
                 if len(of):
                     label = found.config.methods[method].label
-                    colour, mark = look(i)
+                    colour, mark = colour_and_mark(i)
                     axes.plot(of.sse, of[metric], mark, color=colour, markersize=3, alpha=0.6, label=label)
             low, high = least.sse.min(), least.sse.max()
             axes.set_xlim(low - 0.05 * (high - low), high + 0.6 * (high - low))

@@ -18,7 +18,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from fairclust.metrics import METRICS, score_labels
+from fairclust.metrics import METRICS, Scored, score_labels
 from fairclust.pipeline.blocks import derive_random_state
 from fairclust.pipeline.config import shipped_config
 from fairclust.pipeline.fit_process import fit_cell
@@ -85,9 +85,7 @@ def main() -> None:
                     f"seed {seed} has status {record['status']}: {record['reason']}. Fix: change parameters by --set"
                 )
             names = [*(name for name in values if name in METRICS), "sse", "balance", "delta", "n_nonempty"]
-            scores = score_labels(
-                X, labels, data.groups, n_clusters=k, n_groups=n_groups, truth=data.truth, metrics=set(names)
-            )
+            scores = score_labels(Scored(labels, data.groups, X, k, truth=data.truth), set(names))
             stated = {name: record["estimator"].get(f"{name}_") for name in STATED}
             ends = {"objective": record["history"][-1].get("objective")} if record["history"] else {}
             found.append({**scores, **{name: v for name, v in {**stated, **ends}.items() if v is not None}})

@@ -198,7 +198,8 @@ def reference_pages() -> dict[str, str]:
     )
     pages = {"api/index.md": index + "\n".join(lists)}
     for name, (title, module, names) in kinds.items():
-        pages[f"api/{name}.md"] = f"# {title}\n\n" + "\n".join(_described(module, names))
+        about = "" if module is fairclust else f"{inspect.getdoc(module)}\n\n"
+        pages[f"api/{name}.md"] = f"# {title}\n\n{about}" + "\n".join(_described(module, names))
     return pages
 
 

@@ -267,9 +267,9 @@ def test_the_numbers_of_a_published_run_are_counted(small_run):
 
 def test_only_the_text_between_the_marks_of_the_readme_changes():
     text = (ROOT / "README.md").read_text()
-    new = with_results(text, "some numbers\n")
+    new = with_results(text, "some numbers\n", "my.md")
     assert "<!-- results: begin -->\nsome numbers\n<!-- results: end -->" in new
-    assert with_results(new, "others\n") == with_results(text, "others\n")
+    assert with_results(new, "others\n", "my.md") == with_results(text, "others\n", "my.md")
     with pytest.raises(CommandError, match=r"my\.md has no lines '<!-- results: begin -->' and"):
         with_results("a page without marks", "numbers", "my.md")
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from fairclust.metrics.table import METRICS, score_labels
+from fairclust.metrics.table import METRICS, Scored, score_labels
 from fairclust.solvers.sensitive import read_groups
 
 __all__ = ["FairnessScorer", "cheapest_fair"]
@@ -85,15 +85,8 @@ class FairnessScorer:
             estimator[:-1].transform(X) if hasattr(estimator, "steps") and len(estimator.steps) > 1 else X
         )
         groups = read_groups(sensitive_features, len(labels))
-        value = score_labels(
-            np.asarray(features, dtype=float),
-            labels,
-            groups.codes,
-            n_clusters=int(labels.max()) + 1,
-            n_groups=len(groups.cells),
-            metrics=[self.metric],
-            columns=groups.by_column,
-        )[self.metric]
+        scored = Scored(labels, groups.codes, np.asarray(features, dtype=float), columns=groups.by_column)
+        value = score_labels(scored, [self.metric])[self.metric]
         return float(value if METRICS[self.metric].direction == "higher" else -value)
 
     def get_metadata_routing(self) -> MetadataRequest:

@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from fairclust.fronts import Front, colour_and_mark, front_of
 from fairclust.group_encoding import encode_groups
-from fairclust.metrics import contingency, score_labels
+from fairclust.metrics import Scored, contingency, score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.solvers.sensitive import read_groups
 
@@ -23,7 +24,6 @@ __all__ = ["ClusterSharesDisplay", "FrontDisplay"]
 
 MEASURED = ("sse", "balance", "fairness_error", "delta", "share_deviation")
 """Metrics that `FrontDisplay` computes for every clustering."""
-_MARKS = "os^DvPX*"
 # Control characters except the line feed: an SVG file cannot hold them.
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 _OTHER_LABELS = {"n_clusters": "Number of clusters", "silhouette": "Silhouette (higher is better)"}
@@ -109,18 +109,25 @@ class FrontDisplay:
         groups = read_groups(sensitive_features, len(X))
         rows = []
         for method, setting, labels in clusterings:
+            scores = score_labels(Scored(labels, groups.codes, X, columns=groups.by_column), MEASURED)
             n_clusters = int(np.max(labels)) + 1
-            scores = score_labels(
-                X,
-                labels,
-                groups.codes,
-                n_clusters=n_clusters,
-                n_groups=len(groups.cells),
-                metrics=MEASURED,
-                columns=groups.by_column,
-            )
             rows.append({"method": method, "setting": setting, "n_clusters": n_clusters, **scores})
         return cls(pd.DataFrame(rows))
+
+    def front(self, x: str = "sse", y: str = "balance") -> Front:
+        """Find the clusterings that no other clustering beats in two metrics.
+
+        Parameters
+        ----------
+        x, y : str
+            Columns of `points`: a cost, and a fairness metric.
+
+        Returns
+        -------
+        Front
+            Its `points` have the columns `own` (no other clustering of the method beats it) and `best` (none at all).
+        """
+        return front_of(self.points, x, y, higher=y in METRICS and METRICS[y].direction == "higher")
 
     def plot(self, x: str = "sse", y: str = "balance", *, ax: Any = None) -> FrontDisplay:
         """Draw one metric against another.
@@ -141,9 +148,9 @@ class FrontDisplay:
         self.lines_ = {}
         for number, (method, of) in enumerate(self.points.groupby("method", sort=False)):
             of = of.sort_values(x)
-            mark = _MARKS[number % len(_MARKS)]
+            colour, mark = colour_and_mark(number)
             (self.lines_[str(method)],) = self.ax_.plot(
-                of[x], of[y], marker=mark, linewidth=0.8, label=in_figure(str(method))
+                of[x], of[y], color=colour, marker=mark, linewidth=0.8, label=in_figure(str(method))
             )
         self.ax_.set(xlabel=axis_label(x), ylabel=axis_label(y))
         self.ax_.legend()

@@ -1,8 +1,6 @@
 """Commands as a user types them."""
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -180,27 +178,6 @@ def test_methods_lists_every_class(capsys):
     _, text, _ = run(capsys, "methods")
     for name in methods.__all__:
         assert name in text
-
-
-def test_new_method_passes_its_own_test(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    status, text, _ = run(capsys, "new-method", "two_step")
-    assert status == 0
-    assert "class: my_methods.two_step.TwoStep" in text
-    command = [sys.executable, "-m", "pytest", "-q", "my_methods/test_two_step.py"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
-    assert "3 passed" in done.stdout
-    again, _, err = run(capsys, "new-method", "two_step")
-    assert again == 2
-    assert "exists already" in err
-
-
-@pytest.mark.parametrize("name", ["Two-Step", "class", "2step", "../x"])
-def test_new_method_refuses_names(tmp_path, capsys, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    assert run(capsys, "new-method", name)[0] == 2
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_delimiters_within_quotes_are_ignored(tmp_path, capsys):

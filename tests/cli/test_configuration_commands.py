@@ -1,4 +1,4 @@
-"""`fairclust status`, `prune` and `explain` in the folder of a run."""
+"""`fairclust status` and `explain` in the folder of a run."""
 
 import json
 import shutil
@@ -84,7 +84,10 @@ def test_status_reads_no_labels(folder, capsys, monkeypatch):
 
     monkeypatch.setattr("fairclust.pipeline.cell_store.read_labels", no_labels)
     monkeypatch.setattr("fairclust.pipeline.fit_block.read_labels", no_labels)
-    assert run(capsys, "status")[1] == ["all: 2 of 2 cells done"]
+    assert run(capsys, "status")[1][:2] == [
+        "all: 2 of 2 cells done",
+        "results/cells: 1 cells that are not asked for",
+    ]
     write("more.yaml", {"run": {"seeds": 5, "methods": ["one", "two"]}})
     lines = run(capsys, "status", "--configfile", "more.yaml", "--cores", 2)[1]
     assert lines[:3] == [
@@ -136,10 +139,10 @@ def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsy
     old = results / "fits/a/two-k9.cells"
     write_output(old, [])
     before = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
-    would = run(capsys, "prune", "--dry-run")[1]
+    _, *would = run(capsys, "status")[1]
     assert {path: path.read_bytes() for path in results.rglob("*") if path.is_file()} == before
-    assert would[-1].endswith(" MB would be removed")
-    lines = run(capsys, "prune")[1]
+    assert would[-1].endswith(" MB would be removed by --prune")
+    lines = run(capsys, "status", "--prune")[1]
     assert lines[:-1] == would[:-1]
     assert lines[:-1] == [
         "results/fits/a/two-k9.cells: belongs to no job of the configuration",
@@ -147,7 +150,8 @@ def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsy
     ]
     left = {path: path.read_bytes() for path in results.rglob("*") if path.is_file()}
     assert before.items() > left.items() and len(before) == len(left) + 2
-    assert run(capsys, "prune")[1] == ["0.0 MB removed"]
+    assert run(capsys, "status", "--prune")[1] == ["0.0 MB removed"]
+    assert run(capsys, "status")[1] == ["all: 2 of 2 cells done"]
 
 
 def test_explain_names_the_file_of_every_value(folder, capsys):
@@ -178,7 +182,7 @@ def test_explain_names_shipped_keys_that_are_not_used(folder, capsys):
     assert "run.papers: ['doe']  [config/config.yaml] (not used: your file names run.datasets)" in lines
 
 
-@pytest.mark.parametrize("command", ["status", "prune", "explain"])
+@pytest.mark.parametrize("command", ["status", "explain"])
 def test_a_wrong_configuration_is_reported_without_a_traceback(tmp_path, capsys, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     status, _, err = run(capsys, command)

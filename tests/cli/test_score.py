@@ -10,7 +10,7 @@ import yaml
 
 from fairclust.cli import main
 from fairclust.datasets.blobs import make_group_blobs
-from fairclust.metrics.table import METRICS, score_labels
+from fairclust.metrics.table import METRICS, Scored, score_labels
 from fairclust.pipeline.scores import cells_frame
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ def expected(labels):
     X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     names = ["sse", "balance", "fairness_error", "worst_group_cost"]
-    return score_labels(X, labels, data.groups, n_clusters=K, n_groups=3, metrics=names)
+    return score_labels(Scored(labels, data.groups, X, K), names)
 
 
 def test_labels_are_scored_as_the_pipeline_scores_them(published, labels, capsys):

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from fairclust.datasets import DatasetError, DatasetSpec, prepare_dataset
 from fairclust.datasets.store import load_prepared, save_prepared
 from fairclust.metrics import balance, delta
-from fairclust.metrics.table import score_labels
+from fairclust.metrics.table import Scored, score_labels
 
 ROWS = [(i, i * i % 7, "fm"[i % 2], "abc"[i % 7 % 3]) for i in range(40)]
 SPEC = {
@@ -95,15 +95,7 @@ def test_an_unknown_value_of_the_second_column_is_named(prepared):
 def test_a_metric_of_groups_is_that_of_the_least_fair_column(prepared):
     data = prepared()
     labels = np.arange(40) // 14
-    found = score_labels(
-        data.X,
-        labels,
-        data.groups,
-        n_clusters=3,
-        n_groups=4,
-        metrics=["sse", "balance", "delta"],
-        columns=data.columns,
-    )
+    found = score_labels(data.scored(labels, 3), ["sse", "balance", "delta"])
     each = [
         (balance(labels, sensitive_features=of), delta(labels, sensitive_features=of))
         for of in data.columns.values()
@@ -111,10 +103,7 @@ def test_a_metric_of_groups_is_that_of_the_least_fair_column(prepared):
     assert found["balance"] == min(of[0] for of in each) > 0
     assert found["delta"] == max(of[1] for of in each)
     assert found["balance"] > balance(labels, sensitive_features=data.groups)
-    assert (
-        found["sse"]
-        == score_labels(data.X, labels, data.groups, n_clusters=3, n_groups=4, metrics=["sse"])["sse"]
-    )
+    assert found["sse"] == score_labels(Scored(labels, data.groups, data.X), ["sse"])["sse"]
 
 
 def test_numbers_are_cut_into_ranges_and_kept(prepared, tmp_path):
@@ -130,7 +119,7 @@ def test_numbers_are_cut_into_ranges_and_kept(prepared, tmp_path):
     np.testing.assert_array_equal(given["sex"], data.columns["sex"])
     assert again.with_numbers([])["x"].max() == 3
     labels = np.arange(40) // 20
-    scores = score_labels(data.X, labels, data.groups, n_clusters=2, n_groups=8, numbers=data.numbers)
+    scores = score_labels(Scored(labels, data.groups, data.X, numbers=data.numbers))
     assert scores["mean_deviation"] == pytest.approx(10 / x.std())
     alone = prepared(sensitive={"column": "x", "bins": 2}, features=["y"])
     assert alone.columns == {} and list(alone.with_numbers({"x": 0.1})) == ["x"]

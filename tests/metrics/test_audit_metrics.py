@@ -174,7 +174,7 @@ def test_absent_groups():
 @pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if metric.audit])
 def test_malformed_input_raises(name):
     metric = METRICS[name]
-    more = {"sensitive_features": GROUPS} if "sensitive_features" in metric.takes else {}
+    more = {"sensitive_features": GROUPS} if metric.takes("sensitive_features") else {}
     if metric.needs == "table":
         with pytest.raises(ValueError, match="same shape"):
             metric.function(LABELS, sensitive_features=GROUPS[:4])

@@ -197,7 +197,7 @@ def test_the_message_says_that_the_disk_is_full(tmp_path, monkeypatch):
 def test_classes_where_the_server_was_started_do_not_hide_those_of_the_jobs_folder(tmp_path, monkeypatch):
     for folder in ("started", "job"):
         (tmp_path / folder / "my_methods").mkdir(parents=True)
-    # `fairclust new-method` writes this file. Python prefers such a folder to one without it, in any order of the path.
+    # Python prefers such a folder to one without this file, in any order of the path.
     (tmp_path / "started/my_methods/__init__.py").write_text("")
     (tmp_path / "job/my_methods/stripes.py").write_text("def write(job):\n    print('mine')\n")
     monkeypatch.chdir(tmp_path / "started")

@@ -5,6 +5,7 @@ from frames import cell, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairclust.fronts import pareto
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import (
     best_of_starts,
@@ -13,7 +14,6 @@ from fairclust.report.leaderboard import (
     make_leaderboard,
     make_terms,
     on_equal_terms,
-    pareto,
     sentences,
 )
 

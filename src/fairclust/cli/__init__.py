@@ -22,10 +22,8 @@ _COMMANDS = {
     "front": "front:run",
     "report": "report:run",
     "methods": "methods:run",
-    "new-method": "scaffold:run",
     "check": "check:run",
     "status": "status:run",
-    "prune": "status:prune",
     "explain": "configuration:explain",
     "publish": "publish:run",
     "verify": "verify:run",
@@ -59,17 +57,13 @@ def _parser() -> argparse.ArgumentParser:
     options.add_report(commands)
     options.add_methods(commands)
 
-    new = commands.add_parser("new-method", help="write the skeleton of a method, and its test")
-    new.add_argument("name", help="in snake_case, such as my_method")
-    new.add_argument("--folder", type=Path, default=Path("my_methods"), help="default: %(default)s")
-
     check = commands.add_parser(
         "check", help="check a configuration and its data sets before a run: columns, groups, missing cells"
     )
     check.add_argument("files", nargs="*", type=Path, metavar="FILE", help="laid over config/config.yaml")
 
     status = commands.add_parser(
-        "status", help="how far a run is: finished, failed and remaining cells, and the time left"
+        "status", help="how far a run is: finished, failed, remaining and unused cells, and the time left"
     )
     status.add_argument(
         "--cores",
@@ -77,8 +71,9 @@ def _parser() -> argparse.ArgumentParser:
         default=1,
         help="cores of the run, for the estimate of the time left (default: %(default)s)",
     )
-    prune = commands.add_parser("prune", help="remove fits that the configuration no longer asks for")
-    prune.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    status.add_argument(
+        "--prune", action="store_true", help="remove stored fits that the configuration no longer asks for"
+    )
     explain = commands.add_parser(
         "explain", help="where each value of the configuration comes from, or why cells would be fitted again"
     )
@@ -94,13 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     publish.add_argument(
         "--wall-seconds", type=float, help="duration of the whole run, kept with its provenance"
     )
-    publish.add_argument(
-        "--readme",
-        type=Path,
-        action="append",
-        default=[],
-        help="also write the numbers of the run between the marks of this page; may be repeated",
-    )
+    text = "also write the numbers of the run between the marks of this page"
+    options.add_repeated(publish, "--readme", "PAGE", text, Path)
     verify = commands.add_parser(
         "verify", help="check every digest of results, and score a sample of cells again"
     )
@@ -111,27 +101,15 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("dataset", metavar="DATASET")
     export.add_argument("method", metavar="METHOD", help="as in the configuration, such as vfc_kmeans")
     export.add_argument("--n-clusters", type=int, metavar="K", help="only cells with this K (default: all)")
-    export.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="only cells with this setting, such as lam=100; may be repeated",
-    )
+    options.add_repeated(export, "--set", "NAME=VALUE", "only cells with this setting, such as lam=100")
     export.add_argument("--seed", type=int, help="only cells with this seed (default: all)")
     export.add_argument("--results", type=Path, default=Path("results"), help="default: %(default)s")
     export.add_argument(
         "--out", type=Path, default=Path("exported"), metavar="FOLDER", help="default: %(default)s"
     )
 
-    for command in (status, prune, explain, publish, options.add_score(commands)):
-        command.add_argument(
-            "--configfile",
-            type=Path,
-            action="append",
-            default=[],
-            help="laid over config/config.yaml; may be repeated",
-        )
+    for command in (status, explain, publish, options.add_score(commands)):
+        options.add_repeated(command, "--configfile", "FILE", "laid over config/config.yaml", Path)
     return parser
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,9 @@ from fairclust.cli.fitting import fit, parameters
 from fairclust.cli.methods import find_method
 from fairclust.cli.progress import expected_seconds, progress
 from fairclust.cli.raw_table import RawTable
-from fairclust.cli.results import as_text, describe
+from fairclust.cli.results import Measured, Rows, as_text, counted, describe
 from fairclust.messages import shortened
+from fairclust.metrics import group_costs, sse
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.tables import TableModel
 
@@ -27,72 +30,91 @@ _FEW_ROWS = 20
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Fit a method to a table.
+    """Fit a method to a table, in memory or in chunks.
 
     Returns metrics, certificate, fairness by column, who pays, and the groups by cluster. CommandError if the table
     cannot be read or fitted, an output cannot be written, or an option names a column, method or parameter that does
     not exist.
     """
-    if in_chunks.is_asked_for(args):
-        return in_chunks.run(args)
     cls = find_method(args.method)
     params = parameters(cls, args.n_clusters, args.seed, args.set)
-    _check_outputs(args, cls)
-    means = params.get("mean_tolerance")
-    means = [str(name) for name in means] if isinstance(means, dict) else []
-    raw = raw_table.read(args, means)
-    groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed, means=means)
-    each = isinstance(groups, dict)
-    expected = expected_seconds(cls, params, raw.X, groups)
-    size_notes = _size_notes(raw, args.n_clusters, each)
-    with progress(f"fitting {cls.__name__}", expected=expected, notes=size_notes):
-        model, seconds, notes = fit(cls, params, raw.X, groups)
-    plain = None if cls is methods.KMeans else _plain(model, params, raw)
-    result = describe(
-        model,
-        plain,
-        raw,
-        scaled=raw_table.describe_scale(args.scale),
-        notes=[*raw.notes, *size_notes, *notes],
-        seconds=seconds,
-    )
-    if args.out:
-        table = labels_table(raw.frame, raw.ids, model.labels_, spreadsheet_safe=args.spreadsheet_safe)
-        write_csv(args.out, table)
-        result["labels"] = f"{args.out} (rows counted from 1, clusters from 0)"
-    if args.save:
-        sensitive = list(raw.groups.columns)
-        table_model = TableModel(
-            raw.preparation,
-            model,
-            sensitive,
-            args.missing,
-            raw.ids,
-            raw.ranges,
-            by_column=each,
-            means=means,
-            texts=raw.texts,
+    open_rows = in_chunks.open_rows if in_chunks.is_asked_for(args) else _open_rows
+    with open_rows(args, cls, params) as rows:
+        expected = expected_seconds(cls, params, rows.X, rows.groups)
+        with progress(f"fitting {cls.__name__}", expected=expected, notes=rows.size_notes):
+            model, seconds, warned = fit(cls, params, rows.X, rows.groups)
+        notes = [*rows.notes, *rows.size_notes, *warned]
+        result = describe(
+            model, rows, scaled=raw_table.describe_scale(args.scale), notes=notes, seconds=seconds
         )
-        table_model.save(args.save)
-        result["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
+        result |= rows.write(model)
     return [json.dumps(result, indent=2)] if args.json else as_text(result)
 
 
-def _check_outputs(args: argparse.Namespace, cls: type) -> None:
+@contextmanager
+def _open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> Iterator[Rows]:
+    """The rows of a table that is read into memory."""
     check_outputs({"--out": args.out, "--save": args.save}, [args.table])
     if args.save and not hasattr(cls, "predict"):
         raise CommandError(
             f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"
         )
+    means = params.get("mean_tolerance")
+    yield _RowsInMemory(args, cls, params, [str(name) for name in means] if isinstance(means, dict) else [])
 
 
-def _plain(model: Any, params: dict[str, Any], raw: RawTable) -> np.ndarray:
-    """Labels of k-means with as many starts as the fair fit. With fewer starts, fairness would look too cheap."""
-    starts = getattr(model, "n_init", 1)
-    plain = methods.KMeans(params["n_clusters"], n_init=starts, random_state=params.get("random_state"))
-    with warnings.catch_warnings(), progress("fitting k-means, to compare with"):
-        warnings.simplefilter("ignore")
-        return plain.fit(raw.X, sensitive_features=raw.crossed).labels_
+class _RowsInMemory:
+    def __init__(self, args: argparse.Namespace, cls: type, params: dict[str, Any], means: list[str]) -> None:
+        self._args, self._params, self._means = args, params, means
+        self._raw = raw = raw_table.read(args, means)
+        self.X, self.notes = raw.X, raw.notes
+        self.groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed, means=means)
+        self.size_notes = _size_notes(raw, args.n_clusters, isinstance(self.groups, dict))
+        self.features = [column.name for column in raw.columns if column.role != "left out"]
+        self.n_columns = raw.X.shape[1]
+
+    def plain(self, model: Any) -> np.ndarray:
+        """Labels of k-means with as many starts as the fair fit. With fewer starts, fairness would look too cheap."""
+        starts, seed = getattr(model, "n_init", 1), self._params.get("random_state")
+        plain = methods.KMeans(model.n_clusters, n_init=starts, random_state=seed)
+        with warnings.catch_warnings(), progress("fitting k-means, to compare with"):
+            warnings.simplefilter("ignore")
+            return plain.fit(self.X, sensitive_features=self._raw.crossed).labels_
+
+    def measured(self, labels: np.ndarray, model: Any) -> Measured:
+        raw = self._raw
+        groups = {name: column.to_numpy(dtype=str) for name, column in raw.groups.items()}
+        costs = {"all rows": float(group_costs(raw.X, labels, sensitive_features=np.zeros(len(labels)))[0])}
+        for name, of in groups.items():
+            paid = group_costs(raw.X, labels, sensitive_features=of)
+            costs |= {f"{name} {group}": float(cost) for group, cost in zip(np.unique(of), paid, strict=True)}
+        if len(groups) > 1:
+            groups[" & ".join(groups)] = raw.crossed
+        tables = {name: counted(labels, of, model.n_clusters) for name, of in groups.items()}
+        return Measured(sse(raw.X, labels), tables, costs)
+
+    def write(self, model: Any) -> dict[str, str]:
+        args, raw = self._args, self._raw
+        written = {}
+        if args.out:
+            table = labels_table(raw.frame, raw.ids, model.labels_, spreadsheet_safe=args.spreadsheet_safe)
+            write_csv(args.out, table)
+            written["labels"] = f"{args.out} (rows counted from 1, clusters from 0)"
+        if args.save:
+            table_model = TableModel(
+                raw.preparation,
+                model,
+                list(raw.groups.columns),
+                args.missing,
+                raw.ids,
+                raw.ranges,
+                by_column=isinstance(self.groups, dict),
+                means=self._means,
+                texts=raw.texts,
+            )
+            table_model.save(args.save)
+            written["model"] = f"{args.save} (fairclust predict {args.save} NEW_TABLE)"
+        return written
 
 
 def _size_notes(raw: RawTable, n_clusters: int, each: bool) -> list[str]:

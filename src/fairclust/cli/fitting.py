@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import inspect
 import warnings
+from collections.abc import Iterator
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from fairclust import methods
 from fairclust.base import Diverged
-from fairclust.cli import CommandError
+from fairclust.cli import CommandError, raw_table
+from fairclust.cli.methods import find_method
+from fairclust.cli.raw_table import RawTable
 from fairclust.messages import nearest
+from fairclust.metrics import Scored
+
+# Weights to try for methods that have no bound, as multiples of the sum of the squared lengths of all rows.
+_WEIGHTS = {"lam": (0.02, 0.1, 0.2, 0.5, 2.0), "rho": (1, 5, 20, 100)}
+_TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 
 
 def parameters(cls: type, n_clusters: int, seed: int, assignments: list[str]) -> dict[str, Any]:
@@ -82,3 +92,71 @@ def fit_starts(
     fits = [fit(cls, params | {"random_state": seed}, X, groups) for seed in seeds]
     model, _, warned = min(fits, key=lambda found: found[0].history_[-1]["objective"])
     return model, sum(seconds for _, seconds, _ in fits), warned
+
+
+class Grid:
+    """What `front` and `report` fit to a table: the options name the numbers of clusters and the methods."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        if args.starts < 1:
+            raise CommandError(
+                f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
+            )
+        self.numbers = cluster_numbers(args.n_clusters)
+        self.classes = [find_method(name) for name in args.methods or ("price", "vfc", "bfkm")]
+        self.raw = raw_table.read(args)
+
+    def settings(self, seed: int, *, one: bool = False) -> Iterator[tuple[type, str, dict[str, Any]]]:
+        """For every K, k-means, then each method over a grid of the parameter that sets its fairness.
+
+        Yields the class, the setting (such as ``tolerance=0.1``; empty for defaults) and the arguments for the class.
+        With `one`, each method is yielded once, with its defaults.
+        """
+        for n_clusters in self.numbers:
+            yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, [])
+            for cls in self.classes:
+                params = parameters(cls, n_clusters, seed, [])
+                name, grid = (None, ()) if one else self._fairness_of(cls)
+                if name is None:
+                    if cls is not methods.KMeans:
+                        yield cls, "", params
+                    continue
+                for value in grid:
+                    yield cls, f"{name}={value:g}", params | {name: value}
+
+    def _fairness_of(self, cls: type) -> tuple[str | None, tuple[float, ...]]:
+        known = cls._parameter_constraints  # type: ignore[attr-defined]
+        if "tolerance" in known:
+            return "tolerance", _TOLERANCES
+        scale = float(np.square(self.raw.X).sum())
+        for name in ("rho", "lam"):
+            if name in known:
+                return name, tuple(float(f"{weight * scale:.2g}") for weight in _WEIGHTS[name])
+        return None, ()
+
+
+def cluster_numbers(text: str) -> list[int]:
+    """Read numbers of clusters: ``3`` gives [3], and ``2:5`` gives [2, 3, 4, 5].
+
+    CommandError if the text is neither a number of at least 1 nor a range of these.
+    """
+    first, colon, last = text.partition(":")
+    try:
+        numbers = list(range(int(first), int(last) + 1)) if colon else [int(first)]
+    except ValueError:
+        numbers = []
+    if not numbers or numbers[0] < 1:
+        raise CommandError(
+            f"--n-clusters: {text!r} is neither a number nor a range. Fix: write 3 or 2:10, for example"
+        )
+    return numbers
+
+
+def scored(raw: RawTable, labels: np.ndarray, n_clusters: int, crossed: bool) -> Scored:
+    """A clustering of a table for `score_labels`.
+
+    If there are several sensitive columns, the metrics of groups are those of the least fair column, or, if `crossed`,
+    of the combinations.
+    """
+    codes = np.unique(raw.crossed, return_inverse=True)[1]
+    return Scored(labels, codes, raw.X, n_clusters, columns={} if crossed else raw.by_column)

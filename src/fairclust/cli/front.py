@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,11 @@ from sklearn.metrics import silhouette_score
 from fairclust import methods
 from fairclust.cli import CommandError, raw_table
 from fairclust.cli.fit import write_csv
-from fairclust.cli.fitting import fit_starts, parameters
-from fairclust.cli.methods import find_method
+from fairclust.cli.fitting import Grid, fit_starts, scored
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import aligned
+from fairclust.fronts import COLOURS, SHAPES, look
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, check_outputs
@@ -31,9 +30,6 @@ _SHOWN = ("sse", "balance", "delta")
 # The silhouette is computed on a sample of this many rows. It agrees with that of all rows to two digits, and takes a
 # second instead of minutes.
 _SILHOUETTE_ROWS = 5000
-# Weights to try for methods that have no bound, as multiples of the sum of the squared lengths of all rows.
-_WEIGHTS = {"lam": (0.02, 0.1, 0.2, 0.5, 2.0), "rho": (1, 5, 20, 100)}
-_TOLERANCES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
 
 
 def run(args: argparse.Namespace) -> list[str]:
@@ -50,18 +46,13 @@ def run(args: argparse.Namespace) -> list[str]:
     endings = ("csv", "html", "png") if importlib.util.find_spec("matplotlib") else ("csv", "html")
     paths = {ending: Path(f"{args.out}.{ending}") for ending in endings}
     check_outputs({f"--out ({ending})": path for ending, path in paths.items()}, [args.table])
-    if args.starts < 1:
-        raise CommandError(
-            f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
-        )
-    numbers = cluster_numbers(args.n_clusters)
-    over_k = len(numbers) > 1
-    classes = [
-        find_method(name) for name in args.methods or (("price",) if over_k else ("price", "vfc", "bfkm"))
-    ]
-    raw = raw_table.read(args)
+    grid = Grid(args)
+    over_k = len(grid.numbers) > 1
+    if over_k and not args.methods:
+        grid.classes = [methods.PriceFairKMeans]
+    raw = grid.raw
     rows, notes = [], list(raw.notes)
-    settings = list(grid_settings(classes, numbers, raw, args.seed, one=over_k))
+    settings = list(grid.settings(args.seed, one=over_k))
     with progress("fitting settings", total=len(settings)) as done:
         for cls, setting, params in settings:
             try:
@@ -84,72 +75,14 @@ def run(args: argparse.Namespace) -> list[str]:
     ]
 
 
-def cluster_numbers(text: str) -> list[int]:
-    """Read numbers of clusters: ``3`` gives [3], and ``2:5`` gives [2, 3, 4, 5].
-
-    CommandError if the text is neither a number of at least 1 nor a range of these.
-    """
-    first, colon, last = text.partition(":")
-    try:
-        numbers = list(range(int(first), int(last) + 1)) if colon else [int(first)]
-    except ValueError:
-        numbers = []
-    if not numbers or numbers[0] < 1:
-        raise CommandError(
-            f"--n-clusters: {text!r} is neither a number nor a range. Fix: write 3 or 2:10, for example"
-        )
-    return numbers
-
-
-def grid_settings(
-    classes: list[type], numbers: list[int], raw: RawTable, seed: int, *, one: bool
-) -> Iterator[tuple[type, str, dict[str, Any]]]:
-    """For every K, the settings to fit: k-means, then each method over a grid of the parameter that sets its fairness.
-
-    Yields the class, the setting (such as ``tolerance=0.1``; empty for defaults) and the arguments for the class. With
-    `one`, each method is yielded once, with its defaults.
-    """
-    for n_clusters in numbers:
-        yield methods.KMeans, "", parameters(methods.KMeans, n_clusters, seed, [])
-        for cls in classes:
-            params = parameters(cls, n_clusters, seed, [])
-            name, grid = (None, ()) if one else _grid(cls, raw)
-            if name is None:
-                if cls is not methods.KMeans:
-                    yield cls, "", params
-                continue
-            for value in grid:
-                yield cls, f"{name}={value:g}", params | {name: value}
-
-
-def _grid(cls: type, raw: RawTable) -> tuple[str | None, tuple[float, ...]]:
-    known = cls._parameter_constraints  # type: ignore[attr-defined]
-    if "tolerance" in known:
-        return "tolerance", _TOLERANCES
-    scale = float(np.square(raw.X).sum())
-    for name in ("rho", "lam"):
-        if name in known:
-            return name, tuple(float(f"{weight * scale:.2g}") for weight in _WEIGHTS[name])
-    return None, ()
-
-
 def _measure(raw: RawTable, model: Any, crossed: bool) -> dict[str, float]:
     """Metrics of a fit.
 
     If there are several sensitive columns, the metrics of groups are those of the least fair column, or, if `crossed`,
     of the combinations.
     """
-    names, codes = np.unique(raw.crossed, return_inverse=True)
     labels, n_clusters = model.labels_, model.n_clusters
-    scores = score_labels(
-        raw.X,
-        labels,
-        codes,
-        n_clusters=n_clusters,
-        n_groups=len(names),
-        metrics=MEASURED,
-        columns={} if crossed else raw.by_column,
-    )
+    scores = score_labels(scored(raw, labels, n_clusters, crossed), MEASURED)
     several = 1 < len(np.unique(labels)) < len(labels)
     size = min(_SILHOUETTE_ROWS, len(labels))
     silhouette = silhouette_score(raw.X, labels, sample_size=size, random_state=0) if several else np.nan
@@ -170,9 +103,11 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
 def _write(points: pd.DataFrame, paths: dict[str, Path], title: str, over_k: bool) -> list[str]:
     """Write the CSV, the page, and the picture if there is a path for it; return a line that names the files."""
     write_csv(paths["csv"], points)
+    looks = {name: look(number) for number, name in enumerate(points.method.unique())}
     data = {
         "title": title,
         "points": json.loads(points.to_json(orient="records")),
+        "looks": {name: [COLOURS[colour], SHAPES[shape]] for name, (colour, shape) in looks.items()},
         "axes": {name: axis_label(name) for name in (*MEASURED, "silhouette", "n_clusters")},
         "x": "n_clusters" if over_k else "sse",
     }

@@ -12,6 +12,7 @@ from importlib.resources import files
 from fairclust import methods
 from fairclust.cli import CommandError
 from fairclust.messages import nearest
+from fairclust.metrics.registry import doc_entries, doc_sections
 
 # Short names of the methods. The entries of the pipeline, in config/methods/, are variants and have longer names.
 SHORT_NAMES = {
@@ -115,15 +116,10 @@ def _shortest(cls: type) -> str:
 
 def _documented(doc: str) -> dict[str, tuple[str, str]]:
     """Parameter to its type and its first sentence, from a numpydoc docstring."""
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", doc, flags=re.DOTALL | re.MULTILINE)
     found = {}
-    for names, kind, text in re.findall(
-        r"^(\w[\w, ]*?) : (.*)\n((?:[ ]+.*\n|\n)*)",
-        (section[1] if section else "") + "\n",
-        flags=re.MULTILINE,
-    ):
+    for name, entry in doc_entries(doc_sections(doc).get("Parameters")).items():
+        head, _, text = entry.partition("\n")
         words = " ".join(text.split())
         first = re.match(r".*?[.:](?= [A-Z]|$)", words)
-        for name in names.split(", "):
-            found[name] = (kind, first[0] if first else words)
+        found[name] = (head.partition(" : ")[2], first[0] if first else words)
     return found

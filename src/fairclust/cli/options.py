@@ -22,19 +22,21 @@ def _one_number(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number{hint}") from None
 
 
+def add_repeated(
+    parser: argparse.ArgumentParser, option: str, metavar: str, text: str, kind: type = str
+) -> None:
+    """Add an option whose values are collected in a list."""
+    text = f"{text}; may be repeated"
+    parser.add_argument(option, type=kind, action="append", default=[], metavar=metavar, help=text)
+
+
 def add_fit(commands: argparse._SubParsersAction) -> None:
     """Add `fairclust fit` and its options."""
     parser = commands.add_parser("fit", help="cluster the rows of a table, print metrics, write labels")
     _add_raw_table(parser)
     parser.add_argument("--method", default="price", help="see `fairclust methods` (default: %(default)s)")
     parser.add_argument("--n-clusters", type=_one_number, required=True, metavar="K")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a parameter of the method, such as lam=100 or tolerance=0.1; may be repeated",
-    )
+    add_repeated(parser, "--set", "NAME=VALUE", "a parameter of the method, such as lam=100 or tolerance=0.1")
     parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write the row numbers and clusters here, as CSV"
@@ -89,26 +91,8 @@ def add_front(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "front", help="draw the cost of fairness for the settings of several methods, or for several K"
     )
-    _add_raw_table(parser)
-    parser.add_argument(
-        "--n-clusters",
-        required=True,
-        metavar="K",
-        help="a number of clusters, or a range of them such as 2:10",
-    )
-    parser.add_argument(
-        "--methods",
-        nargs="+",
-        metavar="METHOD",
-        help="default: price, vfc and bfkm; price alone for a range of K",
-    )
+    _add_grid(parser, "default: price, vfc and bfkm; price alone for a range of K")
     parser.add_argument("--seed", type=int, default=0, help="random state (default: %(default)s)")
-    parser.add_argument(
-        "--starts",
-        type=int,
-        default=3,
-        help="starts of every setting; the one with the lowest objective counts (default: %(default)s)",
-    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -118,12 +102,8 @@ def add_front(commands: argparse._SubParsersAction) -> None:
     )
 
 
-def add_report(commands: argparse._SubParsersAction) -> None:
-    """Add `fairclust report` and its options."""
-    parser = commands.add_parser(
-        "report",
-        help="write a page that compares methods on a table: fronts, ranks, groups of every cluster, times",
-    )
+def _add_grid(parser: argparse.ArgumentParser, methods: str) -> None:
+    """Add the options of the commands that fit several settings of several methods."""
     _add_raw_table(parser)
     parser.add_argument(
         "--n-clusters",
@@ -131,15 +111,22 @@ def add_report(commands: argparse._SubParsersAction) -> None:
         metavar="K",
         help="a number of clusters, or a range of them such as 2:10",
     )
+    parser.add_argument("--methods", nargs="+", metavar="METHOD", help=methods)
     parser.add_argument(
-        "--methods",
-        nargs="+",
-        metavar="METHOD",
-        help="methods to compare with k-means (default: price, vfc and bfkm)",
+        "--starts",
+        type=int,
+        default=3,
+        help="starts of every setting; fronts show the one with the lowest objective (default: %(default)s)",
     )
-    parser.add_argument(
-        "--starts", type=int, default=3, help="starts of every setting (default: %(default)s)"
+
+
+def add_report(commands: argparse._SubParsersAction) -> None:
+    """Add `fairclust report` and its options."""
+    parser = commands.add_parser(
+        "report",
+        help="write a page that compares methods on a table: fronts, ranks, groups of every cluster, times",
     )
+    _add_grid(parser, "methods to compare with k-means (default: price, vfc and bfkm)")
     parser.add_argument(
         "--labels",
         type=Path,
@@ -237,11 +224,6 @@ def add_score(commands: argparse._SubParsersAction) -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="results of a run, or published results (default: %(default)s)",
     )
-    parser.add_argument(
-        "--mirror",
-        action="append",
-        default=[],
-        metavar="PLACE",
-        help="a folder or base URL that is tried before the original addresses; may be repeated",
-    )
+    text = "a folder or base URL that is tried before the original addresses"
+    add_repeated(parser, "--mirror", "PLACE", text)
     return parser

@@ -55,12 +55,14 @@ def progress(
         thread.join()
 
 
-def expected_seconds(cls: type, params: dict[str, Any], X: np.ndarray, groups: Any) -> float | None:
+def expected_seconds(cls: type, params: dict[str, Any], X: Any, groups: Any) -> float | None:
     """Estimate how long a fit takes from a fit to a twentieth of the rows.
 
-    None if the data are too small for an estimate, the sample has too few rows for the clusters, or it cannot be
-    fitted.
+    None if the data are too small for an estimate, the sample has too few rows for the clusters, it cannot be fitted,
+    or the rows are read in chunks, so that the steps of the fit are printed.
     """
+    if not isinstance(X, np.ndarray):
+        return None
     n_clusters = params["n_clusters"]
     rows = len(X) // _SHARE
     if len(X) * n_clusters < _LARGE or rows < _ROWS_PER_CLUSTER * n_clusters:

@@ -149,7 +149,7 @@ def filled(text: str, folder: Path, inputs: ReportInputs, name: str) -> str:
     return _OVERVIEW.sub(replace, text)
 
 
-def with_results(text: str, block: str, name: str = "README.md") -> str:
+def with_results(text: str, block: str, name: str) -> str:
     """The text of a README, called `name`, with a new block between its two marks. CommandError without the marks."""
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)

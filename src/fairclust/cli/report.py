@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from fairclust import methods
-from fairclust.cli import CommandError, raw_table
-from fairclust.cli.fitting import fit
-from fairclust.cli.front import cluster_numbers, grid_settings
-from fairclust.cli.methods import find_method
+from fairclust.cli import CommandError
+from fairclust.cli.fitting import Grid, fit, scored
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable, sensitive_for
 from fairclust.cli.score import read_labels
-from fairclust.metrics import contingency, score_labels
+from fairclust.metrics import score_labels
 from fairclust.outputs import atomic_write, check_outputs
 from fairclust.pipeline.columns import of_columns
 from fairclust.pipeline.names import Names
@@ -37,24 +35,28 @@ def run(args: argparse.Namespace) -> list[str]:
     names a column or method that does not exist, or no setting could be fitted.
     """
     check_outputs({"--out": args.out}, [args.table, *args.labels])
-    if args.starts < 1:
-        raise CommandError(
-            f"--starts: {args.starts} is no number of starts. Fix: write a whole number of 1 or more"
-        )
-    numbers = cluster_numbers(args.n_clusters)
-    classes = [find_method(name) for name in args.methods or ("price", "vfc", "bfkm")]
-    raw = raw_table.read(args)
+    grid = Grid(args)
+    raw = grid.raw
     given = {path.stem: read_labels(path, raw.frame.index.to_numpy() + 1, None) for path in args.labels}
-    asked = [
-        (seed, cls, params)
-        for seed in range(args.starts)
-        for cls, _, params in grid_settings(classes, numbers, raw, seed, one=False)
-    ]
+    asked = [(seed, cls, params) for seed in range(args.starts) for cls, _, params in grid.settings(seed)]
     title = "standard input" if args.table == "-" else Path(args.table).name
-    records = [_given_record(title, name, labels, raw, args.crossed) for name, labels in given.items()]
+    about = {"dataset": title, "n_rows": len(raw.X), "n_features": raw.X.shape[1]}
+    about["n_groups"] = len(set(raw.crossed))
+    records = [
+        {
+            **about,
+            "method": name,
+            "n_clusters": k,
+            "seed": 0,
+            "params": {},
+            **_scores(labels, k, raw, args.crossed),
+        }
+        for name, labels in given.items()
+        for k in [int(labels.max()) + 1]
+    ]
     with progress("fitting settings", total=len(asked)) as done:
         for seed, cls, params in asked:
-            records.append(_record(title, seed, cls, params, raw, args.crossed))
+            records.append(about | _record(seed, cls, params, raw, args.crossed))
             done()
     failed = [record for record in records if record["status"] != "ok"]
     if len(failed) == len(asked):
@@ -66,10 +68,10 @@ def run(args: argparse.Namespace) -> list[str]:
         "features": [column.name for column in raw.columns if column.role != "left out"],
         "scale": args.scale,
         "missing": args.missing,
-        "n_clusters": numbers,
+        "n_clusters": grid.numbers,
         "starts": args.starts,
     }
-    names = _names([*(cls.__name__ for cls in (methods.KMeans, *classes)), *given])
+    names = _names([*(cls.__name__ for cls in (methods.KMeans, *grid.classes)), *given])
     page = make_page(fits_frame(records), origin, {}, None, {}, [], names)
     with atomic_write(args.out) as file:
         file.write(page.encode())
@@ -87,14 +89,13 @@ def _names(order: list[str]) -> Names:
     return Names(ours=ours, looks={name: place for place, name in enumerate(order)})
 
 
-def _record(
-    title: str, seed: int, cls: type, params: dict[str, Any], raw: RawTable, crossed: bool
-) -> dict[str, Any]:
+def _record(seed: int, cls: type, params: dict[str, Any], raw: RawTable, crossed: bool) -> dict[str, Any]:
     """Fit one setting and record it as the pipeline's scores do. Every method makes one start for each seed."""
     if "n_init" in inspect.signature(cls).parameters:
         params = params | {"n_init": 1}
     setting = {key: value for key, value in params.items() if key not in ("n_clusters", "random_state")}
-    record = _identity(title, cls.__name__, params["n_clusters"], seed, setting, raw)
+    n_clusters = params["n_clusters"]
+    record = {"method": cls.__name__, "n_clusters": n_clusters, "seed": seed, "params": setting}
     begin = process_time()
     try:
         groups = sensitive_for(cls, raw, crossed=crossed)
@@ -102,7 +103,7 @@ def _record(
     except CommandError as error:
         return record | {"status": "error", "reason": str(error)}
     return record | {
-        **_scores(model.labels_, params["n_clusters"], raw, crossed),
+        **_scores(model.labels_, n_clusters, raw, crossed),
         "history": model.history_[-1:],
         "estimator": {"n_iter_": int(model.n_iter_)},
         "warnings": warned,
@@ -111,36 +112,11 @@ def _record(
     }
 
 
-def _given_record(title: str, name: str, labels: np.ndarray, raw: RawTable, crossed: bool) -> dict[str, Any]:
-    """Record labels that another program made."""
-    n_clusters = int(labels.max()) + 1
-    return _identity(title, name, n_clusters, 0, {}, raw) | _scores(labels, n_clusters, raw, crossed)
-
-
-def _identity(
-    title: str, method: str, n_clusters: int, seed: int, params: dict[str, Any], raw: RawTable
-) -> dict[str, Any]:
-    return {
-        **{"dataset": title, "method": method, "n_clusters": n_clusters, "seed": seed, "params": params},
-        **{"n_rows": len(raw.X), "n_features": raw.X.shape[1], "n_groups": len(set(raw.crossed))},
-    }
-
-
 def _scores(labels: np.ndarray, n_clusters: int, raw: RawTable, crossed: bool) -> dict[str, Any]:
-    names, codes = np.unique(raw.crossed, return_inverse=True)
-    table = contingency(labels, codes, n_clusters, len(names))
-    columns = {} if crossed else raw.by_column
+    found = scored(raw, labels, n_clusters, crossed)
     return {
         "status": "ok",
-        "metrics": score_labels(
-            raw.X,
-            labels,
-            codes,
-            n_clusters=n_clusters,
-            n_groups=len(names),
-            metrics=_MEASURED,
-            columns=columns,
-        ),
-        **({"by_column": of_columns(labels, columns, n_clusters)} if columns else {}),
-        "counts": dict(zip(names.tolist(), table.astype(int).tolist(), strict=True)),
+        "metrics": score_labels(found, _MEASURED),
+        **({"by_column": of_columns(labels, found.columns, n_clusters)} if found.columns else {}),
+        "counts": dict(zip(np.unique(raw.crossed).tolist(), found.table.tolist(), strict=True)),
     }

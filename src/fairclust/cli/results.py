@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 
-from fairclust.cli.raw_table import RawTable
 from fairclust.messages import shortened
-from fairclust.metrics import balance, contingency, data_balance, delta, group_costs, score_labels
+from fairclust.metrics import balance, contingency, data_balance, delta
 from fairclust.metrics.table import METRICS
 
 _METRICS = ("sse", "balance", "fairness_error", "delta")
@@ -18,39 +18,89 @@ _PRINTED_GROUPS = 8
 _PRINTED_FEATURES = 20
 
 
-def describe(
-    model: Any, plain: np.ndarray | None, raw: RawTable, *, scaled: str, notes: list[str], seconds: float
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Measured:
+    """What is reported about the labels of a clustering."""
+
+    sse: float
+    # The names of the groups and their counts in the clusters, shape (n_groups, n_clusters), by sensitive column. If
+    # there are several columns, the last entry has their combinations.
+    tables: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    costs: Mapping[str, float]  # mean squared distance of the rows of a group to the mean of their cluster
+
+    @property
+    def groups(self) -> tuple[np.ndarray, np.ndarray]:
+        """Names and counts of the groups; if there are several columns, of the combinations of their values."""
+        return list(self.tables.values())[-1]
+
+    def metric(self, name: str) -> float | None:
+        return _number(self.sse if name == "sse" else METRICS[name].function(self.groups[1]))
+
+
+def counted(labels: np.ndarray, groups: np.ndarray, n_clusters: int) -> tuple[np.ndarray, np.ndarray]:
+    """The names of groups, given as text of shape (n_rows,), and their counts in the clusters."""
+    names, codes = np.unique(groups, return_inverse=True)
+    return names, contingency(labels, codes, n_clusters, len(names))
+
+
+class Rows(Protocol):
+    """The rows of a table, in memory or in chunks."""
+
+    X: Any  # what the methods fit
+    groups: Any  # their sensitive features; None if `X` has them
+    features: list[str]
+    n_columns: int
+    notes: list[str]  # on what was left out, and on how the rest was read
+    size_notes: list[str]  # on small groups and clusters
+
+    def plain(self, model: Any) -> np.ndarray | None:
+        """Labels of k-means, to compare the model with."""
+
+    def measured(self, labels: Any, model: Any) -> Measured: ...
+
+    def write(self, model: Any) -> dict[str, str]:
+        """Write labels and model as the options ask; returns the name of each file with a hint."""
+        ...
+
+
+def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: float) -> dict[str, Any]:
     """Everything that the command reports about a fit, as plain values for JSON; a number that is undefined is None.
 
-    `plain` holds labels of k-means to compare with, `scaled` says in words how the features are scaled, and `notes`
-    are sentences about the table and the fit, for the user.
+    `scaled` says in words how the features are scaled, and `notes` are sentences about the table and the fit.
     """
-    method, n_clusters = type(model).__name__, model.n_clusters
-    labels = {method: model.labels_} | ({} if plain is None else {"KMeans": plain})
-    names, codes = np.unique(raw.crossed, return_inverse=True)
-    scores = {
-        name: score_labels(raw.X, of, codes, n_clusters=n_clusters, n_groups=len(names), metrics=_METRICS)
-        for name, of in labels.items()
-    }
-    used = [column.name for column in raw.columns if column.role != "left out"]
+    method = type(model).__name__
+    found = {method: rows.measured(model.labels_, model)}
+    plain = None if method == "KMeans" else rows.plain(model)
+    if plain is not None:
+        found["KMeans"] = rows.measured(plain, model)
+    of_model = found[method]
+    names, table = of_model.groups
     return {
         "method": method,
         "parameters": {name: _plain_value(value) for name, value in model.get_params().items()},
-        "rows": len(raw.X),
-        "features": used,
+        "rows": int(table.sum()),
+        "features": rows.features,
         "scale": scaled,
-        "n_columns": raw.X.shape[1],
-        "groups": dict(zip(names.tolist(), np.bincount(codes).tolist(), strict=True)),
-        "n_clusters": n_clusters,
+        "n_columns": rows.n_columns,
+        "groups": dict(zip(names.tolist(), table.sum(axis=1).tolist(), strict=True)),
+        "n_clusters": model.n_clusters,
         "seconds": round(seconds, 2),
+        **({"passes": model.n_passes_} if hasattr(model, "n_passes_") else {}),
         "notes": notes,
-        "metrics": {name: {key: _number(value) for key, value in of.items()} for name, of in scores.items()},
+        "metrics": {of: {name: own.metric(name) for name in _METRICS} for of, own in found.items()},
         "certificate": _certificate(model),
-        "fairness": _by_column(model.labels_, raw, n_clusters),
-        "largest_deviation": _largest_deviation(model.labels_, raw, n_clusters),
-        "cost_per_row": _who_pays(raw, labels),
-        "clusters": _clusters(contingency(model.labels_, codes, n_clusters, len(names)), names),
+        "fairness": {
+            name: {
+                "groups": len(of),
+                "balance": _number(balance(counts)),
+                "best_balance": _number(data_balance(counts)),
+                "delta": _number(delta(counts)),
+            }
+            for name, (of, counts) in of_model.tables.items()
+        },
+        "largest_deviation": _largest_deviation(of_model),
+        "cost_per_row": {name: {of: own.costs[name] for of, own in found.items()} for name in of_model.costs},
+        "clusters": _clusters(table, names),
     }
 
 
@@ -63,39 +113,10 @@ def _certificate(model: Any) -> dict[str, float | None] | None:
     }  # fmt: skip
 
 
-def _partitions(raw: RawTable) -> dict[str, pd.Series]:
-    """The groups of each sensitive column, and of the combinations if there are several columns."""
-    found = {name: raw.groups[name] for name in raw.groups.columns}
-    if len(found) > 1:
-        found[" & ".join(raw.groups.columns)] = pd.Series(raw.crossed, index=raw.groups.index)
-    return found
-
-
-def _tables(labels: np.ndarray, raw: RawTable, n_clusters: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Names of the groups and their counts in each cluster, for each of `_partitions`."""
-    found = {}
-    for name, column in _partitions(raw).items():
-        names, codes = np.unique(column.to_numpy(dtype=str), return_inverse=True)
-        found[name] = names, contingency(labels, codes, n_clusters, len(names))
-    return found
-
-
-def _by_column(labels: np.ndarray, raw: RawTable, n_clusters: int) -> dict[str, dict[str, float | None]]:
-    return {
-        name: {
-            "groups": len(names),
-            "balance": _number(balance(table)),
-            "best_balance": _number(data_balance(table)),
-            "delta": _number(delta(table)),
-        }
-        for name, (names, table) in _tables(labels, raw, n_clusters).items()
-    }
-
-
-def _largest_deviation(labels: np.ndarray, raw: RawTable, n_clusters: int) -> dict[str, Any]:
+def _largest_deviation(measured: Measured) -> dict[str, Any]:
     """The group and the cluster in which the share of the group differs most from its share in all rows."""
     worst: dict[str, Any] = {}
-    for column, (names, table) in _tables(labels, raw, n_clusters).items():
+    for column, (names, table) in measured.tables.items():
         sizes = table.sum(axis=0)
         overall = table.sum(axis=1, keepdims=True) / table.sum()
         with np.errstate(invalid="ignore"):
@@ -114,24 +135,12 @@ def _largest_deviation(labels: np.ndarray, raw: RawTable, n_clusters: int) -> di
     return worst
 
 
-def _who_pays(raw: RawTable, labels: dict[str, np.ndarray]) -> dict[str, dict[str, float]]:
-    """Mean squared distance of the rows of each group to the mean of their cluster, for each clustering."""
-    parts = {"all rows": np.full(len(raw.X), "")}
-    parts |= {f"{name} ": column.to_numpy(dtype=str) for name, column in raw.groups.items()}
-    found: dict[str, dict[str, float]] = {}
-    for prefix, groups in parts.items():
-        for method, of in labels.items():
-            costs = group_costs(raw.X, of, sensitive_features=groups)
-            for group, cost in zip(np.unique(groups), costs, strict=True):
-                found.setdefault(f"{prefix}{group}", {})[method] = float(cost)
-    return found
-
-
 def _clusters(table: np.ndarray, names: np.ndarray) -> list[dict[str, Any]]:
     return [
         {
             "cluster": k,
             "size": int(counts.sum()),
+            "counts": dict(zip(map(str, names), counts.tolist(), strict=True)),
             "shares": {
                 str(name): _number(count / counts.sum()) if counts.sum() else None
                 for name, count in zip(names, counts, strict=True)
@@ -157,7 +166,7 @@ def as_text(result: dict[str, Any]) -> list[str]:
     lines = [
         f"{result['method']}: {_count(result['rows'], 'row')}, {_count(len(features), 'feature')}, "
         f"{_count(len(result['groups']), 'group')}, {_count(result['n_clusters'], 'cluster')}, "
-        f"{result['seconds']:.1f} s",
+        f"{result['seconds']:,.1f} s" + (f", {result['passes']} passes" if "passes" in result else ""),
         f"features: {', '.join(map(shortened, features[:_PRINTED_FEATURES]))}{more} ({result['scale']})",
         *(f"note: {note}" for note in result["notes"]),
         "",
@@ -190,9 +199,10 @@ def _certificate_lines(result: dict[str, Any]) -> list[str]:
     gap = "unknown" if found["gap"] is None else f"{found['gap']:.3%}"
     least, cost = found["lower_bound"], found["cost"]
     compared = f"lower bound {_shown(least, 1)}, cost {_shown(cost, 1)}"
-    if None not in (least, cost, found.get("violation")) and cost < least:
-        off = f"off the bounds by up to {found['violation']:.2g} rows in a cluster"
-        compared += f"; it is lower because the labels are {off}"
+    if found.get("violation"):
+        is_lower = None not in (least, cost) and cost < least
+        off = f"the labels are off the bounds by up to {found['violation']:.2g} rows in a cluster"
+        compared += f"; it is lower because {off}" if is_lower else f"; {off}"
     return [
         f"certificate: with these centres, no assignment that is as fair is cheaper by more than {gap} ({compared})"
     ]

@@ -22,12 +22,13 @@ from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.fetch import get_data_home
 from fairclust.datasets.prepare import prepare_dataset
 from fairclust.datasets.store import PreparedDataset
+from fairclust.fronts import pareto
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import Config
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.scores import load_scores
-from fairclust.report.leaderboard import best_of_starts, pareto
+from fairclust.report.leaderboard import best_of_starts
 from fairclust.report.selection import varied
 
 _COSTS = ("sse", "ncut")
@@ -58,21 +59,9 @@ def run(args: argparse.Namespace) -> list[str]:
 
 def _score(data: PreparedDataset, labels: np.ndarray, n_clusters: int) -> dict[str, float]:
     """The cost and the fairness of labels; metrics that are undefined for them are left out."""
-    found = score_labels(
-        data.X if data.X.shape[1] else None,
-        labels,
-        data.groups,
-        n_clusters=n_clusters,
-        n_groups=len(data.group_names),
-        W=data.W,
-        columns=data.columns,
-        numbers=data.numbers,
-        metrics=[
-            name
-            for name in (*_COSTS, *_FAIRNESS)
-            if METRICS[name].needs != ("X" if data.W is not None else "W")
-        ],
-    )
+    unused = "X" if data.W is not None else "W"
+    names = [name for name in (*_COSTS, *_FAIRNESS) if METRICS[name].needs != unused]
+    found = score_labels(data.scored(labels, n_clusters, data.W), names)
     return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
@@ -234,7 +223,7 @@ def _in_order(path: Path, found: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.argsort(found)
 
 
-def _load_data(config: Config, dataset: str, mirrors: Sequence[str] = ()) -> PreparedDataset:
+def _load_data(config: Config, dataset: str, mirrors: Sequence[str]) -> PreparedDataset:
     """Prepare a data set of the catalogue, without using prepared data of earlier runs.
 
     `mirrors` are folders or base URLs, which are tried before those of the configuration.

@@ -1,4 +1,4 @@
-"""`fairclust status` shows how far a run is. `fairclust prune` removes cells that the configuration no longer wants."""
+"""`fairclust status`: how far a run is, and which stored cells its configuration no longer asks for."""
 
 from __future__ import annotations
 
@@ -7,16 +7,27 @@ from pathlib import Path
 
 from fairclust.cli.configuration import load
 from fairclust.pipeline.blocks import plan_blocks, plan_jobs
+from fairclust.pipeline.config import Config
 from fairclust.pipeline.progress import Progress, block_progress, keys_of
 from fairclust.pipeline.summary import duration
 
 
 def run(args: argparse.Namespace) -> list[str]:
-    """Count the cells of a run: a line for each data set and method that is not finished, and the sums.
+    """Count the cells of a run: a line for each data set and method that is not finished, the sums, unused cells.
 
-    CommandError if there is no configuration, or it is not valid.
+    With `--prune`, remove the unused cells instead. CommandError if there is no configuration, or it is not valid.
     """
     config = load(args.configfile)
+    lines, unused = _unused(config)
+    megabytes = f"{sum(path.stat().st_size for path in unused) / 2**20:.1f} MB"
+    if args.prune:
+        _remove(unused)
+        return [*lines, f"{megabytes} removed"]
+    told = [*lines, f"{megabytes} would be removed by --prune"] if unused else []
+    return [*_progress(config, args.cores), *told]
+
+
+def _progress(config: Config, cores: int) -> list[str]:
     found: dict[tuple[str, str], Progress] = {}
     for block in plan_blocks(config):
         at = (block.dataset, block.method)
@@ -36,17 +47,14 @@ def run(args: argparse.Namespace) -> list[str]:
     lines.append(f"all: {total.describe()}")
     if total.to_go:
         known = (
-            "unknown, because no fit has ended yet"
-            if not total.timed
-            else f"about {duration(left / args.cores)}"
+            "unknown, because no fit has ended yet" if not total.timed else f"about {duration(left / cores)}"
         )
-        lines.append(f"time left on {args.cores} cores: {known}")
+        lines.append(f"time left on {cores} cores: {known}")
     return lines
 
 
-def prune(args: argparse.Namespace) -> list[str]:
-    """Remove the cells that the configuration does not ask for, and the outputs of jobs that it does not have."""
-    config = load(args.configfile)
+def _unused(config: Config) -> tuple[list[str], list[Path]]:
+    """The cells that the configuration does not ask for, and the outputs of jobs that it does not have, in words."""
     results = Path(config.results)
     blocks = plan_blocks(config)
     jobs = {results / "fits" / f"{name}.cells" for name in plan_jobs(config, blocks)}
@@ -55,12 +63,12 @@ def prune(args: argparse.Namespace) -> list[str]:
     keys = {key for block in blocks for key in keys_of(config, block, block.cells())}
     extra = [path for path in sorted(results.glob("cells/*/*.cell")) if path.stem not in keys]
     lines += [f"{results / 'cells'}: {len(extra)} cells that are not asked for"] if extra else []
-    size = sum(path.stat().st_size for path in (*old, *extra))
-    if not args.dry_run:
-        for path in (*old, *extra):
-            path.unlink()
-        for folder in {path.parent for path in (*old, *extra)}:
-            if not any(folder.iterdir()):
-                folder.rmdir()
-    would = "would be " if args.dry_run else ""
-    return [*lines, f"{size / 2**20:.1f} MB {would}removed"]
+    return lines, [*old, *extra]
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        path.unlink()
+    for folder in {path.parent for path in paths}:
+        if not any(folder.iterdir()):
+            folder.rmdir()

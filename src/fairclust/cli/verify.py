@@ -13,7 +13,7 @@ from fairclust.cli import CommandError
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.graph import load_graph
-from fairclust.datasets.store import PreparedDataset, data_hash, load_prepared
+from fairclust.datasets.store import data_hash, load_prepared
 from fairclust.metrics.counts import contingency
 from fairclust.metrics.table import score_labels
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output
@@ -124,7 +124,8 @@ def _score_again(results: Path, record: dict[str, Any]) -> None:
     assert labels is not None
     stated = {name: value for name, value in record["metrics"].items() if value is not None}
     W = load_graph(results / "data" / "graphs" / dataset)[0] if "ncut" in stated else None
-    again = _scores(data, W, labels, record["n_clusters"], list(stated))
+    scored = data.scored(labels, record["n_clusters"], W)
+    again = score_labels(scored, stated, dunn_max_rows=None)
     for name, value in stated.items():
         if not math.isclose(again[name], value, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
             raise DatasetError(f"{cell}: {name} is {again[name]:g}, and the record says {value:g}")
@@ -133,21 +134,3 @@ def _score_again(results: Path, record: dict[str, Any]) -> None:
         raise DatasetError(
             f"{cell}: the counts of the groups in the clusters differ from those of the record"
         )
-
-
-def _scores(
-    data: PreparedDataset, W: Any, labels: Any, n_clusters: int, metrics: list[str]
-) -> dict[str, float]:
-    return score_labels(
-        data.X if data.X.shape[1] else None,
-        labels.astype("int64"),
-        data.groups,
-        n_clusters=n_clusters,
-        n_groups=len(data.group_names),
-        W=W,
-        truth=data.truth,
-        columns=data.columns,
-        numbers=data.numbers,
-        metrics=metrics,
-        dunn_max_rows=len(data.groups),
-    )

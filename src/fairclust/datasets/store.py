@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.graph import GRAPH, load_graph, save_graph
+from fairclust.metrics.table import Scored
 from fairclust.outputs import replace_folder
 
 FEATURES, GROUPS, TRUTH, CARD = "X.npy", "groups.npy", "truth.npy", "card.json"
@@ -72,6 +73,12 @@ class PreparedDataset:
         """As `sensitive_features`, but with the numbers of the columns in `means` instead of the codes of ranges."""
         found = {name: self.numbers[name] for name in means if name in self.numbers}
         return {**self.columns, **found} if found else self.sensitive_features
+
+    def scored(self, labels: np.ndarray, n_clusters: int, W: sp.csr_array | None = None) -> Scored:
+        """A clustering of these rows for `score_labels`; `W` is the affinity for the Ncut."""
+        X = self.X if self.X.shape[1] else None
+        codes = labels.astype(np.int64)
+        return Scored(codes, self.groups, X, n_clusters, W, self.truth, self.columns, self.numbers)
 
 
 def data_hash(

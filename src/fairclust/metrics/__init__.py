@@ -1,7 +1,25 @@
 """Fairness and clustering metrics: pure functions of labels, groups, points and graphs.
 
 `score_labels` computes them from labels alone, the same way for every method; `METRICS` declares each
-metric's range, direction and source.
+metric's range, direction and source. The sources are these papers:
+
+- Abbasi, Bhaskara, Venkatasubramanian 2021: "Fair clustering via equitable group representations"
+- Bera, Chakrabarty, Flores, Negahbani 2019: "Fair algorithms for clustering"
+- Chen, Fain, Lyu, Munagala 2019: "Proportionally fair clustering"
+- Chierichetti et al. 2017: "Fair clustering through fairlets"
+- Dunn 1974: "Well-separated clusters and optimal fuzzy partitions"
+- Ghadiri, Samadi, Vempala 2021: "Socially fair k-means clustering"
+- Jung, Kannan, Lutz 2020: "Service in your neighborhood: fairness in center location"
+- Kim et al. 2025 (FCA): "Fair clustering via alignment"
+- Kleindessner et al. 2019: "Guarantees for spectral clustering with fairness constraints"
+- Mahabadi and Vakilian 2020: "Individual fairness for k-clustering"
+- Micha and Shah 2020: "Proportionally fair clustering revisited"
+- Pan et al. 2023 (BFKM): "Balanced fair k-means clustering"
+- Park et al. (FMC): "Fair model-based clustering"
+- Rousseeuw 1987: "Silhouettes: a graphical aid to the interpretation and validation of cluster analysis"
+- Shi and Malik 2000: "Normalized cuts and image segmentation"
+- Wang et al. 2023 (s-FairSC): "Scalable spectral clustering with group fairness constraints"
+- Ziko et al. 2021 (VFC): "Variational fair clustering"
 """
 
 from fairclust.lazy import members
@@ -12,6 +30,7 @@ _HOMES = {
     "METRICS": "table",
     "Audit": "card",
     "Metric": "registry",
+    "Scored": "table",
     "absent_groups": "fairness",
     "additive_gap": "fairness",
     "audit": "card",

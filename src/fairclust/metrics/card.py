@@ -9,8 +9,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.counts import group_codes
+from fairclust.metrics.registry import documented
 from fairclust.metrics.social import group_cost_changes, group_costs
-from fairclust.metrics.table import METRICS, score_labels
+from fairclust.metrics.table import METRICS, Scored, score_labels
 
 __all__ = ["Audit", "audit"]
 
@@ -68,6 +69,7 @@ class Audit:
         return "\n".join(lines)
 
 
+@documented
 def audit(
     X: ArrayLike,
     labels: ArrayLike,
@@ -80,12 +82,6 @@ def audit(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, from 0.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The group of each point. If there are several columns, each combination of values is a group.
     plain_labels : array-like of int, shape (n_samples,), optional
         A clustering that ignores the groups, such as that of `KMeans`.
     n_clusters : int, optional
@@ -94,19 +90,13 @@ def audit(
     Returns
     -------
     Audit
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, the labels are not non-negative integers, a group is missing, or ``X`` is not
-        finite.
     """
     codes = group_codes(sensitive_features)
     every = [np.asarray(of) for of in (labels, plain_labels) if of is not None]
     k = n_clusters or max(int(of.max(initial=0)) for of in every) + 1
     names = [*_SHARES, *(name for name, metric in METRICS.items() if metric.audit)]
     n_groups = int(codes.max(initial=-1)) + 1
-    scores = [score_labels(X, of, codes, n_clusters=k, n_groups=n_groups, metrics=names) for of in every]
+    scores = [score_labels(Scored(of, codes, X, k), names) for of in every]
     columns = np.asarray(sensitive_features)
     columns = columns.reshape(len(codes), -1)
     first = pd.Series(codes).drop_duplicates().sort_values().index

@@ -1,8 +1,6 @@
 """Group fairness of a clustering, computed from the group-by-cluster table.
 
-Every function takes labels and `sensitive_features`, or the table n_jk of `fairclust.metrics.counts`, shape
-(n_groups, n_clusters). With labels, the clusters are 0 to the largest label; a number in
-between that no point has is an empty cluster.
+With labels, the clusters are 0 to the largest label; a number in between that no point has is an empty cluster.
 Notation: n_k is the size of cluster k, N_j that of group j, N the number of points, P_kj = n_jk / n_k the share of
 group j in cluster k, and mu_j = N_j / N its share in the data.
 
@@ -15,6 +13,22 @@ All functions follow these conventions:
   The sums of divergences and gaps leave it out.
 * Counts are multiplied before they are divided wherever possible, so that an exactly proportional clustering
   scores exactly 0 or 1 (up to counts whose products stay below 2^53).
+
+All functions have these parameters and errors, which are added to their docstrings:
+
+Parameters
+----------
+labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
+    The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given. Metrics of the
+    Delta family also take a table of sums of responsibilities.
+sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+    The group of each point. If there are several columns, each combination of values is a group.
+
+Raises
+------
+ValueError
+    If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
+    is no point.
 """
 
 from __future__ import annotations
@@ -25,7 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairclust.metrics.counts import contingency, group_codes
-from fairclust.metrics.registry import metric
+from fairclust.metrics.registry import documented, metric
 
 __all__ = [
     "absent_groups",
@@ -48,29 +62,10 @@ __all__ = [
 def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Least ratio of two groups' counts in any cluster: min_k min_{j != j'} n_jk / n_j'k.
 
-    Parameters
-    ----------
-    labels : array-like of shape (n_samples,), or of shape (n_groups, n_clusters)
-        The cluster of each point, or the table of counts n_jk if `sensitive_features` is not given. Metrics of the
-        Delta family also take a table of sums of responsibilities.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-        The group of each point. If there are several columns, each combination of values is a group.
-
     Returns
     -------
     float
         In [0, 1], higher is fairer; never above `data_balance`. 0 if a cluster lacks a group or is empty.
-
-    Raises
-    ------
-    ValueError
-        If the counts are negative or not finite, the labels and groups differ in length, a group is missing, or there
-        is no point.
-
-    References
-    ----------
-    Chierichetti et al., "Fair clustering through fairlets", 2017; Ziko et al., "Variational fair clustering",
-    2021, eq. (1) and its minimum over the clusters.
     """
     return float(_cluster_balances(_table(labels, sensitive_features)).min())
 
@@ -79,52 +74,28 @@ def balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -
 def average_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Mean over the clusters of the least ratio of two groups' counts: mean_k min_j n_jk / max_j n_jk.
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], higher is fairer. An empty cluster counts as 0.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
-
-    References
-    ----------
-    Wang et al., "Scalable spectral clustering with group fairness constraints" (s-FairSC), 2023: the average
-    balance of its experiments.
     """
     return float(_cluster_balances(_table(labels, sensitive_features)).mean())
 
 
+@documented
 def data_balance(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Balance of the data themselves, min_j N_j / max_j N_j: the largest balance that a clustering can have.
-
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
 
     Returns
     -------
     float
         In (0, 1].
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
     """
     group_sizes = _table(labels, sensitive_features).sum(axis=1)
     return float(group_sizes.min() / group_sizes.max())
 
 
-@metric("Fairness error", (0.0, inf), "lower", "Ziko et al. 2021 (VFC), eq. (2), (3)", takes=("target",))
+@metric("Fairness error", (0.0, inf), "lower", "Ziko et al. 2021 (VFC), eq. (2), (3)")
 def fairness_error(
     labels: ArrayLike, target: ArrayLike | None = None, *, sensitive_features: ArrayLike | None = None
 ) -> float:
@@ -132,8 +103,6 @@ def fairness_error(
 
     Parameters
     ----------
-    labels, sensitive_features
-        As for `balance`.
     target : array-like of shape (n_groups,), optional
         Proportions U wanted in every cluster, non-negative, summing to one. Default: the groups' shares mu_j
         in the data.
@@ -147,15 +116,11 @@ def fairness_error(
     Raises
     ------
     ValueError
-        As for `balance`, or if the target is not a distribution over the groups.
+        If the target is not a distribution over the groups, or for the reasons that `balance` has.
 
     Notes
     -----
     As in the paper, this is the sum over the clusters and not their mean, so it grows with K.
-
-    References
-    ----------
-    Ziko et al., "Variational fair clustering", 2021, eq. (2) and (3).
     """
     if target is None:
         counts = _table(labels, sensitive_features)
@@ -194,30 +159,16 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
     responsibilities). For more groups, it is the mean of this difference over the pairs of groups, and then the
     maximum over the clusters.
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], lower is fairer. A cluster without points adds nothing.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
 
     Notes
     -----
     Eq. (14) prints a sum over ordered pairs (s1, s2 in [M], s1 != s2) under the factor 2 / (M (M - 1)), which
     is the reciprocal of the number of unordered pairs. Here each unordered pair counts once, because otherwise M = 2
     would not give eq. (6), and the value could exceed 1. `delta_max_pair` takes the largest pair instead.
-
-    References
-    ----------
-    Park et al., "Fair model-based clustering", eq. (4), (6), (14), (15).
     """
     return float(_pair_means(_spread(_table(labels, sensitive_features))).max())
 
@@ -226,25 +177,14 @@ def delta(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> 
 def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Largest gap over clusters and pairs of groups: max_k max_{j, j'} abs(n_jk / N_j - n_j'k / N_j').
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], lower is fairer; at least `delta`, equal to it for two groups.
 
-    Raises
-    ------
-    ValueError
-        As for `balance`.
-
-    References
-    ----------
-    The program published with "Fair model-based clustering", which uses this for more than two groups instead of the
-    paper's eq. (14).
+    Notes
+    -----
+    The program uses this for more than two groups, instead of the paper's eq. (14).
     """
     spread = _spread(_table(labels, sensitive_features))
     return float((spread.max(axis=0) - spread.min(axis=0)).max())
@@ -254,26 +194,15 @@ def delta_max_pair(labels: ArrayLike, *, sensitive_features: ArrayLike | None = 
 def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """How differently the groups spread over clusters, on average: mean_k mean_{j < j'} abs(n_jk / N_j - n_j'k / N_j').
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], lower is fairer; at most `delta`. It is `additive_gap` divided by the number of clusters, with empty
         clusters counted.
 
-    Raises
-    ------
-    ValueError
-        As for `balance`.
-
-    References
-    ----------
-    Park et al., "Fair model-based clustering": the values of Delta in Tables 5 to 7. The text defines the maximum over
-    the clusters, `delta`.
+    Notes
+    -----
+    The text of the paper defines the maximum over the clusters, `delta`.
     """
     return float(_pair_means(_spread(_table(labels, sensitive_features))).mean())
 
@@ -287,29 +216,15 @@ def delta_mean(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None
 def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Gap summed over the clusters: sum_k abs(n_1k / N_1 - n_2k / N_2).
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 2], lower is fairer. For two groups abs(balance - data balance) is at most this (Kim et al.
         2025).
 
-    Raises
-    ------
-    ValueError
-        As for `balance`.
-
     Notes
     -----
     The papers define it for two groups. The mean over unordered pairs for more groups is ours, after `delta`.
-
-    References
-    ----------
-    Kim et al., "Fair clustering via alignment", 2025, quoted as eq. (5) of "Fair model-based clustering".
     """
     # Rounding can make the sum slightly larger than 2.
     return min(2.0, float(_pair_means(_spread(_table(labels, sensitive_features))).sum()))
@@ -319,20 +234,10 @@ def additive_gap(labels: ArrayLike, *, sensitive_features: ArrayLike | None = No
 def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Largest deviation of a group's share in a cluster from its share in the data: max_kj abs(P_kj - mu_j).
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], lower is fairer. Empty clusters are left out.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
 
     Notes
     -----
@@ -350,25 +255,10 @@ def share_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike | None =
 def fairness_ratio(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> float:
     """Fairness ratio FR: min_k min_j min(P_kj / mu_j, mu_j / P_kj).
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1], higher is fairer. 0 if a cluster lacks a group or is empty.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
-
-    References
-    ----------
-    Pan et al., "Balanced fair k-means clustering", 2023, FR of Table III; the balance of Bera et al., "Fair
-    algorithms for clustering", 2019.
     """
     counts = _table(labels, sensitive_features)
     sizes = counts.sum(axis=0)
@@ -386,29 +276,15 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
     W1 is the distance between the two sets of share values {P_kj}_j and {mu_j}_j, in which each share has the mass 1/J.
     This is the mean absolute difference of the sorted shares.
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     float
         In [0, 1/2], lower is fairer. Empty clusters have no weight.
 
-    Raises
-    ------
-    ValueError
-        As for `balance`.
-
     Notes
     -----
     After sorting, it no longer matters which group a share belongs to. A cluster with the shares of two groups swapped
     scores 0, so 0 does not imply proportionality. The metric is kept because the published tables use it.
-
-    References
-    ----------
-    Pan et al., "Balanced fair k-means clustering", 2023, AWD of Table III.
     """
     counts = _table(labels, sensitive_features)
     counts = counts[:, counts.sum(axis=0) > 0]
@@ -424,27 +300,17 @@ def awd(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> fl
 def absent_groups(labels: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> int:
     """Number of pairs of a group and a cluster in which the cluster has points, but none of the group.
 
-    Parameters
-    ----------
-    labels, sensitive_features
-        As for `balance`.
-
     Returns
     -------
     int
         At least 0, lower is fairer. The balance is 0 as soon as one group is absent from one cluster; this metric
         counts how often that happens. Groups without any point do not count.
-
-    Raises
-    ------
-    ValueError
-        As for `balance`.
     """
     counts = _table(labels, sensitive_features)
     return int((counts[:, counts.sum(axis=0) > 0] == 0).sum())
 
 
-@metric("Deviation of means", (0.0, inf), "lower", "ours", needs="numbers", takes=("sensitive_features",))
+@metric("Deviation of means", (0.0, inf), "lower", "ours", needs="numbers")
 def mean_deviation(labels: ArrayLike, *, sensitive_features: ArrayLike) -> float:
     """Largest difference between the mean of a column of numbers in a cluster and in all rows, in standard deviations.
 

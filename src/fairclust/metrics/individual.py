@@ -1,4 +1,12 @@
-"""Individual fairness: whether every point has its centre within the radius of its n/k nearest points."""
+"""Individual fairness: whether every point has its centre within the radius of its n/k nearest points.
+
+Parameters
+----------
+max_rows : int or None, default 5,000
+    With more rows, the ratios and radii are computed within a random sample of this size, the same in every call; the
+    means of the clusters are those of all rows. None for no limit; the time grows with the square of the number of
+    rows.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +69,6 @@ def neighbourhood_radii(
     "lower",
     "Jung et al. 2020; Mahabadi and Vakilian 2020",
     needs="X",
-    takes=("n_clusters",),
     audit=True,
 )
 def individual_fairness(
@@ -74,35 +81,11 @@ def individual_fairness(
 ) -> float:
     """Largest ratio of a point's distance to its centre to the radius of its n/k nearest points.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, from 0.
-    n_clusters : int, optional
-        k. Default: the largest label plus one.
-    centers : array-like of shape (n_clusters, n_features), optional
-        Default: the means of the clusters.
-    max_rows : int or None, default 5,000
-        With more rows, the ratios and radii are computed within a random sample of this size, the same in every call;
-        the means of the clusters are those of all rows. None for no limit; the time grows with the square of the
-        number of rows.
-
     Returns
     -------
     float
         In [0, inf], lower is fairer. Jung et al. ask for at most 1, and show that every data set has centres with at
         most 2. ``inf`` if n/k points coincide but their centre lies elsewhere.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, the labels are not non-negative integers, or ``X`` is not finite.
-
-    References
-    ----------
-    Jung et al. 2020; Mahabadi and Vakilian, "Individual fairness for k-clustering", 2020.
     """
     return float(_ratios(X, labels, n_clusters, centers, max_rows).max())
 
@@ -113,7 +96,6 @@ def individual_fairness(
     "lower",
     "ours, after Mahabadi and Vakilian 2020",
     needs="X",
-    takes=("n_clusters",),
     audit=True,
 )
 def individual_fairness_95(
@@ -126,25 +108,11 @@ def individual_fairness_95(
 ) -> float:
     """Ratio of distance to radius, as in `individual_fairness`, that 95 % of the points do not exceed.
 
-    Parameters
-    ----------
-    X, labels, n_clusters, centers, max_rows
-        As for `individual_fairness`.
-
     Returns
     -------
     float
         In [0, inf], lower is fairer; at most `individual_fairness`. The quantile is not interpolated, so the value is
         the ratio of one of the points.
-
-    Raises
-    ------
-    ValueError
-        As for `individual_fairness`.
-
-    References
-    ----------
-    Ours, after Mahabadi and Vakilian 2020.
     """
     return float(np.quantile(_ratios(X, labels, n_clusters, centers, max_rows), 0.95, method="inverted_cdf"))
 

@@ -25,7 +25,6 @@ __all__ = ["proportionality"]
     "lower",
     "Chen et al. 2019; Micha and Shah 2020",
     needs="X",
-    takes=("n_clusters",),
     audit=True,
 )
 def proportionality(
@@ -45,14 +44,6 @@ def proportionality(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, from 0.
-    n_clusters : int, optional
-        k. Default: the largest label plus one.
-    centers : array-like of shape (n_clusters, n_features), optional
-        Default: the means of the clusters.
     max_rows, max_candidates : int or None, default 20,000 and 1,000
         With more rows, coalitions are formed of a random sample of `max_rows` points, and y is one of a random sample
         of `max_candidates` points. The samples are always the same. Fewer points y can only lower the value. None for
@@ -65,16 +56,9 @@ def proportionality(
         points that, as centres, give at most 1 + sqrt(2). ``inf`` if n/k points coincide but their centres lie
         elsewhere.
 
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, the labels are not non-negative integers, or ``X`` is not finite.
-
-    References
-    ----------
-    Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", 2019; Micha and Shah, "Proportionally fair
-    clustering revisited", 2020. In these papers, every point has its nearest centre; here it has the centre of its
-    cluster.
+    Notes
+    -----
+    In the papers, every point has its nearest centre; here it has the centre of its cluster.
     """
     from scipy.spatial.distance import cdist
 

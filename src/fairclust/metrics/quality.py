@@ -1,4 +1,10 @@
-"""Quality of a clustering without regard to groups: objectives and indices from points, a graph, or true clusters."""
+"""Quality of a clustering without regard to groups: objectives and indices from points, a graph, or true clusters.
+
+Parameters
+----------
+table : array-like of shape (n_groups, n_clusters)
+    Counts n_jk of `fairclust.metrics.counts`; at least one cluster.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from fairclust.metrics.centers import blocks, cluster_means, points_and_labels
 from fairclust.metrics.counts import cluster_sizes, contingency
-from fairclust.metrics.registry import metric
+from fairclust.metrics.registry import documented, metric
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -26,6 +32,9 @@ __all__ = [
     "smallest_cluster",
     "sse",
 ]
+
+# Clusters with at most so many members are always exact. Beyond the second number of rows, proving takes hours.
+_KMEDIANS_LIMITS = {"max_evaluations": 10_000, "exact_max_rows": 200_000}
 
 
 @metric(
@@ -43,8 +52,6 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     ----------
     X : array-like of shape (n_samples, n_features)
         Points. Points in float32 are not converted; sums are in float64.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, from 0.
 
     Returns
     -------
@@ -56,11 +63,10 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     ValueError
         If the shapes disagree or the labels are not non-negative integers.
 
-    References
-    ----------
-    Ziko et al., "Variational fair clustering", 2021, Table 1 (K-means); SSE of Pan et al., "Balanced fair
-    k-means clustering", 2023, Table IV; Cost of the tables of Park et al., "Fair model-based clustering" (its
-    text says 'distances', its tables hold squared distances).
+    Notes
+    -----
+    This is also the cost of the tables of Park et al. (FMC): their text says 'distances', the tables hold squared
+    distances.
     """
     points, codes, sizes = points_and_labels(X, labels)
     means = cluster_means(points, codes, sizes)
@@ -80,7 +86,7 @@ def sse(X: ArrayLike, labels: ArrayLike) -> float:
     "Ziko et al. 2021 (VFC), Table 1",
     needs="X",
     decimals=1,
-    takes=("max_evaluations", "exact_max_rows"),
+    limits=_KMEDIANS_LIMITS,
 )
 def kmedians_cost(
     X: ArrayLike,
@@ -93,10 +99,6 @@ def kmedians_cost(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, from 0.
     max_evaluations : int, optional
         Give up on a cluster if its medoid is not proved after this many points were tried. Default: never.
     exact_max_rows : int, optional
@@ -108,15 +110,6 @@ def kmedians_cost(
     float
         In [0, inf), lower is better. The medoids are exact up to `exact_max_rows`. ``nan`` if the search for a medoid
         was given up; `kmedians_bounds` then gives an interval.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, the labels are not non-negative integers, or ``X`` is not finite.
-
-    References
-    ----------
-    Ziko et al., "Variational fair clustering", 2021, Table 1 (K-medians).
     """
     if exact_max_rows is not None and np.shape(X)[0] > exact_max_rows:
         return _cost_near_medians(*points_and_labels(X, labels))
@@ -144,6 +137,7 @@ def _cost_near_medians(points: np.ndarray, codes: np.ndarray, sizes: np.ndarray)
     return total
 
 
+@documented
 def kmedians_bounds(
     X: ArrayLike, labels: ArrayLike, *, max_evaluations: int | None = None
 ) -> tuple[float, float]:
@@ -151,10 +145,6 @@ def kmedians_bounds(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, from 0.
     max_evaluations : int, optional
         Points to try per cluster. Default: until the medoid is proved.
 
@@ -164,11 +154,6 @@ def kmedians_bounds(
         No choice of cluster members as centres costs less.
     upper : float
         Cost of the best members found; equal to ``lower`` if they are proved to be medoids.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, the labels are not non-negative integers, or ``X`` is not finite.
     """
     from fairclust.kernels.medoid import medoids
 
@@ -183,8 +168,6 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
     labels : array-like of int, shape (n_samples,)
         Cluster of each point. Any integers.
 
@@ -198,11 +181,6 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
     ------
     ValueError
         If the shapes disagree, the labels are no integers, or ``X`` is not finite.
-
-    References
-    ----------
-    Dunn, "Well-separated clusters and optimal fuzzy partitions", 1974; DI of Pan et al., "Balanced fair
-    k-means clustering", 2023, Table IV.
     """
     from fairclust.kernels.dunn import dunn_distances
 
@@ -234,11 +212,6 @@ def ncut(W: sp.sparray | sp.spmatrix | ArrayLike, labels: ArrayLike) -> float:
     ------
     ValueError
         If ``W`` is not square, is negative somewhere, or has another size than the labels.
-
-    References
-    ----------
-    Ziko et al., "Variational fair clustering", 2021, Table 1 (Ncut); Shi and Malik, "Normalized cuts and
-    image segmentation", 2000.
     """
     import scipy.sparse as sp
 
@@ -265,8 +238,6 @@ def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
 
     Parameters
     ----------
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, from 0.
     truth : array-like of int, shape (n_samples,)
         True cluster of each point, from 0. If the numbers of clusters differ, some clusters have no match.
 
@@ -280,11 +251,10 @@ def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
     ValueError
         If the shapes disagree, there is no point, or the labels are not non-negative integers.
 
-    References
-    ----------
-    Error on the stochastic block model of Kleindessner et al., "Guarantees for spectral clustering with
-    fairness constraints", 2019, and of Wang et al. (s-FairSC), 2023. The matching is solved exactly, as an assignment
-    problem instead of by trying all permutations.
+    Notes
+    -----
+    The papers use it on the stochastic block model. The matching is solved exactly, as an assignment problem instead of
+    by trying all permutations.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -300,11 +270,6 @@ def clustering_error(labels: ArrayLike, truth: ArrayLike) -> float:
 def n_nonempty(table: ArrayLike) -> int:
     """Number of clusters that have points.
 
-    Parameters
-    ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk of `fairclust.metrics.counts`.
-
     Returns
     -------
     int
@@ -317,11 +282,6 @@ def n_nonempty(table: ArrayLike) -> int:
 def smallest_cluster(table: ArrayLike) -> int:
     """Size of the smallest cluster, 0 if one is empty.
 
-    Parameters
-    ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk of `fairclust.metrics.counts`; at least one cluster.
-
     Returns
     -------
     int
@@ -332,11 +292,6 @@ def smallest_cluster(table: ArrayLike) -> int:
 @metric("Largest cluster", (0.0, inf), "none", "count", decimals=0)
 def largest_cluster(table: ArrayLike) -> int:
     """Size of the largest cluster.
-
-    Parameters
-    ----------
-    table : array-like of shape (n_groups, n_clusters)
-        Counts n_jk of `fairclust.metrics.counts`; at least one cluster.
 
     Returns
     -------

@@ -1,20 +1,43 @@
 """The decorator that declares a metric: what it needs, its range, which values are better, and who defines it.
 
 Snakemake reads names and directions when it starts, so the modules of metrics import SciPy and compiled code within
-their functions.
+their functions. Metrics of points share these parameters and errors, which are added to their docstrings:
+
+Parameters
+----------
+X : array-like of shape (n_samples, n_features)
+    Finite points.
+labels : array-like of int, shape (n_samples,)
+    Cluster of each point, from 0.
+sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
+    The group of each point. If there are several columns, each combination of values is a group.
+n_clusters : int, optional
+    k. Default: the largest label plus one.
+centers : array-like of shape (n_clusters, n_features), optional
+    Default: the means of the clusters.
+
+Raises
+------
+ValueError
+    If the shapes disagree, the labels are not non-negative integers, a group is missing, or ``X`` is not finite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-__all__ = ["DECLARED", "Metric", "metric"]
+__all__ = ["DECLARED", "Metric", "doc_entries", "doc_sections", "documented", "metric"]
 
 Needs = Literal["table", "X", "W", "truth", "numbers"]
 Direction = Literal["lower", "higher", "none"]
-_Function = TypeVar("_Function", bound=Callable[..., float])
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_HEADING = re.compile(r"\n\n(\w+)\n-+\n")
+_NO_PAPERS = ("count", "ours")
+_ORDER = ("Parameters", "Returns", "Raises", "Notes", "References", "Examples")
 
 
 @dataclass(frozen=True)
@@ -29,55 +52,85 @@ class Metric:
         Heading for tables and axes.
     function : callable
         Called with the table, (X, labels), (W, labels), (labels, truth) or labels, by ``needs``.
-    needs : {'table', 'X', 'W', 'truth', 'numbers'}
-        The input from which it is computed. 'numbers' are sensitive columns of numbers.
     range : tuple of float
         Smallest and largest possible value, both included. ``nan`` means that the metric is not applicable.
     direction : {'lower', 'higher', 'none'}
         Which values are better.
     source : str
         Paper (and equation) that defines it, or 'ours'.
+    needs : {'table', 'X', 'W', 'truth', 'numbers'}
+        The input from which it is computed. 'numbers' are sensitive columns of numbers.
     decimals : int
         Digits to print after the point.
-    takes : tuple of str
-        Names of the keyword arguments that `score_labels` passes to ``function``.
     audit : bool
         Whether `audit` reports it. A run computes it only if a configuration, table or figure names it.
+    limits : mapping of str to int
+        Further arguments that `score_labels` passes to ``function``, so that large data take minutes and not hours.
     """
 
     name: str
     label: str
     function: Callable[..., float]
-    needs: Needs
     range: tuple[float, float]
     direction: Direction
     source: str
-    decimals: int
-    takes: tuple[str, ...]
-    audit: bool
+    needs: Needs = "table"
+    decimals: int = 4
+    audit: bool = False
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+    def takes(self, name: str) -> bool:
+        """Whether ``function`` has a parameter of this name."""
+        return name in inspect.signature(self.function).parameters
 
 
 DECLARED: list[Metric] = []
 
 
 def metric(
-    label: str,
-    range: tuple[float, float],
-    direction: Direction,
-    source: str,
-    *,
-    needs: Needs = "table",
-    decimals: int = 4,
-    takes: tuple[str, ...] = (),
-    audit: bool = False,
+    label: str, range: tuple[float, float], direction: Direction, source: str, **more: Any
 ) -> Callable[[_Function], _Function]:
     """Declare the decorated function as a metric of its name, with the properties of `Metric`."""
 
     def declare(function: _Function) -> _Function:
-        found: Any = function
-        DECLARED.append(
-            Metric(found.__name__, label, function, needs, range, direction, source, decimals, takes, audit)
-        )
+        found: Any = documented(function, source)
+        DECLARED.append(Metric(found.__name__, label, function, range, direction, source, **more))
         return function
 
     return declare
+
+
+def documented(function: _Function, source: str = "") -> _Function:
+    """Complete a docstring by the parameters and errors that functions share, in the order of the signature.
+
+    They stand in the docstring of this module, in that of the function's module, and in that of the function, of which
+    a later one takes precedence. `source` is the reference of a function that states none.
+    """
+    parameters = inspect.signature(function).parameters
+    entries: dict[str, str] = {}
+    raises = ""
+    for doc in (__doc__, function.__globals__["__doc__"], function.__doc__):
+        sections = doc_sections(doc)
+        stated = {
+            name: of for name, of in doc_entries(sections.get("Parameters")).items() if name in parameters
+        }
+        entries |= stated
+        raises = sections.get("Raises", raises) if stated else raises
+    shown = "\n".join(dict.fromkeys(entries[name] for name in parameters if name in entries))
+    references = "" if source in _NO_PAPERS else source
+    sections = {"Raises": raises, "References": references, **sections, "Parameters": shown}
+    parts = [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _ORDER if sections.get(name)]
+    function.__doc__ = "\n\n".join([sections[""], *parts])
+    return function
+
+
+def doc_sections(doc: str | None) -> dict[str, str]:
+    """The sections of a docstring in numpydoc by their headings; the text before them has the empty heading."""
+    text, *parts = _HEADING.split(inspect.cleandoc(doc or ""))
+    return {"": text, **dict(zip(parts[::2], parts[1::2], strict=True))}
+
+
+def doc_entries(section: str | None) -> dict[str, str]:
+    """The description of each parameter in a section; several parameters can share one."""
+    entries = re.split(r"\n(?=\S)", section or "")
+    return {name: entry for entry in entries for name in entry.partition(" : ")[0].split(", ")}

@@ -18,7 +18,6 @@ __all__ = ["silhouette_gap"]
     "lower",
     "Rousseeuw 1987; ours",
     needs="X",
-    takes=("sensitive_features",),
     audit=True,
 )
 def silhouette_gap(
@@ -28,12 +27,6 @@ def silhouette_gap(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
-        Finite points.
-    labels : array-like of int, shape (n_samples,)
-        Cluster of each point, from 0.
-    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns)
-        The group of each point. If there are several columns, each combination of values is a group.
     max_rows : int or None, default 5,000
         With more rows the silhouettes are computed within a random sample of this size, the same in every call. A group
         without a row in the sample is left out. None for no limit; the time grows with the square of the number of
@@ -43,16 +36,6 @@ def silhouette_gap(
     -------
     float
         In [0, 2], lower is fairer; ``nan`` with fewer than two clusters.
-
-    Raises
-    ------
-    ValueError
-        If the shapes disagree, the labels are not non-negative integers, a group is missing, or ``X`` is not
-        finite.
-
-    References
-    ----------
-    Rousseeuw 1987 for the silhouette; the difference is ours.
     """
     from sklearn.metrics import silhouette_samples
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fairclust import methods, open_chunks
 from fairclust.datasets.blobs import make_group_blobs
-from fairclust.metrics import METRICS, score_labels
+from fairclust.metrics import METRICS, Scored, score_labels
 
 # Parameters with which a fit needs other kernels than with the defaults.
 _VARIANTS: dict[str, list[dict[str, object]]] = {
@@ -49,14 +49,7 @@ def fit_in_all_variants(name: str) -> str:
                     # A fit of rows in chunks uses other kernels.
                     for dtype in (np.float32, np.float64):
                         model.fit(open_chunks(X.astype(dtype), groups))
-                score_labels(
-                    X,
-                    model.labels_,
-                    groups,
-                    n_clusters=3,
-                    n_groups=2,
-                    metrics=[m for m in METRICS if m != "ncut"],
-                )
+                score_labels(Scored(model.labels_, groups, X, 3), [m for m in METRICS if m != "ncut"])
             except Exception as error:
                 return f"{name} {params}: {type(error).__name__}: {error}"
     return ""

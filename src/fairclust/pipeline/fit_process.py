@@ -199,19 +199,7 @@ def _score(task: Task, data: Any, W: Any, labels: np.ndarray) -> dict[str, Any]:
 
     begin = time.perf_counter()
     labels, n_groups = labels.astype(np.int64), len(data.group_names)
-    found = score_labels(
-        data.X if data.X.shape[1] else None,
-        labels,
-        data.groups,
-        n_clusters=task.n_clusters,
-        n_groups=n_groups,
-        W=W,
-        truth=data.truth,
-        columns=data.columns,
-        numbers=data.numbers,
-        metrics=task.metrics,
-        **task.score_options,
-    )
+    found = score_labels(data.scored(labels, task.n_clusters, W), task.metrics, **task.score_options)
     table = contingency(labels, data.groups, task.n_clusters, n_groups)
     return {
         "metrics": {name: None if math.isnan(value) else value for name, value in found.items()},

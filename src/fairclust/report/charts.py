@@ -1,4 +1,4 @@
-"""Fronts as inline SVG. When a reader chooses other metrics, `page/page.js` redraws them by the same rules."""
+"""Fronts as the page shows them. When a reader chooses other metrics, `page/page.js` redraws them by the same rules."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup, escape
 
+from fairclust.fronts import front_of, look
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
-from fairclust.report.leaderboard import COSTS, FAIRNESS, pareto
-from fairclust.report.looks import look
+from fairclust.report.leaderboard import COSTS, FAIRNESS
 from fairclust.report.redaction import redact_config
 
 SHOWN = (*COSTS, *FAIRNESS)
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
+FRAME = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM}
+"""The picture and, in it, the axes, for the template."""
 
 
 def setting_text(params: Mapping[str, Any], varied: Sequence[str]) -> str:
@@ -74,120 +75,74 @@ def tick_text(value: float) -> str:
     return f"{value:.6g}" if size > 1e-12 else "0"
 
 
-def _domain(
-    cost: np.ndarray, fair: np.ndarray, metric: str, on: np.ndarray, several: np.ndarray
-) -> tuple[float, float, float, float]:
-    """The ranges of both axes: the front of the methods with several settings, and a margin.
-
-    If the ranges included every point, one distant reference method or an unbounded error would squeeze all others.
-    """
-    reach = on & several if (on & several).any() else on
-    low, high = cost.min(), cost[reach].max()
-    x1 = min(cost.max(), max(low + 1.6 * (high - low), 1.1 * low))
-    shown = fair[cost <= x1]
-    y0, y1 = shown.min(), shown.max()
-    if math.isinf(METRICS[metric].range[1]):
-        y1 = min(y1, max(1.15 * fair[on].max(), y0 + 1e-3))
-    x_pad = 0.05 * (x1 - low) or 0.05 * abs(low) or 1
-    y_pad = 0.06 * (y1 - y0) or 0.05
-    return low - x_pad, x1 + x_pad, y0 - y_pad, y1 + y_pad
-
-
 def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, title: str) -> dict[str, Any]:
     """The front of one data set and K: the first cost that has values there, against the first fairness metric.
 
-    Returns title, svg (None if there is nothing to show), front (rows of a table), head (headings of the table's last
-    two columns), note (which points are not shown, or why there are none), and keys (methods on the front, as
-    positions in `methods`, by which the page's script identifies them).
+    Returns what the template draws: title, rows (of the table of the front), head (headings of its last two columns),
+    note (which points are not shown, or why there are none), keys (methods on the front, as positions in `methods`),
+    and, if there is something to show, marks, lines, stairs, ticks and labels, with places in the picture.
     """
     cost_name = next((name for name in COSTS if np.isfinite(points[name]).any()), COSTS[0])
-    fair_name = FAIRNESS[0]
-    number = {name: i for i, name in enumerate(methods)}
-    labels = {name: names.method(name) for name in methods}
-    looks = {name: look(names.look(name)) for name in methods}
+    metric = METRICS[FAIRNESS[0]]
     # Rounded to the digits that the page holds, so that the browser computes the same fronts.
     points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
     points = points.sort_values([cost_name, "method", "params"], ignore_index=True)
-    cost, fair = points[cost_name].to_numpy(float), points[fair_name].to_numpy(float)
-    finite = np.isfinite(cost) & np.isfinite(fair)
-    if not finite.any():
-        return {"title": title, "svg": None, "front": [], "note": "no cell ended well", "keys": []}
-    higher = METRICS[fair_name].direction == "higher"
-    on = pareto(cost, fair, higher)
-    of_method, rows = points.method.to_numpy(), points.to_dict("records")
-    count = points.groupby("method").params.transform("nunique").to_numpy()
-    x0, x1, y0, y1 = _domain(cost[finite], fair[finite], fair_name, on[finite], (count > 1)[finite])
-    inside = finite & (cost <= x1) & (fair <= y1)
+    front = front_of(points, cost_name, metric.name, higher=metric.direction == "higher")
+    if not front.points.finite.any():
+        return {"title": title, "marks": [], "rows": [], "note": "no cell ended well", "keys": []}
+    x0, x1, y0, y1 = front.window(bounded=bool(np.isfinite(metric.range[1])))
 
-    def at(c: float, f: float) -> tuple[float, float]:
-        return (
-            round(LEFT + (c - x0) / (x1 - x0) * (RIGHT - LEFT), 1),
-            round(BOTTOM - (f - y0) / (y1 - y0) * (BOTTOM - TOP), 1),
-        )
+    def across(x: Any) -> Any:
+        return np.round(LEFT + (x - x0) / (x1 - x0) * (RIGHT - LEFT), 1)
 
-    own = np.zeros(len(points), bool)
-    for method in pd.unique(of_method):
-        mine = of_method == method
-        own[mine] = pareto(cost[mine], fair[mine], higher)
-    axes = [_x_tick(at(v, y0)[0], v) for v in ticks(x0, x1)] + [
-        _y_tick(at(x0, v)[1], v) for v in ticks(y0, y1)
-    ]
-    lines, uses = [], []
-    for method in pd.unique(of_method):
-        mine = np.flatnonzero(own & inside & (of_method == method))
-        if len(mine) > 1:
-            path = " ".join(f"{x:g},{y:g}" for x, y in (at(cost[i], fair[i]) for i in mine))
-            lines.append(
-                f'<polyline class="l c{looks[method][0]}" data-m="{number[method]}" points="{path}"/>'
-            )
+    def up(y: Any) -> Any:
+        return np.round(BOTTOM - (y - y0) / (y1 - y0) * (BOTTOM - TOP), 1)
+
+    found = front.points.assign(px=across(front.points.x), py=up(front.points.y))
+    found = found.assign(inside=found.finite & (found.x <= x1) & (found.y <= y1))
+    inside, best = found[found.inside], found[found.best]
+    number = {name: i for i, name in enumerate(methods)}
+    lines = [(method, of) for method, of in inside[inside.own].groupby("method", sort=False) if len(of) > 1]
     # Faint marks first, so that the front lies on top.
-    for i in sorted(range(len(points)), key=lambda i: (on[i], own[i])):
-        m = number[of_method[i]]
-        colour, shape = looks[of_method[i]]
-        level = "on" if on[i] else "own" if own[i] else "off"
-        x, y = at(cost[i], fair[i]) if inside[i] else (0, 0)
-        values = ",".join(_short(rows[i][name]) for name in SHOWN)
-        hidden = "" if inside[i] else ' display="none"'
-        tip = f"{labels[of_method[i]]}: {describe(rows[i], cost_name, fair_name)}"
-        uses.append(
-            f'<use href="#m{shape}" class="p c{colour} {level}" transform="translate({x:g} {y:g})"{hidden} '
-            f'data-m="{m}" data-s="{escape(rows[i]["setting"])}" data-r="{rows[i]["seed"]}" '
-            f'data-v="{values}"><title>{escape(tip)}</title></use>'
-        )
-    stairs = _stairs([at(cost[i], fair[i]) for i in np.flatnonzero(on & inside)], higher)
-    words = f"{METRICS[fair_name].label} ({'higher' if higher else 'lower'} is better)"
-    svg = (
-        f'<svg class="front" viewBox="0 0 {WIDTH} {HEIGHT}" role="group" tabindex="0" '
-        f'aria-label="{escape(title)}: cost and fairness of {int(inside.sum())} settings" '
-        f'data-plot="{LEFT},{RIGHT},{TOP},{BOTTOM}">'
-        f'<path class="stairs" d="{stairs}"/><g class="axes">{"".join(axes)}</g>'
-        f'<text class="xl" x="{(LEFT + RIGHT) / 2:g}" y="{HEIGHT - 8}">'
-        f"{METRICS[cost_name].label} (lower is better)</text>"
-        f'<text class="yl" transform="translate(11 {(TOP + BOTTOM) / 2:g}) rotate(-90)">{words}</text>'
-        f'<g class="lines">{"".join(lines)}</g><g class="points">{"".join(uses)}</g></svg>'
-    )
-    front = [
-        [
-            labels[of_method[i]],
-            rows[i]["setting"] or "–",
-            str(rows[i]["seed"]),
-            value_text(cost_name, cost[i]),
-            value_text(fair_name, fair[i]),
-        ]
-        for i in np.flatnonzero(on)
-    ]
+    marks = found.sort_values(["best", "own"], kind="stable").to_dict("records")
     return {
         "title": title,
-        "svg": Markup(svg),  # all texts in it were escaped above
-        "front": front,
-        "head": [METRICS[cost_name].label, METRICS[fair_name].label],
-        "note": _left_out(of_method, inside, labels),
-        "keys": [number[m] for m in pd.unique(of_method[on & inside])],
+        "marks": [_mark(point, number, names, cost_name) for point in marks],
+        "n_inside": len(inside),
+        "lines": [
+            {
+                "method": number[method],
+                "colour": look(names.look(method))[0],
+                "path": " ".join(f"{x:g},{y:g}" for x, y in zip(of.px, of.py, strict=True)),
+            }
+            for method, of in lines
+        ],
+        "stairs": _stairs(inside[inside.best], front.higher),
+        "x_ticks": [(f"{across(v):g}", tick_text(v)) for v in ticks(x0, x1)],
+        "y_ticks": [(f"{up(v):g}", f"{up(v) + 4:g}", tick_text(v)) for v in ticks(y0, y1)],
+        "labels": (f"{METRICS[cost_name].label} (lower is better)", f"{metric.label} ({metric.direction} is better)"),
+        "rows": [
+            [names.method(p["method"]), p["setting"] or "–", str(p["seed"]), value_text(cost_name, p["x"]),
+             value_text(metric.name, p["y"])]
+            for p in best.to_dict("records")
+        ],
+        "head": [METRICS[cost_name].label, metric.label],
+        "note": _left_out(found[~found.inside].method, names),
+        "keys": [number[m] for m in pd.unique(inside[inside.best].method)],
+    }  # fmt: skip
+
+
+def _mark(point: Mapping[str, Any], number: Mapping[str, int], names: Names, cost: str) -> dict[str, Any]:
+    colour, shape = look(names.look(point["method"]))
+    return {
+        **{"method": number[point["method"]], "colour": colour, "shape": shape},
+        **{"setting": point["setting"], "seed": point["seed"], "inside": point["inside"]},
+        "x": f"{point['px']:g}" if point["inside"] else "0",
+        "y": f"{point['py']:g}" if point["inside"] else "0",
+        "level": "on" if point["best"] else "own" if point["own"] else "off",
+        "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
+        "tip": f"{names.method(point['method'])}: {describe(point, cost, FAIRNESS[0])}",
     }
-
-
-def _short(value: float) -> str:
-    return "" if pd.isna(value) else f"{value:.7g}"
 
 
 def value_text(metric: str, value: float) -> str:
@@ -208,29 +163,17 @@ def describe(point: Mapping[str, Any], cost: str, fairness: str) -> str:
     return ", ".join(parts)
 
 
-def _x_tick(x: float, value: float) -> str:
-    line = f'<path d="M{x:g} {TOP}V{BOTTOM}"/>'
-    return f'{line}<text x="{x:g}" y="{BOTTOM + 15}" class="x">{tick_text(value)}</text>'
-
-
-def _y_tick(y: float, value: float) -> str:
-    line = f'<path d="M{LEFT} {y:g}H{RIGHT}"/>'
-    return f'{line}<text x="{LEFT - 6}" y="{y + 4:g}" class="y">{tick_text(value)}</text>'
-
-
-def _stairs(front: list[tuple[float, float]], higher: bool) -> str:
+def _stairs(front: pd.DataFrame, higher: bool) -> str:
     """The outline of the region that the front dominates, as an SVG path."""
-    if not front:
+    if front.empty:
         return ""
     base = BOTTOM if higher else TOP
-    path = f"M{front[0][0]:g} {base}V{front[0][1]:g}"
-    path += "".join(f"H{x:g}V{y:g}" for x, y in front[1:])
-    return f"{path}H{RIGHT}V{base}Z"
+    (x, y), *others = zip(front.px, front.py, strict=True)
+    return f"M{x:g} {base}V{y:g}" + "".join(f"H{x:g}V{y:g}" for x, y in others) + f"H{RIGHT}V{base}Z"
 
 
-def _left_out(of_method: np.ndarray, inside: np.ndarray, labels: Mapping[str, str]) -> str:
-    gone = of_method[~inside]
-    if not len(gone):
+def _left_out(gone: pd.Series, names: Names) -> str:
+    if gone.empty:
         return ""
-    parts = [f"{labels[m]} ({int((gone == m).sum())})" for m in pd.unique(gone)]
+    parts = [f"{names.method(m)} ({number})" for m, number in gone.value_counts(sort=False).items()]
     return f"Beyond the edges, or without a finite value: {', '.join(parts)}."

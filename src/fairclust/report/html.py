@@ -15,11 +15,12 @@ import yaml
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
+from fairclust.fronts import SHAPES, look
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.charts import front_chart, with_settings
+from fairclust.report.charts import FRAME, front_chart, with_settings
 from fairclust.report.leaderboard import (
     COSTS,
     FAIRNESS,
@@ -28,7 +29,6 @@ from fairclust.report.leaderboard import (
     best_of_starts,
     make_boards,
 )
-from fairclust.report.looks import SHAPES, look
 from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
 from fairclust.report.page_tables import (
     Verdict,
@@ -86,6 +86,7 @@ def make_page(
         # No '<' may end the script element early.
         data=Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")),
         shapes=SHAPES,
+        **FRAME,
         methods=marks,
         legend=[{**mark, "number": i} for i, mark in enumerate(marks) if methods[i] in drawn],
         families=sorted({mark["family"] for mark in marks}),

@@ -1,4 +1,4 @@
-"""Pareto fronts, and the leaderboard, which compares methods on equal terms by the areas that their fronts dominate.
+"""The leaderboard, which compares methods on equal terms by the areas that their fronts dominate.
 
 Three rules make the comparison fair. Every method with random starts gets the same number of them on an instance. The
 score of a method is the mean over single starts; its standard deviation and the score of the best starts are shown
@@ -56,20 +56,6 @@ def best_of_starts(cells: pd.DataFrame) -> pd.DataFrame:
     ranked = ok.assign(_by=by).sort_values(["lam", "_by", "seed"], kind="stable")
     best = ranked.drop_duplicates([*INSTANCE, "method", "params"]).drop(columns="_by")
     return best.sort_values([*INSTANCE, "method", "lam"], kind="stable", ignore_index=True)
-
-
-def pareto(cost: np.ndarray, fairness: np.ndarray, higher: bool) -> np.ndarray:
-    """Which points are on the front: no other point is better in one value and no worse in the other.
-
-    Equal points are all on the front, or none of them is. Points that are not finite are never on it. `higher` says
-    whether higher fairness values are better.
-    """
-    gain = np.where(np.isfinite(cost) & np.isfinite(fairness), fairness if higher else -fairness, -np.inf)
-    best, at, on = -np.inf, np.inf, np.zeros(len(cost), bool)
-    for i in np.lexsort((-gain, cost)):
-        if gain[i] > best or (gain[i] == best and cost[i] == at and np.isfinite(best)):
-            on[i], best, at = True, gain[i], cost[i]
-    return on
 
 
 def dominated_areas(x: np.ndarray, y: np.ndarray, of: np.ndarray, n_sets: int) -> np.ndarray:

@@ -14,10 +14,11 @@ from matplotlib.lines import Line2D
 
 from fairclust.datasets.errors import DatasetSkipped
 from fairclust.datasets.store import PreparedDataset, load_prepared
+from fairclust.fronts import COLOURS, MARKS
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.scores import labels_of
 from fairclust.plot import in_figure
-from fairclust.report.figures.drawing import COLOURS, MARKS, SOFT, FigureData, Sheet, at_lam, column_label
+from fairclust.report.figures.drawing import SOFT, FigureData, Sheet, at_lam, column_label
 from fairclust.report.redaction import redact_text
 from fairclust.report.selection import Choice, choose, reported_level
 

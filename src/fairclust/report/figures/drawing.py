@@ -14,16 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from fairclust.fronts import colour_and_mark
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.plot import in_figure
-from fairclust.report import looks
 from fairclust.report.material import Material
 from fairclust.report.redaction import redact_text
 
-COLOURS = looks.COLOURS
-MARKS = ("o", "s", "^", "D", "v", "P", "X", "*")
 STEP_LABELS = {"objective": "Objective", "clustering": "Clustering term", "fairness": "Fairness term"}
 SOFT = "0.35"
 
@@ -162,8 +160,7 @@ class FigureData(Material):
 
     def look(self, method: str) -> tuple[str, str]:
         """Colour and mark of a method."""
-        colour, shape = looks.look(self.names.look(method))
-        return COLOURS[colour], MARKS[shape]
+        return colour_and_mark(self.names.look(method))
 
     def option(self, name: str, default: Any) -> Any:
         """A value of the figure's `options`."""

@@ -8,10 +8,9 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
+from fairclust.fronts import COLOURS, MARKS, colour_and_mark
 from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import (
-    COLOURS,
-    MARKS,
     FigureData,
     Sheet,
     at_lam,
@@ -23,7 +22,6 @@ from fairclust.report.figures.drawing import (
     note_starts,
     why_empty,
 )
-from fairclust.report.looks import look
 
 _LOGARITHMIC = ("seconds", "cpu_seconds")
 _WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective")
@@ -100,8 +98,7 @@ def plot_cost_by_k(material: FigureData) -> Sheet:
         ks = ok.groupby("lam").n_clusters.transform("nunique")
         ok = ok[ks == ks.max()]
         for number, (lam, at) in enumerate(ok.groupby("lam")):
-            colour, shape = look(number)
-            line = draw_band(axes, mean_and_spread(at, "n_clusters", y), COLOURS[colour], MARKS[shape])
+            line = draw_band(axes, mean_and_spread(at, "n_clusters", y), *colour_and_mark(number))
             sheet.legend.setdefault(f"λ = {lam:g}", line)
         axes.set_xlabel("K")
         axes.set_ylabel(material.label(y))
