@@ -3,8 +3,8 @@
 The argmin at the prices is the cheapest of all assignments with the same table. That table violates the bounds by a few
 points, which cost the same in two clusters. A mixed-integer program over J x K numbers finds an integer table nearby
 that is within the bounds. For each group, a flow on the K clusters then moves points to this table at the least cost.
-If a table says too little about the cost, a program (`move_nearby`) or a sequence of moves (`move_singly`) chooses among
-the points near the boundaries.
+If a table says too little about the cost, a program (`move_nearby`) or a sequence of moves (`move_singly`) chooses
+among the points near the boundaries.
 """
 
 from __future__ import annotations
@@ -377,8 +377,8 @@ def move_nearby(
     Labels and table are those of `Points.priced` at these prices, and `unit` is the scale of the potentials. Returns
     new ones, or the same if the program has no solution, and the increase of the sum of the labels' potentials.
     """
-    # If there are many small groups, a table of counts says little about the cost, because a cell of two points may have
-    # no point near a boundary. Here the labels of single points are the variables of a small program.
+    # If there are many small groups, a table of counts says little about the cost, because a cell of two points may
+    # have no point near a boundary. Here the labels of single points are the variables of a small program.
     group, rows, cost = _nearest_rows(points, prices, labels)
     n_points = len(rows)
     own, each = labels[rows], np.arange(n_points)
