@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from fairclust.fronts import pareto
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import (
-    best_of_starts,
     dominated_areas,
     make_board,
     make_leaderboard,
@@ -16,6 +15,7 @@ from fairclust.report.leaderboard import (
     on_equal_terms,
     sentences,
 )
+from fairclust.report.selection import best_starts
 
 NAMES = Names(
     datasets={"d": "Data D"}, methods={"a": "A", "b": "B", "plain": "Plain"}, ours={"a"},
@@ -186,5 +186,5 @@ def test_the_file_holds_every_board_with_its_starts(tmp_path):
 def test_best_starts_have_the_lowest_objective():
     starts = points(("a", 5, 0.5, 0), ("a", 4, 0.4, 1), ("a", 3, 0.9, 2))
     starts.loc[2, "status"] = "error"
-    assert best_of_starts(starts).sse.tolist() == [4]
-    assert best_of_starts(starts[:0]).empty
+    assert best_starts(starts).sse.tolist() == [4]
+    assert best_starts(starts[:0]).empty

@@ -164,7 +164,7 @@ def overview_block(overview: pd.DataFrame, datasets: Sequence[str], methods: Seq
     If a data set has several K, the K with most of these methods is shown. CommandError, with the name of the page, if
     the overview lacks one of the data sets or methods.
     """
-    from fairclust.report.render import markdown_table
+    from fairclust.report.table import Table
 
     for column, asked in (("data set", datasets), ("method", methods)):
         if missing := set(asked) - set(overview[column]):
@@ -174,7 +174,7 @@ def overview_block(overview: pd.DataFrame, datasets: Sequence[str], methods: Seq
     chosen = overview[overview.method.isin(methods)]
     of = [chosen[chosen["data set"] == dataset] for dataset in datasets]
     shown = pd.concat([rows[rows.K.value_counts(sort=False).idxmax() == rows.K] for rows in of])
-    return "\n".join(markdown_table(shown[list(_SHOWN)])) + "\n"
+    return "\n".join(Table.of_records(name, shown[list(_SHOWN)].to_dict("records")).markdown()) + "\n"
 
 
 def results_block(folder: Path, titles: Mapping[str, str]) -> str:

@@ -18,13 +18,13 @@ import pandas as pd
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.names import Names
+from fairclust.report.selection import INSTANCE, best_starts
 
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")
 # A method counts as fully fair if its fairness covers this share of the range from the fairness of the cheapest
 # clustering to the best fairness.
 FAIR_ENOUGH = 0.95
-INSTANCE = ["dataset", "n_clusters"]
 # Cells with this status were not fitted, so they do not count as runs of the method.
 NOT_RUN = "skipped"
 LEADERBOARD_RULE = (
@@ -44,18 +44,6 @@ LEADERBOARD_RULE = (
     "method that was not run on an instance is not compared there.",
     "Instances where fairness costs nothing, or with fewer than two methods, do not count.",
 )
-
-
-def best_of_starts(cells: pd.DataFrame) -> pd.DataFrame:
-    """The start with the lowest objective, for every setting of every method on every data set and K.
-
-    Only cells with status 'ok' count. Cells without an objective are ordered by their sum of squares.
-    """
-    ok = cells[cells.status == "ok"]
-    by = ok.objective.where(ok.objective.notna(), ok.sse)
-    ranked = ok.assign(_by=by).sort_values(["lam", "_by", "seed"], kind="stable")
-    best = ranked.drop_duplicates([*INSTANCE, "method", "params"]).drop(columns="_by")
-    return best.sort_values([*INSTANCE, "method", "lam"], kind="stable", ignore_index=True)
 
 
 def dominated_areas(x: np.ndarray, y: np.ndarray, of: np.ndarray, n_sets: int) -> np.ndarray:
@@ -127,7 +115,7 @@ def make_terms(scores: pd.DataFrame) -> Terms:
     entries = entries.assign(settings=by.params.nunique(), failed=by.bad.sum(), seconds=by.seconds.sum())
     entries = entries.assign(ok=by.size() - entries.failed)
     of_start = cells.groupby("start").entry.first().to_numpy(int)
-    return Terms(cells, best_of_starts(cells), entries, of_start)
+    return Terms(cells, best_starts(cells), entries, of_start)
 
 
 def _boxes(terms: Terms, cost: np.ndarray, gain: np.ndarray) -> np.ndarray:

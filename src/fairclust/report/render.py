@@ -1,16 +1,12 @@
-"""Numbers as text, and tables as CSV, Markdown and LaTeX."""
+"""Numbers as text, and texts that Markdown and LaTeX print as they are."""
 
 from __future__ import annotations
 
 import html
 import math
 import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import pandas as pd
-
-from fairclust.outputs import atomic_write
 
 MISSING = "–"
 _LATEX = {
@@ -98,58 +94,3 @@ def escape_markdown(text: object) -> str:
         return found["kept"] or (f"&#{ord(found[0])};" if found[0] in "$~=" else f"\\{found[0]}")
 
     return _MARKDOWN.sub(literal, html.escape(_on_one_line(text), quote=False))
-
-
-def markdown_table(shown: pd.DataFrame) -> list[str]:
-    """The lines of a table of texts in Markdown."""
-    rows = [[escape_markdown(c) for c in row] for row in [shown.columns, *shown.itertuples(index=False)]]
-    rows.insert(1, ["---"] * len(shown.columns))
-    return [f"| {' | '.join(row)} |" for row in rows]
-
-
-def _list(lines: Iterable[str]) -> list[str]:
-    found = [f"- {escape_markdown(line)}" for line in lines]
-    return [*found, ""] if found else []
-
-
-def write_table(
-    stem: Path,
-    data: pd.DataFrame,
-    shown: pd.DataFrame,
-    *,
-    title: str,
-    notes: Sequence[str] = (),
-    lead: Sequence[str] = (),
-) -> None:
-    """Write a table as `stem` with the endings '.csv' (`data`, unrounded), '.md' and '.tex' (`shown`, texts).
-
-    `notes` are rules, remarks and reasons below the table. `lead` holds sentences that the reader of a long table
-    should see first, printed above it in Markdown.
-    """
-    with atomic_write(_with_ending(stem, "csv")) as file:
-        data.to_csv(file, index=False)
-    markdown = [f"# {escape_markdown(title)}", "", *_list(lead), *markdown_table(shown), "", *_list(notes)]
-    with atomic_write(_with_ending(stem, "md")) as file:
-        file.write("\n".join(markdown).encode())
-    latex = [
-        "% needs \\usepackage{booktabs}",
-        r"\begin{table}",
-        r"\centering\small",
-        rf"\caption{{{escape_latex(title)}}}",
-        rf"\begin{{tabular}}{{l{'r' * (len(shown.columns) - 1)}}}",
-        r"\toprule",
-        " & ".join(map(escape_latex, shown.columns)) + r" \\",
-        r"\midrule",
-        *(" & ".join(map(escape_latex, row)) + r" \\" for row in shown.itertuples(index=False)),
-        r"\bottomrule",
-        r"\end{tabular}",
-        *(rf"\par\footnotesize {escape_latex(note)}" for note in notes),
-        r"\end{table}",
-        "",
-    ]
-    with atomic_write(_with_ending(stem, "tex")) as file:
-        file.write("\n".join(latex).encode())
-
-
-def _with_ending(stem: Path, ending: str) -> Path:
-    return stem.with_name(f"{stem.name}.{ending}")

@@ -18,6 +18,8 @@ from fairclust.report.names import metric_in_text
 from fairclust.report.redaction import redact_text
 
 NOT_RUN = "not in this run"
+INSTANCE = ["dataset", "n_clusters"]
+"""An instance is a data set with a K."""
 HAIR = 1 + 1e-9
 """Factor by which tolerances are widened against rounding errors: .025 - .02 is not .005 in floating point."""
 LEVEL_SHARE = 0.02
@@ -96,29 +98,36 @@ def cells_of(cells: pd.DataFrame, dataset: str, method: str, n_clusters: float |
 
 
 def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
-    """One row per setting: the start with the lowest objective (the lowest SSE if there is none).
+    """The start with the lowest objective, for every setting of every method on every data set and K.
 
-    The cells are of one method on one data set with one K; only those with status 'ok' count. Sorted by lambda, then
-    by the objective (or SSE).
+    Only cells with status 'ok' count. Cells without an objective are ordered by their sum of squares.
     """
     ok = cells[cells.status == "ok"]
     by = ok.objective.where(ok.objective.notna(), ok.sse)
     ranked = ok.assign(_by=by).sort_values(["lam", "_by", "seed"], kind="stable")
-    return ranked.drop_duplicates("params").drop(columns="_by")
+    best = ranked.drop_duplicates([*INSTANCE, "method", "params"]).drop(columns="_by")
+    return best.sort_values([*INSTANCE, "method", "lam"], kind="stable", ignore_index=True)
+
+
+def settings_table(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
+    """The settings of methods: a row for each data set, K, method and params, in the order of the cells.
+
+    Columns: the means of the metrics over the starts with status 'ok' and their standard deviations, called as in
+    'sse sd', ``lam``, ``cost`` (the mean objective, or the mean SSE if a start has no objective) and ``starts``.
+    """
+    shown = list(dict.fromkeys(["lam", "objective", "sse", *metrics]))
+    key = [*INSTANCE, "method", "params"]
+    ok = cells.loc[cells.status == "ok", list(dict.fromkeys([*key, *shown]))]
+    groups = ok.astype(dict.fromkeys(shown, float)).groupby(key, sort=False)
+    means, starts = groups[shown].mean(), groups.size()
+    cost = means.objective.where(groups.objective.count() == starts, means.sse)
+    found = means.join(groups[shown].std(ddof=1).add_suffix(" sd"))
+    return found.assign(cost=cost, starts=starts).reset_index()
 
 
 def settings_means(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """Means over the starts of each setting, indexed by params in the order of the cells, given as for `best_starts`.
-
-    Columns: the metrics, ``lam``, ``cost`` (the mean objective, or the mean SSE if a start has no objective) and
-    ``starts`` (the number of starts with status 'ok').
-    """
-    numbers = list(dict.fromkeys(["lam", "objective", "sse", *metrics]))
-    ok = cells.loc[cells.status == "ok", ["params", *numbers]]
-    groups = ok.astype(dict.fromkeys(numbers, float)).groupby("params", sort=False)
-    found, starts = groups.mean(), groups.size()
-    cost = found.objective.where(groups.objective.count() == starts, found.sse)
-    return found.assign(cost=cost, starts=starts)
+    """The `settings_table` of one method on one data set with one K, indexed by params."""
+    return settings_table(cells, metrics).set_index("params")
 
 
 def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
@@ -139,7 +148,11 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
     means = settings_means(cells, metrics)
     if means.empty:
         first = cells.iloc[0]
-        return Choice(cells[:0], f"{first.status}: {_first_line(first.reason)}", len(cells))
+        return Choice(
+            cells[:0],
+            f"{first.status}: {first_line(first.reason).rstrip('.') or 'no reason given'}",
+            len(cells),
+        )
     reached, note = True, ""
     if level is None or match is None:
         chosen = _first(means.cost, "lower")
@@ -350,10 +363,10 @@ def _first(values: pd.Series, direction: str) -> Any:
     return values.idxmax() if direction == "higher" else values.idxmin()
 
 
-def _first_line(reason: object) -> str:
-    """The first line of a cell's reason, without paths of the machine."""
-    text = str(reason or "").partition("\n")[0].removesuffix(" Tried:")
-    return redact_text(text).rstrip(".") or "no reason given"
+def first_line(reason: object) -> str:
+    """The first line of a cell's reason, without paths of the machine. Later lines may list what was tried."""
+    text = "" if pd.isna(reason) else str(reason)
+    return redact_text(text.partition("\n")[0].removesuffix(" Tried:")) or "no reason given"
 
 
 def _short(value: object) -> str:

@@ -33,17 +33,11 @@ def plot_terms(material: FigureData) -> Sheet:
 
 
 def _plot_steps(material: FigureData, ys: tuple[str, ...], *, first_k: bool, per_row: int) -> Sheet:
-    panels = [
-        (dataset, k, method, y, cells[cells.method == method])
-        for dataset, k, cells in material.instances(first_k=first_k)
-        for method in (material.spec.methods or material.methods(cells) or [""])
-        for y in ys
-    ]
+    panels = material.panels(first_k=first_k, methods=True, ys=ys)
     n_columns = min(per_row, len(ys) if len(ys) > 1 else len(panels))
     sheet = Sheet(material.spec.title, n_columns, (3.0, 2.4))
-    for dataset, k, method, y, cells in panels:
-        axes = sheet.add(material.panel_title(dataset, k, method))
-        _draw_steps(material, sheet, axes, cells, y)
+    for panel in panels:
+        _draw_steps(material, sheet, sheet.add(panel.title), panel.cells, panel.y)
     return sheet
 
 
