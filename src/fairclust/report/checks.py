@@ -29,7 +29,7 @@ from fairclust.report.selection import (
     choose_best,
     match_on,
     reported_level,
-    settings_means,
+    settings_table,
     within,
 )
 from fairclust.report.verdicts import table_rows
@@ -428,7 +428,7 @@ def _alike(value: float, other: float, metric: str) -> bool:
 
 def _range(cells: pd.DataFrame, metric: str) -> tuple[float, float]:
     """The best and the worst mean of a metric over the settings, without infinite ones."""
-    means = settings_means(cells, [metric])[metric]
+    means = settings_table(cells, [metric])[metric]
     ends = means[np.isfinite(means)].agg(["min", "max"])
     best, worst = ("max", "min") if COLUMNS[metric].direction == "higher" else ("min", "max")
     return float(ends[best]), float(ends[worst])
@@ -470,7 +470,7 @@ def _points(case: Case, methods: Iterable[str], x: str, metric: str) -> list[tup
                 values = values - _by_k(case, case.whole_cells(method, "minus_lam"), metric)
             found += [(float(k), float(value)) for k, value in values.items()]
         else:
-            means = settings_means(cells, [metric, x])
+            means = settings_table(cells, [metric, x])
             found += list(zip(means[x], means[metric], strict=True))
     return sorted(point for point in found if all(map(math.isfinite, point)))
 

@@ -17,7 +17,7 @@ from fairclust.pipeline.names import Names
 from fairclust.report.charts import tick_text
 from fairclust.report.leaderboard import COSTS, FAIRNESS, Board, sentences
 from fairclust.report.render import MISSING, number, spread_text
-from fairclust.report.selection import INSTANCE, first_line, settings_table
+from fairclust.report.selection import INSTANCE, SETTING, first_line, settings_spreads, settings_table
 from fairclust.report.table import Column, Table, filters, numbers, texts
 
 MAX_SETTINGS = 600
@@ -100,36 +100,24 @@ def every_setting(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> T
         return None
     costs = [name for name in COSTS if np.isfinite(points[name].astype(float)).any()]
     shown = [*costs, *(name for name in FAIRNESS[:4] if points[name].notna().any())]
-    key = [*INSTANCE, "method", "params"]
-    means = settings_table(scores, shown).set_index(key)
-    seconds = scores[scores.status == "ok"].groupby(key).seconds.sum()
+    means, spreads = settings_table(scores, shown), settings_spreads(scores, shown)
+    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum()
     rows = []
     for point in points.to_dict("records"):
-        at = tuple(point[name] for name in key)
-        mean = means.loc[at]
-        values = [
-            spread_text(
-                mean[name],
-                mean[f"{name} sd"],
-                METRICS[name].decimals,
-                point[name] if name in costs else math.nan,
+        at = tuple(point[name] for name in SETTING)
+        values = []
+        for name in shown:
+            best = point[name] if name in costs else math.nan
+            values.append(
+                spread_text(means.loc[at, name], spreads.loc[at, name], METRICS[name].decimals, best)
             )
-            for name in shown
-        ]
         place = [
             names.dataset(str(point["dataset"])),
             str(point["n_clusters"]),
             names.method(str(point["method"])),
         ]
-        rows.append(
-            [
-                *place,
-                point["setting"] or MISSING,
-                str(int(mean.starts)),
-                *values,
-                number(seconds[at], 2),
-            ]
-        )
+        starts, setting = str(means.loc[at, "starts"]), point["setting"] or MISSING
+        rows.append([*place, setting, starts, *values, number(seconds[at], 2)])
     columns = [
         *filters("Data set"),
         Column("K", is_number=True, filters=True),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,8 @@ from fairclust.report.redaction import redact_text
 NOT_RUN = "not in this run"
 INSTANCE = ["dataset", "n_clusters"]
 """An instance is a data set with a K."""
+SETTING = [*INSTANCE, "method", "params"]
+"""The columns that together name one setting."""
 HAIR = 1 + 1e-9
 """Factor by which tolerances are widened against rounding errors: .025 - .02 is not .005 in floating point."""
 LEVEL_SHARE = 0.02
@@ -105,29 +107,29 @@ def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
     ok = cells[cells.status == "ok"]
     by = ok.objective.where(ok.objective.notna(), ok.sse)
     ranked = ok.assign(_by=by).sort_values(["lam", "_by", "seed"], kind="stable")
-    best = ranked.drop_duplicates([*INSTANCE, "method", "params"]).drop(columns="_by")
+    best = ranked.drop_duplicates(SETTING).drop(columns="_by")
     return best.sort_values([*INSTANCE, "method", "lam"], kind="stable", ignore_index=True)
 
 
-def settings_table(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """The settings of methods: a row for each data set, K, method and params, in the order of the cells.
+def settings_table(cells: pd.DataFrame, metrics: Iterable[str], by: Sequence[str] = SETTING) -> pd.DataFrame:
+    """The settings of methods: a row for each, in the order of the cells, indexed by the columns of `by`.
 
-    Columns: the means of the metrics over the starts with status 'ok' and their standard deviations, called as in
-    'sse sd', ``lam``, ``cost`` (the mean objective, or the mean SSE if a start has no objective) and ``starts``.
+    Columns: the means of the metrics over the starts with status 'ok', ``lam``, ``cost`` (the mean objective, or the
+    mean SSE if a start has no objective) and ``starts``.
     """
     shown = list(dict.fromkeys(["lam", "objective", "sse", *metrics]))
-    key = [*INSTANCE, "method", "params"]
-    ok = cells.loc[cells.status == "ok", list(dict.fromkeys([*key, *shown]))]
-    groups = ok.astype(dict.fromkeys(shown, float)).groupby(key, sort=False)
+    ok = cells.loc[cells.status == "ok", [*by, *shown]]
+    groups = ok.astype(dict.fromkeys(shown, float)).groupby(list(by), sort=False)
     means, starts = groups[shown].mean(), groups.size()
     cost = means.objective.where(groups.objective.count() == starts, means.sse)
-    found = means.join(groups[shown].std(ddof=1).add_suffix(" sd"))
-    return found.assign(cost=cost, starts=starts).reset_index()
+    return means.assign(cost=cost, starts=starts)
 
 
-def settings_means(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """The `settings_table` of one method on one data set with one K, indexed by params."""
-    return settings_table(cells, metrics).set_index("params")
+def settings_spreads(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
+    """The standard deviations of metrics (NaN for a single start), for every row of the `settings_table`."""
+    shown = list(metrics)
+    ok = cells.loc[cells.status == "ok", [*SETTING, *shown]]
+    return ok.astype(dict.fromkeys(shown, float)).groupby(SETTING, sort=False)[shown].std(ddof=1)
 
 
 def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
@@ -145,14 +147,11 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
     if cells.empty:
         return Choice(cells, NOT_RUN)
     metrics = [] if match is None else [match.fairness, *([] if match.order == "lam" else [match.order])]
-    means = settings_means(cells, metrics)
+    means = settings_table(cells, metrics, ["params"])
     if means.empty:
         first = cells.iloc[0]
-        return Choice(
-            cells[:0],
-            f"{first.status}: {first_line(first.reason).rstrip('.') or 'no reason given'}",
-            len(cells),
-        )
+        reason = first_line(first.reason).rstrip(".") or "no reason given"
+        return Choice(cells[:0], f"{first.status}: {reason}", len(cells))
     reached, note = True, ""
     if level is None or match is None:
         chosen = _first(means.cost, "lower")
@@ -168,13 +167,7 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
         else:
             chosen, reached = _first(values, COLUMNS[match.fairness].direction), False
             note = f"no setting of the grid reaches the level {level:.3g}, so the fairest one is shown"
-    starts = cells[cells.params == chosen]
-    ok = starts[starts.status == "ok"]
-    if len(ok) < len(starts):
-        lost = starts[starts.status != "ok"].status.iloc[0]
-        words = f"{len(ok)} of {len(starts)} starts ended well, others: {lost}"
-        note = "; ".join(filter(None, [note, words]))
-    return Choice(ok, note, len(starts), varied(chosen, cells.params.unique()), reached)
+    return replace(_setting(cells, chosen, note), reached=reached)
 
 
 def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = math.nan) -> Choice:
@@ -186,7 +179,7 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
     """
     if match.order in ("lam", match.fairness):
         return choose(cells, level, match)
-    means = settings_means(cells, [match.fairness, match.order])
+    means = settings_table(cells, [match.fairness, match.order], ["params"])
     means = means[means[match.order].notna() & means[match.fairness].notna()]
     if means.empty:
         return choose(cells, level, match)
@@ -228,9 +221,15 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
     return Choice(between, "", len(seeds), words)
 
 
-def _setting(cells: pd.DataFrame, params: str) -> Choice:
-    """All starts of one setting, named by what differs within the grid."""
-    return replace(choose(cells[cells.params == params]), setting=varied(params, cells.params.unique()))
+def _setting(cells: pd.DataFrame, params: str, note: str = "") -> Choice:
+    """All starts of one setting, named by what differs within the grid, with a note on lost starts."""
+    starts = cells[cells.params == params]
+    ok = starts[starts.status == "ok"]
+    if len(ok) < len(starts):
+        lost = starts[starts.status != "ok"].status.iloc[0]
+        words = f"{len(ok)} of {len(starts)} starts ended well, others: {lost}"
+        note = "; ".join(filter(None, [note, words]))
+    return Choice(ok, note, len(starts), varied(params, cells.params.unique()))
 
 
 def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
@@ -238,7 +237,7 @@ def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
 
     If neither direction of the metric is better, the highest mean is chosen.
     """
-    means = settings_means(cells, [metric])
+    means = settings_table(cells, [metric], ["params"])
     if means.empty or means[metric].isna().all():
         return choose(cells)
     return _setting(

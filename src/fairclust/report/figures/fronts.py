@@ -22,7 +22,7 @@ from fairclust.report.figures.drawing import (
     note_starts,
     why_empty,
 )
-from fairclust.report.selection import settings_table
+from fairclust.report.selection import settings_spreads, settings_table
 
 _COST_OF_GRAPHS = "ncut"
 
@@ -32,8 +32,8 @@ def means_front(cells: pd.DataFrame, x: str, y: str, reported: pd.DataFrame | No
 
     The cells have finite values. Its points have the further columns params, x_sd and y_sd.
     """
-    means = settings_table(cells, [x, y]).fillna({f"{x} sd": 0.0, f"{y} sd": 0.0})
-    points = means.rename(columns={f"{x} sd": "x_sd", f"{y} sd": "y_sd"})
+    spreads = settings_spreads(cells, [x, y]).fillna(0.0)
+    points = settings_table(cells, [x, y]).assign(x_sd=spreads[x], y_sd=spreads[y]).reset_index()
     points = points.sort_values([x, y], ascending=[True, _lower(y)], ignore_index=True)
     return front_of(points, x, y, higher=not _lower(y), reported=reported)
 
