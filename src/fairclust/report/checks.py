@@ -18,8 +18,7 @@ from scipy.stats import kendalltau
 from fairclust.pipeline.columns import COLUMNS, TIMES
 from fairclust.pipeline.papers import ClaimSpec, MatchSpec, TableSpec
 from fairclust.report.material import CannotTest, Case, ClaimError, metrics_of, sizes_of, table_of
-from fairclust.report.names import metric_in_text, metric_label
-from fairclust.report.render import number, spread_text
+from fairclust.report.render import metric_in_text, metric_label, number, spread_text
 from fairclust.report.selection import (
     HAIR,
     LEVEL_SHARE,

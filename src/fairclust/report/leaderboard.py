@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -176,11 +175,8 @@ class Board:
     # starts (text: one number, or the smallest and the largest), instances, failed, seconds.
     methods: pd.DataFrame
     instances: pd.DataFrame  # from `instance_scores`
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """Scores: a row for each method, a column for each instance; NaN if the method was not run there."""
-        return self.instances.set_index(["method", *INSTANCE]).score.unstack(INSTANCE, sort=False)
+    # Scores: a row for each method, a column for each instance; NaN if the method was not run there.
+    table: pd.DataFrame
 
     def duels(self, method: str) -> pd.DataFrame:
         """Compare the method with every rival, the index, on the instances that they share.
@@ -205,14 +201,11 @@ class Board:
         """The instances where another method, the leader, has a higher score, with the largest lead first."""
         table = self.table
         ran = table.columns[table.loc[method].notna()]
-        rows = []
-        for at in ran:
-            leader = table[at].idxmax()
-            lead = round(float(table.loc[leader, at] - table.loc[method, at]), 9)
-            if lead > 0:
-                rows.append({"dataset": at[0], "n_clusters": at[1], "leader": leader, "lead": lead})
-        found = pd.DataFrame(rows, columns=["dataset", "n_clusters", "leader", "lead"])
-        return found.sort_values("lead", ascending=False, kind="stable", ignore_index=True)
+        leads = (table[ran].max() - table.loc[method, ran]).round(9)
+        found = (
+            pd.DataFrame({"leader": table[ran].idxmax(), "lead": leads}).rename_axis(INSTANCE).reset_index()
+        )
+        return found[found.lead > 0].sort_values("lead", ascending=False, kind="stable", ignore_index=True)
 
 
 def make_board(terms: Terms, cost: str, fairness: str) -> Board | None:
@@ -246,7 +239,7 @@ def make_board(terms: Terms, cost: str, fairness: str) -> Board | None:
     )
     methods = methods.sort_values(["wins", "score"], ascending=False, kind="stable")
     methods.insert(0, "rank", methods.wins.round(9).rank(ascending=False, method="min").astype(int))
-    return Board(cost, fairness, methods, found)
+    return Board(cost, fairness, methods, found, table)
 
 
 def _span(values: pd.Series) -> str:

@@ -12,10 +12,9 @@ from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.claims import load_claims
-from fairclust.report.names import metric_label, table_name
 from fairclust.report.page_tables import list_methods
 from fairclust.report.redaction import redact_text
-from fairclust.report.render import MISSING, lam, number, spread_text
+from fairclust.report.render import MISSING, lam, metric_label, number, spread_text, table_name
 from fairclust.report.rows import CAUSES, VERDICTS
 from fairclust.report.scoreboard import AGREES, count_rows, row_verdicts
 from fairclust.report.table import Table, Verdict, filters, numbers, texts

@@ -9,8 +9,7 @@ import pandas as pd
 from fairclust.pipeline.columns import TIMES
 from fairclust.pipeline.papers import TableSpec
 from fairclust.report.agreement import FAIRNESS_LIMIT, compare_cost, compare_value, same_values
-from fairclust.report.names import metric_label
-from fairclust.report.render import number
+from fairclust.report.render import metric_label, number
 from fairclust.report.rows import MATCHED, ProgramRuns, Row
 from fairclust.report.selection import HAIR, Spread, at_level, cells_of, level_of
 

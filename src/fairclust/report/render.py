@@ -1,4 +1,4 @@
-"""Numbers as text, and texts that Markdown and LaTeX print as they are."""
+"""Numbers and headings as text, and texts that Markdown and LaTeX print as they are."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import math
 import re
 
 import pandas as pd
+
+from fairclust.pipeline.columns import COLUMNS
 
 MISSING = "–"
 _LATEX = {
@@ -66,6 +68,22 @@ def spread_text(mean: float, sd: float, decimals: int, best: float = math.nan) -
         text += f" ± {number(sd, decimals)}"
     shown = number(best, decimals)
     return text if shown in (MISSING, number(mean, decimals)) else f"{text}, best {shown}"
+
+
+def metric_label(name: str) -> str:
+    """The heading of a metric, or of a count of a data set."""
+    return COLUMNS[name].label if name in COLUMNS else name.replace("_", " ")
+
+
+def metric_in_text(name: str) -> str:
+    """The name of a metric within a sentence: without a capital, unless it is an abbreviation."""
+    label = metric_label(name)
+    return label if label.isupper() else label[0].lower() + label[1:]
+
+
+def table_name(number: str) -> str:
+    """'Table 3', or 'Tables III and IV' for a table that joins two of the paper."""
+    return f"Tables {number}" if " and " in number else f"Table {number}"
 
 
 def _on_one_line(text: object) -> str:

@@ -12,8 +12,7 @@ from fairclust.pipeline.names import Names
 from fairclust.report.agreement import is_near
 from fairclust.report.checks import CLAIM_VERDICTS
 from fairclust.report.claims import load_claims
-from fairclust.report.names import metric_label
-from fairclust.report.render import MISSING, lam
+from fairclust.report.render import MISSING, lam, metric_label
 from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, reasons_of
 from fairclust.report.table import Table, texts
 from fairclust.report.tables import decimals_of, value_text

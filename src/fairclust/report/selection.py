@@ -14,8 +14,8 @@ import pandas as pd
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.models import canonical_json
 from fairclust.pipeline.papers import MatchSpec
-from fairclust.report.names import metric_in_text
 from fairclust.report.redaction import redact_text
+from fairclust.report.render import metric_in_text
 
 NOT_RUN = "not in this run"
 INSTANCE = ["dataset", "n_clusters"]

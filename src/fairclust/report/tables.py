@@ -14,8 +14,7 @@ from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import TableSpec
 from fairclust.report.material import Material
-from fairclust.report.names import metric_label, table_name
-from fairclust.report.render import MISSING, lam, number, percent, spread_text
+from fairclust.report.render import MISSING, lam, metric_label, number, percent, spread_text, table_name
 from fairclust.report.rows import VERDICTS, reasons_of
 from fairclust.report.selection import Spread, choose, describe, match_on
 from fairclust.report.table import Table

@@ -19,8 +19,8 @@ from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
 from fairclust.report.agreement import compare_cost, compare_value, is_fairness, is_near
 from fairclust.report.causes import explain
-from fairclust.report.names import metric_label
 from fairclust.report.program_runs import runs_beside, stand_beside_program
+from fairclust.report.render import metric_label
 from fairclust.report.rows import (
     AS_PRINTED,
     MATCHED,
@@ -62,18 +62,18 @@ VERDICT_COLUMNS = [
 ]
 ROW_KEY = ["paper", "table", "dataset", "n_clusters", "lam", "method"]
 """The columns that together name one row."""
+_OF_ROWS = ("row", "role", "original", "row_note", "lam_used", "starts", "starts_asked", "program_words", "program_sd",
+            "counts")  # fmt: skip
 _TEXT = ("paper", "table", "dataset", "method", "metric", "program", "program_kind", "kind", "setting", "agrees",
          "verdict", "direction", "cause", "reason", "evidence", "note")  # fmt: skip
 _COUNTS = ("n_clusters", "decimals", "program_runs", "seeds")
 
 
 def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFrame:
-    """One line per value, with the verdict of its row.
+    """One line per value, with the verdict of its row; a row without values has a line without a metric.
 
-    Columns: `VERDICT_COLUMNS`, in which ``seeds`` is the number of starts that have a value, and columns of the row:
-    its number (``row``), role, original, ``lam_used``, starts and ``starts_asked`` of the setting, ``program_sd``,
-    ``program_words``, ``row_note`` and ``counts`` (whether the line is about a reported value). A row without values
-    has a line without a metric.
+    Columns: `VERDICT_COLUMNS`, in which ``seeds`` is the number of starts that have a value, and `_OF_ROWS`; ``row`` is
+    the number of the row, and ``counts`` says whether the line is about a reported value.
     """
     lines = []
     for number, row in enumerate(rows):
@@ -102,9 +102,7 @@ def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFr
                     and not (lacks and value.metric in spec.beside and not value.note),
                 }
             )
-    more = ("row", "role", "original", "row_note", "lam_used", "starts", "starts_asked", "program_words", "program_sd",
-            "counts")  # fmt: skip
-    frame = pd.DataFrame(lines, columns=[*VERDICT_COLUMNS, *more])
+    frame = pd.DataFrame(lines, columns=[*VERDICT_COLUMNS, *_OF_ROWS])
     return frame.astype(dict.fromkeys(_COUNTS, "Int64") | {"counts": bool})
 
 
