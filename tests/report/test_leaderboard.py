@@ -5,7 +5,6 @@ from frames import cell, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairclust.fronts import pareto
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import (
     dominated_areas,
@@ -21,7 +20,6 @@ NAMES = Names(
     datasets={"d": "Data D"}, methods={"a": "A", "b": "B", "plain": "Plain"}, ours={"a"},
     looks={"plain": 0, "a": 1, "b": 2},
 )  # fmt: skip
-numbers = st.floats(0, 10, allow_nan=False).map(lambda value: round(value, 1))
 
 
 def points(*rows, dataset="d", k=3):
@@ -37,25 +35,6 @@ def points(*rows, dataset="d", k=3):
 
 def board_of(cells, fairness="balance"):
     return make_board(make_terms(cells), "sse", fairness)
-
-
-@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=12), st.booleans())
-def test_front_against_its_definition(found, higher):
-    cost, fair = np.array(found).T
-    gain = fair if higher else -fair
-    slow = [
-        not any(
-            cost[j] <= cost[i] and gain[j] >= gain[i] and (cost[j] < cost[i] or gain[j] > gain[i])
-            for j in range(len(cost))
-        )
-        for i in range(len(cost))
-    ]
-    assert pareto(cost, fair, higher).tolist() == slow
-
-
-def test_values_that_are_not_finite_are_never_on_the_front():
-    on = pareto(np.array([1, 2, np.nan, 3]), np.array([np.inf, 0.5, 0.1, np.nan]), higher=False)
-    assert on.tolist() == [False, True, False, False]
 
 
 def area(x, y):

@@ -241,6 +241,18 @@ def why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
     return "no cell has a lambda" if ok.lam.isna().all() else "no cell has finite values"
 
 
+def usable(
+    sheet: Sheet, axes: Axes, cells: pd.DataFrame, *names: str, with_lam: bool = False
+) -> pd.DataFrame | None:
+    """The `finite` cells, with `with_lam` only those with a lambda; None if the panel must say that there is none."""
+    ok = finite(cells, *names)
+    ok = ok[ok.lam.notna()] if with_lam else ok
+    if ok.empty:
+        sheet.say(axes, why_empty(cells, names))
+        return None
+    return ok
+
+
 def finite(cells: pd.DataFrame, *names: str) -> pd.DataFrame:
     """Cells with status 'ok' and with finite values in all columns of `names`."""
     ok = cells[cells.status == "ok"]

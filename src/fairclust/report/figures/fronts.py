@@ -20,7 +20,7 @@ from fairclust.report.figures.drawing import (
     few_ticks,
     finite,
     note_starts,
-    why_empty,
+    usable,
 )
 from fairclust.report.selection import settings_spreads, settings_table
 
@@ -60,9 +60,8 @@ def _draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) ->
     cells, x, y = panel.cells, material.spec.x, panel.y
     if finite(cells, x).empty and len(finite(cells, _COST_OF_GRAPHS)):
         x = _COST_OF_GRAPHS
-    ok = finite(cells, x, y)
-    if ok.empty:
-        sheet.say(axes, why_empty(cells, (x, y)))
+    ok = usable(sheet, axes, cells, x, y)
+    if ok is None:
         return
     is_cost = x in COLUMNS and COLUMNS[x].is_cost
     found = means_front(ok, x, y, material.reported_points(panel.dataset, panel.k, x, y))
@@ -143,10 +142,8 @@ def plot_bands(material: FigureData) -> Sheet:
         for method in asked or material.methods(row.cells) or [""]:
             axes = sheet.add(material.panel_title(row.dataset, row.k, method), share)
             of = row.cells[row.cells.method == method]
-            ok = finite(of, x, row.y)
-            ok = ok[ok.lam.notna()]
-            if ok.empty:
-                sheet.say(axes, why_empty(of, (x, row.y)))
+            ok = usable(sheet, axes, of, x, row.y, with_lam=True)
+            if ok is None:
                 continue
             share = share or axes
             _draw_band_of_settings(material, axes, ok, row.y)

@@ -21,6 +21,7 @@ from fairclust.report.figures.drawing import (
     finite,
     mean_and_spread,
     note_starts,
+    usable,
     why_empty,
 )
 
@@ -39,10 +40,8 @@ def plot_lam_tradeoff(material: FigureData) -> Sheet:
     sheet = Sheet(material.spec.title, min(3, len(panels)), (3.1, 2.5), wide=True)
     for panel in panels:
         axes = sheet.add(panel.title)
-        ok = finite(panel.cells, left)
-        ok = ok[ok.lam.notna()]
-        if ok.empty:
-            sheet.say(axes, why_empty(panel.cells, (left,)))
+        ok = usable(sheet, axes, panel.cells, left, with_lam=True)
+        if ok is None:
             continue
         axes.set_xlabel("λ")
         few_ticks(axes)
@@ -77,10 +76,8 @@ def plot_cost_by_k(material: FigureData) -> Sheet:
     sheet = _sheet_of_metrics(material, panels)
     for panel in panels:
         axes, y = sheet.add(panel.title), panel.y
-        ok = finite(panel.cells, y)
-        ok = ok[ok.lam.notna()]
-        if ok.empty:
-            sheet.say(axes, why_empty(panel.cells, (y,)))
+        ok = usable(sheet, axes, panel.cells, y, with_lam=True)
+        if ok is None:
             continue
         ks = ok.groupby("lam").n_clusters.transform("nunique")
         ok = ok[ks == ks.max()]
