@@ -14,7 +14,7 @@ from fairclust.pipeline.papers import PaperSpec
 from fairclust.report.claims import load_claims
 from fairclust.report.page_tables import list_methods
 from fairclust.report.redaction import redact_text
-from fairclust.report.render import MISSING, lam, metric_label, number, spread_text, table_name
+from fairclust.report.render import MISSING, joined, lam, metric_label, number, spread_text, table_name
 from fairclust.report.rows import CAUSES, VERDICTS
 from fairclust.report.scoreboard import AGREES, count_rows, row_verdicts
 from fairclust.report.table import Table, Verdict, filters, numbers, texts
@@ -112,13 +112,8 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
             setting = f"{setting} ({lam(value.lam)})".strip()
-        words = [part for part in (value.kind, starts, setting) if part]
-        remarks = [
-            value.direction,
-            value.reason,
-            f"Evidence: {value.evidence}" if value.evidence else "",
-            value.note,
-        ]
+        words = filter(None, [value.kind, starts, setting])
+        evidence = f"Evidence: {value.evidence}" if value.evidence else ""
         body.append(
             [
                 names.dataset(value.dataset),
@@ -132,7 +127,7 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
                 MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
                 ", ".join(words),
                 CAUSES.get(value.cause, MISSING),
-                "; ".join(part for part in remarks if part),
+                joined(value.direction, value.reason, evidence, value.note),
             ]
         )
     return Table(caption, columns, body)
@@ -148,9 +143,7 @@ def _others(values: pd.DataFrame, names: Names) -> Table | None:
     """The reported values for which this run has no value, with a row for each verdict, reason and data set."""
     if values.empty:
         return None
-    reasons = [
-        "; ".join(part for part in (row.reason, row.note) if part) or MISSING for row in values.itertuples()
-    ]
+    reasons = [joined(row.reason, row.note) or MISSING for row in values.itertuples()]
     body = []
     for (verdict, reason, dataset), of in values.assign(reason=reasons).groupby(
         ["verdict", "reason", "dataset"], sort=False

@@ -9,7 +9,7 @@ import pandas as pd
 from fairclust.pipeline.columns import TIMES
 from fairclust.pipeline.papers import TableSpec
 from fairclust.report.agreement import FAIRNESS_LIMIT, compare_cost, compare_value, same_values
-from fairclust.report.render import metric_label, number
+from fairclust.report.render import joined, metric_label, number
 from fairclust.report.rows import MATCHED, ProgramRuns, Row
 from fairclust.report.selection import HAIR, Spread, at_level, cells_of, level_of
 
@@ -34,7 +34,7 @@ def runs_beside(
             for v in lines.itertuples()
         }
         first = lines.iloc[0]
-        setting = "; ".join(filter(None, [str(words), str(first.setting)]))
+        setting = joined(str(words), str(first.setting))
         found.append(ProgramRuns(str(program), str(first.kind), setting, values))
     return tuple(found)
 

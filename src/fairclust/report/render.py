@@ -86,6 +86,11 @@ def table_name(number: str) -> str:
     return f"Tables {number}" if " and " in number else f"Table {number}"
 
 
+def joined(*texts: str) -> str:
+    """Texts without the empty ones, separated by semicolons."""
+    return "; ".join(filter(None, texts))
+
+
 def _on_one_line(text: object) -> str:
     """The text without line breaks and without characters that no file of text can hold."""
     return " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import ReasonSpec, TableSpec
 from fairclust.report.agreement import FAIRNESS_LIMIT, FLOOR, LIMIT
+from fairclust.report.render import joined
 from fairclust.report.selection import LEVEL_SHARE, Choice, Spread
 
 AS_PRINTED, MATCHED = "as printed", "matched fairness"
@@ -131,11 +132,6 @@ class Row:
     def reasons(self) -> list[str]:
         """The reasons of the values without duplicates, each with its evidence."""
         return reasons_of((value.cause, value.reason, value.evidence) for value in self.values)
-
-
-def joined(*texts: str) -> str:
-    """Texts without the empty ones, separated by semicolons."""
-    return "; ".join(filter(None, texts))
 
 
 def reasons_of(values: Iterable[tuple[str, str, str]]) -> list[str]:

@@ -15,7 +15,7 @@ from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.models import canonical_json
 from fairclust.pipeline.papers import MatchSpec
 from fairclust.report.redaction import redact_text
-from fairclust.report.render import metric_in_text
+from fairclust.report.render import joined, metric_in_text
 
 NOT_RUN = "not in this run"
 INSTANCE = ["dataset", "n_clusters"]
@@ -228,7 +228,7 @@ def _setting(cells: pd.DataFrame, params: str, note: str = "") -> Choice:
     if len(ok) < len(starts):
         lost = starts[starts.status != "ok"].status.iloc[0]
         words = f"{len(ok)} of {len(starts)} starts ended well, others: {lost}"
-        note = "; ".join(filter(None, [note, words]))
+        note = joined(note, words)
     return Choice(ok, note, len(starts), varied(params, cells.params.unique()))
 
 
@@ -268,7 +268,7 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     choice = choose(found)
     n_settings = found.params.nunique()
     note = f"{n_settings} settings fit what is published, and the one with the lowest objective is shown"
-    note = "; ".join(filter(None, [choice.note, note if n_settings > 1 and choice.n_ok else ""]))
+    note = joined(choice.note, note if n_settings > 1 and choice.n_ok else "")
     setting = choice.setting if n_settings > 1 and choice.setting else words
     return Choice(choice.cells, note, choice.n_all, setting, choice.reached)
 

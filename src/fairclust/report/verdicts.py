@@ -20,7 +20,7 @@ from fairclust.pipeline.reported import OF_DATA
 from fairclust.report.agreement import compare_cost, compare_value, is_fairness, is_near
 from fairclust.report.causes import explain
 from fairclust.report.program_runs import runs_beside, stand_beside_program
-from fairclust.report.render import metric_label
+from fairclust.report.render import joined, metric_label
 from fairclust.report.rows import (
     AS_PRINTED,
     MATCHED,
@@ -30,7 +30,6 @@ from fairclust.report.rows import (
     fitting,
     is_cost,
     is_worse,
-    joined,
 )
 from fairclust.report.selection import (
     NOT_RUN,
