@@ -50,15 +50,15 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
     The CSV has a line for each claim (with an empty data set) and one for each of its data sets. Claims on times show
     the seconds of published programs. ClaimError as in `validate_claim`.
     """
-    data, shown, counts = [], [], dict.fromkeys(CLAIM_VERDICTS, 0)
+    parts, shown = [], []
     for name, claim in claims.items():
         results = check_claim(name, claim, material)
         whole = results.iloc[0]
         about = {"paper": material.paper, "claim": name, "text": claim.text, "where": claim.where}
-        data.append(results.assign(**about, check=claim.check))
-        counts[whole.verdict] += 1
+        parts.append(results.assign(**about, check=claim.check))
         shown.append([claim.text, claim.where or MISSING, whole.verdict, whole.numbers])
-    words = [f"{count} {verdict}" for verdict, count in counts.items() if count]
+    data = pd.concat(parts)[CLAIM_COLUMNS] if parts else pd.DataFrame(columns=CLAIM_COLUMNS)
+    words = [f"{count} {verdict}" for verdict, count in count_claims(data).items()]
     made = Table(
         f"{material.title}: claims, tested by this run",
         texts("claim", "where", "verdict", "numbers"),
@@ -66,7 +66,7 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
         notes=["A claim holds only if it holds on all of its data sets; means are over the starts."],
         lead=[f"{len(claims)} claim{'s' * (len(claims) > 1)}: {', '.join(words)}."] if claims else [],
     )
-    made.write(stem, pd.concat(data)[CLAIM_COLUMNS] if data else pd.DataFrame(columns=CLAIM_COLUMNS))
+    made.write(stem, data)
 
 
 def load_claims(path: Path) -> pd.DataFrame:
@@ -74,6 +74,12 @@ def load_claims(path: Path) -> pd.DataFrame:
     text = dict.fromkeys(set(CLAIM_COLUMNS) - {"n_clusters"}, str)
     frame = pd.read_csv(path, dtype=text, keep_default_na=False, na_values={"n_clusters": [""]})
     return frame.astype({"n_clusters": "Int64"})
+
+
+def count_claims(claims: pd.DataFrame) -> dict[str, int]:
+    """The number of claims as a whole with each verdict that occurs."""
+    found = claims.verdict[claims.dataset == ""].value_counts()
+    return {verdict: int(found[verdict]) for verdict in CLAIM_VERDICTS if verdict in found}
 
 
 def _places(claim: ClaimSpec, material: Material) -> Iterable[tuple[str, int | None]]:

@@ -16,10 +16,10 @@ from fairclust.report.page_tables import list_methods
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, joined, lam, metric_label, number, spread_text, table_name
 from fairclust.report.rows import CAUSES, VERDICTS
-from fairclust.report.scoreboard import AGREES, count_rows, row_verdicts
+from fairclust.report.scoreboard import AGREES, count_verdicts, row_verdicts
 from fairclust.report.table import Table, Verdict, filters, numbers, texts
 from fairclust.report.tables import best_of
-from fairclust.report.verdicts import load_verdicts
+from fairclust.report.verdicts import ROW_KEY, load_verdicts
 
 
 def papers_with_data(board: pd.DataFrame, papers: Mapping[str, PaperSpec]) -> list[str]:
@@ -33,7 +33,7 @@ def summary_bars(
 ) -> list[dict[str, Any]]:
     """Rows of tables by verdict: one bar for each paper and kind of comparison, then one for all papers."""
     shown = list(shown)
-    counts = count_rows(board[board.paper.isin(shown)])
+    counts = count_verdicts(row_verdicts(board[board.paper.isin(shown)]))
     bars = [
         {
             "key": row["paper"],
@@ -73,7 +73,6 @@ def paper_section(
         spec = specs.get(table)
         has_value = of_table.seeds.fillna(0) > 0
         heading = table_name(table) + (f": {spec.title}" if spec else "")
-        rows = row_verdicts(of_table)
         tables.append(
             {
                 "title": heading,
@@ -82,7 +81,7 @@ def paper_section(
                 "others": _others(of_table[~has_value], names),
                 "n_values": len(of_table),
                 "n_compared": int(has_value.sum()),
-                "n_rows": len(rows),
+                "n_rows": of_table.groupby(ROW_KEY, dropna=False).ngroups,
             }
         )
     return {

@@ -10,8 +10,7 @@ import pandas as pd
 
 from fairclust.pipeline.names import Names
 from fairclust.report.agreement import is_near
-from fairclust.report.checks import CLAIM_VERDICTS
-from fairclust.report.claims import load_claims
+from fairclust.report.claims import count_claims, load_claims
 from fairclust.report.render import MISSING, lam, metric_label
 from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, reasons_of
 from fairclust.report.table import Table, texts
@@ -68,20 +67,18 @@ def _of_value(value: Any) -> str:
     return "another optimum" if near else "not reproduced"
 
 
-def count_causes(board: pd.DataFrame) -> dict[str, int]:
-    """For how many of the rows that differ from the paper the cause is known, by the keys of `rows.CAUSES`."""
-    rows = row_verdicts(board)
+def count_causes(rows: pd.DataFrame) -> dict[str, int]:
+    """For how many of the `row_verdicts` that differ from the paper the cause is known, by the keys of `CAUSES`."""
     found = rows.cause[rows.verdict.isin(DIFFERING)].value_counts()
     return {cause: int(found[cause]) for cause in CAUSES if cause in found}
 
 
-def count_rows(board: pd.DataFrame, *, values: bool = False) -> pd.DataFrame:
-    """Rows (or, with `values`, values) by paper, kind of comparison and verdict.
+def count_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
+    """The `row_verdicts` (or `value_verdicts`) counted by paper, kind of comparison and verdict.
 
     ``kind`` is 'as printed', 'matched fairness' or 'not compared', and each verdict has a column. Papers come in their
     given order, each with only the kinds that it has.
     """
-    rows = value_verdicts(board) if values else row_verdicts(board)
     kind = rows.kind.where(~rows.verdict.isin(_OF_PAPER), "not compared")
     counts = []
     for paper in rows.paper.unique():
@@ -126,12 +123,15 @@ def make_scoreboard(
         for row, (_, values) in zip(rows.itertuples(), by_row, strict=True)
     ]
     lead = []
+    counts = count_verdicts(rows)
     for paper in verdicts:
         title = titles.get(paper, paper)
-        lead += _summary(title, count_rows(board[board.paper == paper]))
+        lead += _summary(title, counts[counts.paper == paper])
         if paper in claims:
-            lead += _claims_summary(title, load_claims(claims[paper]))
-    causes = ", ".join(f"{n} {CAUSES[cause]}" for cause, n in count_causes(board).items())
+            of_paper = count_claims(load_claims(claims[paper]))
+            words = ", ".join(f"{count} {verdict}" for verdict, count in of_paper.items())
+            lead += [f"{title}, claims: {sum(of_paper.values())}; {words}."] if of_paper else []
+    causes = ", ".join(f"{n} {CAUSES[cause]}" for cause, n in count_causes(rows).items())
     if causes:
         lead.append(f"Causes of the rows that differ: {causes}.")
     notes = [
@@ -163,12 +163,3 @@ def _summary(title: str, counts: pd.DataFrame) -> list[str]:
         plural = "row" if row["rows"] == 1 else "rows"
         lines.append(f"{title}, {kind}: {row['rows']} {plural}; {', '.join(words)}.")
     return lines
-
-
-def _claims_summary(title: str, claims: pd.DataFrame) -> list[str]:
-    together = claims[claims.dataset == ""]
-    if together.empty:
-        return []
-    counts = together.verdict.value_counts()
-    words = [f"{counts[verdict]} {verdict}" for verdict in CLAIM_VERDICTS if verdict in counts]
-    return [f"{title}, claims: {len(together)}; {', '.join(words)}."]
