@@ -81,10 +81,7 @@ def on_equal_terms(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _n_init(params: str) -> int:
-    try:
-        found = json.loads(params).get("n_init", 1)
-    except (ValueError, AttributeError):
-        return 1
+    found = json.loads(params).get("n_init", 1)
     return max(1, int(found)) if isinstance(found, int | float) else 1
 
 

@@ -51,6 +51,11 @@ def lam(value: float) -> str:
     return MISSING if math.isnan(value) else f"{value:,.10g}"
 
 
+def plain(value: object) -> str:
+    """A parameter: a number with all of its digits, or a text."""
+    return f"{value:,.10g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
 def percent(value: float) -> str:
     """A signed percentage with one decimal. Zero has no sign, and a missing value is a dash."""
     if math.isnan(value):

@@ -15,7 +15,7 @@ from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.models import canonical_json
 from fairclust.pipeline.papers import MatchSpec
 from fairclust.report.redaction import redact_text
-from fairclust.report.render import joined, metric_in_text
+from fairclust.report.render import joined, metric_in_text, plain
 
 NOT_RUN = "not in this run"
 INSTANCE = ["dataset", "n_clusters"]
@@ -262,7 +262,7 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     asked = dict(params)
     if not math.isnan(lam):
         found, asked = found[found.lam == lam], {"lam": lam, **asked}
-    words = ", ".join(f"{name}={_short(value)}" for name, value in asked.items())
+    words = ", ".join(f"{name}={plain(value)}" for name, value in asked.items())
     if found.empty and len(cells):
         return Choice(found, f"not run with the published setting {words}")
     choice = choose(found)
@@ -345,14 +345,17 @@ def describe(match: MatchSpec | None) -> str:
     )
 
 
-def varied(params: str, others: Any) -> str:
-    """The parameters of a setting that differ among the settings `others`; all settings are JSON texts."""
-    mine, theirs = json.loads(params), [json.loads(text) for text in others]
-    return ", ".join(
-        f"{name}={_short(value)}"
-        for name, value in mine.items()
-        if any(other.get(name) != value for other in theirs)
-    )
+def varied_params(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Settings (JSON texts), each with its parameters that differ among them."""
+    found = {text: json.loads(text) for text in settings}
+    names = dict.fromkeys(name for params in found.values() for name in params)
+    differ = [name for name in names if len({canonical_json(of.get(name)) for of in found.values()}) > 1]
+    return {text: {n: value for n, value in of.items() if n in differ} for text, of in found.items()}
+
+
+def varied(params: str, settings: Iterable[str]) -> str:
+    """The parameters of one of the settings that differ among them, in words."""
+    return ", ".join(f"{name}={plain(value)}" for name, value in varied_params(settings)[params].items())
 
 
 def _first(values: pd.Series, direction: str) -> Any:
@@ -366,7 +369,3 @@ def first_line(reason: object) -> str:
     """The first line of a cell's reason, without paths of the machine. Later lines may list what was tried."""
     text = "" if pd.isna(reason) else str(reason)
     return redact_text(text.partition("\n")[0].removesuffix(" Tried:")) or "no reason given"
-
-
-def _short(value: object) -> str:
-    return f"{value:,.10g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

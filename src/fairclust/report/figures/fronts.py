@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from fairclust.report.figures.drawing import (
     note_starts,
     usable,
 )
-from fairclust.report.selection import settings_spreads, settings_table
+from fairclust.report.selection import settings_spreads, settings_table, varied_params
 
 _COST_OF_GRAPHS = "ncut"
 
@@ -180,13 +179,12 @@ def _draw_band_of_settings(material: FigureData, axes: Axes, ok: pd.DataFrame, y
 
 def _short_names(cells: pd.DataFrame) -> dict[str, str]:
     """Short names of settings: the lambda, and further parameters that differ between them."""
-    found = {text: json.loads(text) for text in cells.params.unique()}
+    found = varied_params(cells.params.unique())
     # Only parameters that every setting has can tell the settings apart. Others, such as `record_labels`, change only
     # what a fit records.
-    keys = sorted(set.intersection(*map(set, found.values())) - {"lam"})
-    varied = [key for key in keys if len({str(params.get(key)) for params in found.values()}) > 1]
+    shared = sorted(set.intersection(*map(set, found.values())) - {"lam"})
     lams = cells.groupby("params").lam.first()
     return {
-        text: ", ".join([f"{lams[text]:g}", *(str(params.get(key)) for key in varied)])
-        for text, params in found.items()
+        text: ", ".join([f"{lams[text]:g}", *(str(of[name]) for name in shared)])
+        for text, of in found.items()
     }
