@@ -24,6 +24,7 @@ from fairclust.report.figures.drawing import (
     usable,
     why_empty,
 )
+from fairclust.report.selection import choose
 
 _LOGARITHMIC = ("seconds", "cpu_seconds")
 _WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective")
@@ -156,17 +157,8 @@ def _one_setting_each(
     the one with the lowest mean objective is used.
     """
     for method in material.methods(ok):
-        of_method = ok[ok.method == method]
-        parts = []
-        for _, of in of_method.groupby(["dataset", "n_clusters"]):
-            at = at_lam(of, material.spec.lam)
-            if at.params.nunique() > 1:
-                mean = at.groupby("params").objective.mean()
-                if mean.isna().all():
-                    continue
-                at = at[at.params == mean.idxmin()]
-                sheet.note("if a method has several settings, the one with the lowest objective is shown")
-            parts.append(at)
-        parts = [part for part in parts if len(part)]
-        if parts:
-            yield method, pd.concat(parts)
+        places = ok[ok.method == method].groupby(["dataset", "n_clusters"])
+        at_places = [at_lam(of, material.spec.lam) for _, of in places]
+        if any(cells.params.nunique() > 1 for cells in at_places):
+            sheet.note("if a method has several settings, the one with the lowest objective is shown")
+        yield method, pd.concat([choose(cells).cells for cells in at_places])

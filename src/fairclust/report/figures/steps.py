@@ -16,6 +16,7 @@ from fairclust.report.figures.drawing import (
     few_ticks,
     why_empty,
 )
+from fairclust.report.selection import choose
 
 
 def plot_convergence(material: FigureData) -> Sheet:
@@ -42,14 +43,13 @@ def _plot_steps(material: FigureData, ys: tuple[str, ...], *, first_k: bool, per
 
 
 def _draw_steps(material: FigureData, sheet: Sheet, axes: Axes, cells: pd.DataFrame, y: str) -> None:
-    ok = at_lam(cells[cells.status == "ok"], material.spec.lam)
+    # If several settings have this lambda, the one with the lowest mean objective is drawn.
+    ok = choose(at_lam(cells[cells.status == "ok"], material.spec.lam)).cells
     steps = material.steps[material.steps.key.isin(ok.key)]
     if ok.empty or y not in steps or steps[y].isna().all():
         reason = f"the method records no {column_label(y)} at its steps" if len(ok) else why_empty(cells)
         sheet.say(axes, reason)
         return
-    # If several settings have this lambda, the first one in the order of the cells is drawn.
-    ok = ok[ok.params == ok.params.iloc[0]]
     colour, mark = material.look(str(ok.method.iloc[0]))
     for key in ok.key:
         line = steps[steps.key == key].sort_values("step").dropna(subset=[y])
