@@ -32,7 +32,7 @@ def verdict(check, data, *, options=None, metrics=("sse",), methods=("own", "riv
             **{"metrics": list(metrics), "options": options or {}, **more},
         }
     )
-    first = check_claim("c", claim, data)[0]
+    first = check_claim("c", claim, data).iloc[0]
     return first.verdict, first.numbers
 
 

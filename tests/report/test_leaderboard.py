@@ -5,10 +5,8 @@ from frames import cell, frame
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairclust.fronts import pareto
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import (
-    best_of_starts,
     dominated_areas,
     make_board,
     make_leaderboard,
@@ -16,12 +14,12 @@ from fairclust.report.leaderboard import (
     on_equal_terms,
     sentences,
 )
+from fairclust.report.selection import best_starts
 
 NAMES = Names(
     datasets={"d": "Data D"}, methods={"a": "A", "b": "B", "plain": "Plain"}, ours={"a"},
     looks={"plain": 0, "a": 1, "b": 2},
 )  # fmt: skip
-numbers = st.floats(0, 10, allow_nan=False).map(lambda value: round(value, 1))
 
 
 def points(*rows, dataset="d", k=3):
@@ -37,25 +35,6 @@ def points(*rows, dataset="d", k=3):
 
 def board_of(cells, fairness="balance"):
     return make_board(make_terms(cells), "sse", fairness)
-
-
-@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=12), st.booleans())
-def test_front_against_its_definition(found, higher):
-    cost, fair = np.array(found).T
-    gain = fair if higher else -fair
-    slow = [
-        not any(
-            cost[j] <= cost[i] and gain[j] >= gain[i] and (cost[j] < cost[i] or gain[j] > gain[i])
-            for j in range(len(cost))
-        )
-        for i in range(len(cost))
-    ]
-    assert pareto(cost, fair, higher).tolist() == slow
-
-
-def test_values_that_are_not_finite_are_never_on_the_front():
-    on = pareto(np.array([1, 2, np.nan, 3]), np.array([np.inf, 0.5, 0.1, np.nan]), higher=False)
-    assert on.tolist() == [False, True, False, False]
 
 
 def area(x, y):
@@ -186,5 +165,5 @@ def test_the_file_holds_every_board_with_its_starts(tmp_path):
 def test_best_starts_have_the_lowest_objective():
     starts = points(("a", 5, 0.5, 0), ("a", 4, 0.4, 1), ("a", 3, 0.9, 2))
     starts.loc[2, "status"] = "error"
-    assert best_of_starts(starts).sse.tolist() == [4]
-    assert best_of_starts(starts[:0]).empty
+    assert best_starts(starts).sse.tolist() == [4]
+    assert best_starts(starts[:0]).empty

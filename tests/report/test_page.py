@@ -12,8 +12,9 @@ import pytest
 from pages import NAMES, made_up_board, made_up_scores, make_page_folder
 
 from fairclust.report.charts import tick_text, ticks, value_text, with_settings
-from fairclust.report.leaderboard import FAIRNESS, best_of_starts
+from fairclust.report.leaderboard import FAIRNESS
 from fairclust.report.page_tables import columns_table, groups_table, shares_tables
+from fairclust.report.selection import best_starts
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
@@ -184,7 +185,7 @@ def test_the_leaderboard_states_its_rule_and_its_starts(page, html):
 
 
 def test_fronts_are_pictures_and_tables_without_javascript(frame, page, html):
-    points = best_of_starts(frame)
+    points = best_starts(frame)
     marks = [attributes for tag, attributes in page.elements if tag == "use" and "data-v" in attributes]
     assert len(marks) == len(points)
     assert html.count("<title>") == len(points) + 1
@@ -213,7 +214,7 @@ def test_an_audit_shows_the_metrics_of_each_method(tmp_path, frame, page, html):
     assert [row[3:] for row in rows] == [["3.0000", "1.5000"], ["2.0000", "1.2500"], ["2.0000", "∞"]]
     # The value is that of the method's fairest setting.
     vfc = audited[here & (audited.method == "vfc_kmeans")]
-    assert rows[1][2] == f"{best_of_starts(vfc).balance.max():.4f}"
+    assert rows[1][2] == f"{best_starts(vfc).balance.max():.4f}"
     assert "Audit of Bank <J=3> & co, K = 10" not in reader.tables
     text = (tmp_path / "report/index.html").read_text()
     best = "Worst to best group's cost: best is VFC K-means; Bera </script> et al. (2.0000)"

@@ -10,7 +10,7 @@ from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.claims import make_claims
 from fairclust.report.material import Material
 from fairclust.report.rows import VERDICTS
-from fairclust.report.scoreboard import count_rows, make_scoreboard, row_verdicts
+from fairclust.report.scoreboard import count_verdicts, make_scoreboard, row_verdicts
 from fairclust.report.tables import make_table
 from fairclust.report.verdicts import load_verdicts
 
@@ -71,7 +71,7 @@ def test_the_summary_counts_rows_and_not_values(files):
         ("2", "town", "data"): "reproduced",
     }
     assert rows["values"].sum() == len(board)
-    counts = count_rows(board).set_index("kind")
+    counts = count_verdicts(rows).set_index("kind")
     assert counts.loc["as printed", ["rows", "reproduced"]].to_list() == [2, 2]
     assert counts.loc["matched fairness", ["rows", "better"]].to_list() == [1, 1]
     assert counts.loc["not compared", ["rows", "not run", "unpublished"]].to_list() == [2, 1, 1]

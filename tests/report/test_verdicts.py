@@ -8,7 +8,13 @@ from frames import cell, frame
 
 from fairclust.report.agreement import compare_cost, compare_value, is_near, same_values
 from fairclust.report.selection import Spread
-from fairclust.report.verdicts import VERDICT_COLUMNS, load_verdicts, table_rows, verdict_frame
+from fairclust.report.verdicts import (
+    VERDICT_COLUMNS,
+    load_verdicts,
+    reported_lines,
+    table_rows,
+    verdict_frame,
+)
 
 PRINTED = {"settings": {"own": {}, "rival": {}}}
 MATCHED = {"match": {"fairness": "fairness_error", "order": "sse"}}
@@ -106,7 +112,7 @@ def test_a_row_as_printed_takes_the_printed_lambda_and_all_its_starts(tmp_path):
     row = only(judged(table(**MATCHED), values, cells))
     assert (row.kind, row.choice.lam, row.verdict) == ("as printed", 4.0, "reproduced")
     assert row.choice.setting == "lam=4"
-    lines = verdict_frame("paper", table(), [row]).set_index("metric")
+    lines = reported_lines(verdict_frame("paper", table(), [row])).set_index("metric")
     assert lines.loc["sse", ["mean", "low", "seeds"]].to_list() == [100.0, 98.0, 3]
     assert lines.loc["sse", "sd"] == pytest.approx(2.0)
     assert set(lines.agrees) == {"yes"} and set(lines.reason) == {""}
@@ -408,7 +414,7 @@ def test_other_readings_of_a_method_stand_below_it_and_do_not_count(tmp_path):
     assert (own.role, own.verdict, own.values[0].cause) == ("paper", "not reproduced", "run")
     assert own.reasons == ["the variant plain has the reported values"]
     assert (plain.role, plain.verdict) == ("variant", "reproduced")
-    assert list(verdict_frame("paper", spec, [own, plain]).method) == ["own"]
+    assert list(reported_lines(verdict_frame("paper", spec, [own, plain])).method) == ["own"]
 
 
 def test_what_plain_clustering_reaches_says_nothing_about_a_fair_method(tmp_path):
@@ -480,7 +486,7 @@ def test_ours_and_stand_ins_have_no_verdict(tmp_path):
     # The lambda that is printed for the original data set does not apply to other data.
     assert stand_in.choice.setting == "between lam=1 and lam=3"
     assert (stand_in.original, stand_in.n_clusters, stand_in.verdict) == ("town", 4, "")
-    lines = verdict_frame("paper", spec, rows.values())
+    lines = reported_lines(verdict_frame("paper", spec, rows.values()))
     assert set(lines.dataset) == {"town"} and set(lines.method) == {"own", "rival"}
     assert len(lines) == len(values)
 
@@ -506,7 +512,8 @@ def test_verdicts_survive_the_file(tmp_path):
     values = reported(
         tmp_path, "1,town,10,,own,sse,100.0,", "1,town,,,data,n_nodes,5,", "1,city,10,,own,sse,,N/A"
     )
-    lines = verdict_frame("paper", table(), judged(table(), values, starts("own", [100.0] * 2)))
+    rows = judged(table(), values, starts("own", [100.0] * 2))
+    lines = reported_lines(verdict_frame("paper", table(), rows))
     assert list(lines.columns) == VERDICT_COLUMNS
     lines.to_csv(tmp_path / "v.csv", index=False)
     found = load_verdicts([tmp_path / "v.csv", tmp_path / "v.csv"])

@@ -164,7 +164,7 @@ def overview_block(overview: pd.DataFrame, datasets: Sequence[str], methods: Seq
     If a data set has several K, the K with most of these methods is shown. CommandError, with the name of the page, if
     the overview lacks one of the data sets or methods.
     """
-    from fairclust.report.render import markdown_table
+    from fairclust.report.table import Table
 
     for column, asked in (("data set", datasets), ("method", methods)):
         if missing := set(asked) - set(overview[column]):
@@ -174,7 +174,7 @@ def overview_block(overview: pd.DataFrame, datasets: Sequence[str], methods: Seq
     chosen = overview[overview.method.isin(methods)]
     of = [chosen[chosen["data set"] == dataset] for dataset in datasets]
     shown = pd.concat([rows[rows.K.value_counts(sort=False).idxmax() == rows.K] for rows in of])
-    return "\n".join(markdown_table(shown[list(_SHOWN)])) + "\n"
+    return "\n".join(Table.of_records(name, shown[list(_SHOWN)].to_dict("records")).markdown()) + "\n"
 
 
 def results_block(folder: Path, titles: Mapping[str, str]) -> str:
@@ -184,16 +184,16 @@ def results_block(folder: Path, titles: Mapping[str, str]) -> str:
     short name.
     """
     # Imported here, because the import takes a second and only `--readme` needs it.
-    from fairclust.report.checks import CLAIM_VERDICTS
-    from fairclust.report.claims import load_claims
+    from fairclust.report.claims import count_claims, load_claims
     from fairclust.report.render import escape_markdown
     from fairclust.report.rows import CAUSES, VERDICTS
-    from fairclust.report.scoreboard import count_causes, count_rows
+    from fairclust.report.scoreboard import count_causes, count_verdicts, row_verdicts, value_verdicts
     from fairclust.report.verdicts import load_verdicts
 
     at = folder.as_posix()
     board = load_verdicts([folder / "tables" / "scoreboard.csv"])
-    counted = {"rows": count_rows(board), "values": count_rows(board, values=True)}
+    rows = row_verdicts(board)
+    counted = {"rows": count_verdicts(rows), "values": count_verdicts(value_verdicts(board))}
     lines = ["| paper | compared | number | verdicts |", "| --- | --- | --- | --- |"]
     for paper in dict.fromkeys(board.paper):
         title = escape_markdown(titles.get(paper, paper))
@@ -204,12 +204,11 @@ def results_block(folder: Path, titles: Mapping[str, str]) -> str:
                 lines.append(f"| {title} | {unit} {kind} | {row['rows']} | {verdicts} |")
         path = folder / "tables" / paper / "claims.csv"
         if path.is_file():
-            claims = load_claims(path)
-            found = claims.verdict[claims.dataset == ""].value_counts()
-            verdicts = ", ".join(f"{found[name]} {name}" for name in CLAIM_VERDICTS if name in found)
+            found = count_claims(load_claims(path))
+            verdicts = ", ".join(f"{count} {name}" for name, count in found.items())
             link = f"[claims]({at}/tables/{paper}/claims.md)"
-            lines.append(f"| {title} | {link} | {found.sum()} | {verdicts} |")
-    causes = count_causes(board)
+            lines.append(f"| {title} | {link} | {sum(found.values())} | {verdicts} |")
+    causes = count_causes(rows)
     words = ", ".join(f"{n} {CAUSES[cause]}" for cause, n in causes.items()) or "none"
     sentences = (
         f"{sum(causes.values())} rows differ from the paper. The cause of the difference: {words}. See the "

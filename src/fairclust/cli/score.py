@@ -28,8 +28,7 @@ from fairclust.metrics.table import METRICS, score_labels
 from fairclust.pipeline.config import Config
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.scores import load_scores
-from fairclust.report.leaderboard import best_of_starts
-from fairclust.report.selection import varied
+from fairclust.report.selection import best_starts, varied
 
 _COSTS = ("sse", "ncut")
 # One metric for each notion of fairness: shares, balance, social, individual and proportional fairness.
@@ -89,7 +88,7 @@ def _beside(
     cost = next((name for name in _COSTS if name in scores), None)
     if cost is None or not (cells.status == "ok").any():
         return [f"{run} has no clustering of {dataset} with K = {n_clusters}"]
-    points = best_of_starts(cells)
+    points = best_starts(cells)
     settings = points.groupby("method").params.transform(
         lambda texts: texts.map(lambda text: varied(text, texts))
     )

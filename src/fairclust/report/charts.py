@@ -16,6 +16,8 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import COSTS, FAIRNESS
 from fairclust.report.redaction import redact_config
+from fairclust.report.render import plain
+from fairclust.report.selection import varied_params
 
 SHOWN = (*COSTS, *FAIRNESS)
 WIDTH, HEIGHT = 400, 270
@@ -24,36 +26,20 @@ FRAME = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT, "top": 
 """The picture and, in it, the axes, for the template."""
 
 
-def setting_text(params: Mapping[str, Any], varied: Sequence[str]) -> str:
-    """The parameters that differ among a method's settings, lambda first."""
-    names = sorted((name for name in varied if name in params), key=lambda name: (name != "lam", name))
-    return ", ".join(f"{'λ' if n == 'lam' else n} = {_plain(params[n])}" for n in names)
-
-
-def _plain(value: Any) -> str:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:,.10g}" if is_number else str(redact_config(value))
-
-
 def with_settings(points: pd.DataFrame) -> pd.DataFrame:
-    """`points` with a column `setting`: the parameters that differ among the settings of the method on the data set."""
+    """`points` with a column `setting`: lambda, and the parameters that differ among the settings of the method on the
+    data set."""
     text = pd.Series("", index=points.index)
     for _, of in points.groupby(["dataset", "n_clusters", "method"], sort=False):
-        params = [_params(p) for p in of.params]
-        keys = sorted({key for p in params for key in p})
-        varied = [key for key in keys if len({json.dumps(p.get(key), sort_keys=True) for p in params}) > 1]
-        if any("lam" in p for p in params) and "lam" not in varied:
-            varied.append("lam")
-        text.loc[of.index] = [setting_text(p, varied) for p in params]
+        varied = varied_params(of.params)
+        text.loc[of.index] = [_setting_text(json.loads(params), varied[params]) for params in of.params]
     return points.assign(setting=text)
 
 
-def _params(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+def _setting_text(params: Mapping[str, Any], varied: Mapping[str, Any]) -> str:
+    lam = [f"λ = {plain(params['lam'])}"] if "lam" in params else []
+    others = [f"{name} = {plain(redact_config(varied[name]))}" for name in sorted(set(varied) - {"lam"})]
+    return ", ".join([*lam, *others])
 
 
 def ticks(low: float, high: float) -> list[float]:

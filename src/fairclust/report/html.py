@@ -24,29 +24,28 @@ from fairclust.report.charts import FRAME, front_chart, with_settings
 from fairclust.report.leaderboard import (
     COSTS,
     FAIRNESS,
-    INSTANCE,
     LEADERBOARD_RULE,
-    best_of_starts,
     make_boards,
 )
 from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
 from fairclust.report.page_tables import (
-    Verdict,
     audit_cards,
     audited_metrics,
     columns_table,
     datasets_table,
+    every_setting,
     glossary,
     groups_table,
     instance_title,
     leaderboards,
     missing_table,
-    settings_table,
     shares_tables,
     times_tables,
 )
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
 from fairclust.report.rows import VERDICTS
+from fairclust.report.selection import INSTANCE, best_starts
+from fairclust.report.table import Verdict
 
 _CLAIMS = "claims.csv"
 # The archive holds one picture of each figure, in the first of these formats that exists.
@@ -65,7 +64,7 @@ def make_page(
     """The HTML of the page; see `write_page` for the parameters."""
     board = read_board(scoreboard)
     methods = names.in_order(scores.method.unique())
-    points = with_settings(best_of_starts(scores))
+    points = with_settings(best_starts(scores))
     marks = []
     for method in methods:
         colour, shape = look(names.look(method))
@@ -110,7 +109,7 @@ def make_page(
         fairness=_choices(points, FAIRNESS),
         leaderboard_rule=LEADERBOARD_RULE,
         boards=leaderboards(make_boards(scores), names),
-        settings=None if shown else settings_table(scores, points, names),
+        settings=None if shown else every_setting(scores, points, names),
         columns=columns_table(points, names),
         groups=None if shown else groups_table(points, names),
         shares=[] if shown else shares_tables(points, names),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +17,13 @@ import pandas as pd
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.names import Names
+from fairclust.report.selection import INSTANCE, best_starts
 
 COSTS = ("sse", "kmedians_cost", "ncut")
 FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "average_balance")
 # A method counts as fully fair if its fairness covers this share of the range from the fairness of the cheapest
 # clustering to the best fairness.
 FAIR_ENOUGH = 0.95
-INSTANCE = ["dataset", "n_clusters"]
 # Cells with this status were not fitted, so they do not count as runs of the method.
 NOT_RUN = "skipped"
 LEADERBOARD_RULE = (
@@ -44,18 +43,6 @@ LEADERBOARD_RULE = (
     "method that was not run on an instance is not compared there.",
     "Instances where fairness costs nothing, or with fewer than two methods, do not count.",
 )
-
-
-def best_of_starts(cells: pd.DataFrame) -> pd.DataFrame:
-    """The start with the lowest objective, for every setting of every method on every data set and K.
-
-    Only cells with status 'ok' count. Cells without an objective are ordered by their sum of squares.
-    """
-    ok = cells[cells.status == "ok"]
-    by = ok.objective.where(ok.objective.notna(), ok.sse)
-    ranked = ok.assign(_by=by).sort_values(["lam", "_by", "seed"], kind="stable")
-    best = ranked.drop_duplicates([*INSTANCE, "method", "params"]).drop(columns="_by")
-    return best.sort_values([*INSTANCE, "method", "lam"], kind="stable", ignore_index=True)
 
 
 def dominated_areas(x: np.ndarray, y: np.ndarray, of: np.ndarray, n_sets: int) -> np.ndarray:
@@ -94,10 +81,7 @@ def on_equal_terms(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _n_init(params: str) -> int:
-    try:
-        found = json.loads(params).get("n_init", 1)
-    except (ValueError, AttributeError):
-        return 1
+    found = json.loads(params).get("n_init", 1)
     return max(1, int(found)) if isinstance(found, int | float) else 1
 
 
@@ -127,7 +111,7 @@ def make_terms(scores: pd.DataFrame) -> Terms:
     entries = entries.assign(settings=by.params.nunique(), failed=by.bad.sum(), seconds=by.seconds.sum())
     entries = entries.assign(ok=by.size() - entries.failed)
     of_start = cells.groupby("start").entry.first().to_numpy(int)
-    return Terms(cells, best_of_starts(cells), entries, of_start)
+    return Terms(cells, best_starts(cells), entries, of_start)
 
 
 def _boxes(terms: Terms, cost: np.ndarray, gain: np.ndarray) -> np.ndarray:
@@ -188,11 +172,8 @@ class Board:
     # starts (text: one number, or the smallest and the largest), instances, failed, seconds.
     methods: pd.DataFrame
     instances: pd.DataFrame  # from `instance_scores`
-
-    @cached_property
-    def table(self) -> pd.DataFrame:
-        """Scores: a row for each method, a column for each instance; NaN if the method was not run there."""
-        return self.instances.set_index(["method", *INSTANCE]).score.unstack(INSTANCE, sort=False)
+    # Scores: a row for each method, a column for each instance; NaN if the method was not run there.
+    table: pd.DataFrame
 
     def duels(self, method: str) -> pd.DataFrame:
         """Compare the method with every rival, the index, on the instances that they share.
@@ -217,14 +198,11 @@ class Board:
         """The instances where another method, the leader, has a higher score, with the largest lead first."""
         table = self.table
         ran = table.columns[table.loc[method].notna()]
-        rows = []
-        for at in ran:
-            leader = table[at].idxmax()
-            lead = round(float(table.loc[leader, at] - table.loc[method, at]), 9)
-            if lead > 0:
-                rows.append({"dataset": at[0], "n_clusters": at[1], "leader": leader, "lead": lead})
-        found = pd.DataFrame(rows, columns=["dataset", "n_clusters", "leader", "lead"])
-        return found.sort_values("lead", ascending=False, kind="stable", ignore_index=True)
+        leads = (table[ran].max() - table.loc[method, ran]).round(9)
+        found = (
+            pd.DataFrame({"leader": table[ran].idxmax(), "lead": leads}).rename_axis(INSTANCE).reset_index()
+        )
+        return found[found.lead > 0].sort_values("lead", ascending=False, kind="stable", ignore_index=True)
 
 
 def make_board(terms: Terms, cost: str, fairness: str) -> Board | None:
@@ -258,7 +236,7 @@ def make_board(terms: Terms, cost: str, fairness: str) -> Board | None:
     )
     methods = methods.sort_values(["wins", "score"], ascending=False, kind="stable")
     methods.insert(0, "rank", methods.wins.round(9).rank(ascending=False, method="min").astype(int))
-    return Board(cost, fairness, methods, found)
+    return Board(cost, fairness, methods, found, table)
 
 
 def _span(values: pd.Series) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pandas as pd
 from fairclust.pipeline.blocks import At
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec, TableSpec
-from fairclust.pipeline.scores import cells_at as cells_of_blocks
+from fairclust.pipeline.scores import cells_at
 from fairclust.report.selection import NOT_RUN, cells_of, choose, choose_printed
 
 
@@ -43,100 +44,106 @@ class Material:
 
     def at(self, needs: Iterable[At]) -> Material:
         """The same material with the cells of some data sets, methods and K."""
-        return replace(self, cells=cells_of_blocks(self.cells, needs))
+        return replace(self, cells=cells_at(self.cells, needs))
 
 
 @dataclass(frozen=True)
-class Place:
-    """A data set and a K, with the cells of all methods there."""
+class Case:
+    """A claim at one data set and one K (or every K), which a check tests."""
 
+    claim: ClaimSpec
     dataset: str
     n_clusters: int | None
-    cells: pd.DataFrame
+    material: Material
 
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics of the claim."""
+        return metrics_of(self.claim)
 
-def ran_cells(
-    place: Place, method: str, material: Material, claim: ClaimSpec, lam_option: str = "lam"
-) -> pd.DataFrame:
-    """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
-    at = cells_of(place.cells, place.dataset, method)
-    shown = material.names.method(method)
-    if at.empty:
-        raise CannotTest(f"{shown} is {NOT_RUN}")
-    lam = real_option(claim, lam_option, math.nan)
-    params = (claim.options.get("settings") or {}).get(method, {})
-    if (not math.isnan(lam) and at.lam.notna().any()) or params:
-        choice = choose_printed(at, lam if at.lam.notna().any() else math.nan, params)
-        if not choice.n_ok:
-            raise CannotTest(f"{shown}: {choice.note}")
-        at = at[at.params.isin(choice.cells.params)]
-    ok = at[at.status == "ok"]
-    if ok.empty:
-        raise CannotTest(f"{shown}: {choose(at).note}")
-    return ok
+    def name(self, method: str) -> str:
+        """The label of a method."""
+        return self.material.names.method(method)
 
+    def number(self, option: str, default: float) -> float:
+        """An option of the claim; ClaimError if it is no number."""
+        value: Any = self.claim.options.get(option, default)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ClaimError(f"option {option!r} is {value!r}, expected a number")
+        return float(value)
 
-def whole_cells(
-    place: Place, method: str, material: Material, claim: ClaimSpec, lam_option: str = "lam"
-) -> pd.DataFrame:
-    """The cells of `ran_cells` that use all clusters, of the settings in which at least half of the starts do.
+    def cells(self, method: str, lam_option: str = "lam") -> pd.DataFrame:
+        """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
+        at, shown = cells_of(self.material.cells, self.dataset, method, self.n_clusters), self.name(method)
+        if at.empty:
+            raise CannotTest(f"{shown} is {NOT_RUN}")
+        lam = self.number(lam_option, math.nan) if at.lam.notna().any() else math.nan
+        params = (self.claim.options.get("settings") or {}).get(method, {})
+        if not math.isnan(lam) or params:
+            choice = choose_printed(at, lam, params)
+            if not choice.n_ok:
+                raise CannotTest(f"{shown}: {choice.note}")
+            at = at[at.params.isin(choice.cells.params)]
+        ok = at[at.status == "ok"]
+        if ok.empty:
+            raise CannotTest(f"{shown}: {choose(at).note}")
+        return ok
 
-    A single cluster is perfectly fair, so that a method that collapses would reach every level.
-    """
-    cells = ran_cells(place, method, material, claim, lam_option)
-    empty = cells.n_nonempty < cells.n_clusters
-    mostly = empty.groupby([cells.params, cells.n_clusters]).transform("mean") <= 0.5
-    found = cells[~empty & mostly]
-    if found.empty:
-        raise CannotTest(
-            f"{material.names.method(method)} leaves clusters empty, in most starts of every setting"
-        )
-    return found
+    def whole_cells(self, method: str, lam_option: str = "lam") -> pd.DataFrame:
+        """The cells that use all clusters, of the settings in which at least half of the starts do.
 
+        A single cluster is perfectly fair, so that a method that collapses would reach every level.
+        """
+        cells = self.cells(method, lam_option)
+        empty = cells.n_nonempty < cells.n_clusters
+        mostly = empty.groupby([cells.params, cells.n_clusters]).transform("mean") <= 0.5
+        found = cells[~empty & mostly]
+        if found.empty:
+            raise CannotTest(f"{self.name(method)} leaves clusters empty, in most starts of every setting")
+        return found
 
-def histories_of(
-    claim: ClaimSpec, place: Place, material: Material, columns: list[str]
-) -> list[pd.DataFrame]:
-    """The histories of the methods' fits that have the columns at two or more steps, in the order of the steps."""
-    found = []
-    for column in columns:
-        if column not in material.steps:
-            raise CannotTest(f"this run has no history of {column!r}")
-    for method in claim.methods:
-        cells = ran_cells(place, method, material, claim)
-        steps = material.steps[material.steps.key.isin(cells.key)].dropna(subset=columns)
-        found += [one.sort_values("step") for _, one in steps.groupby("key", sort=False) if len(one) > 1]
-    if not found:
-        raise CannotTest(f"no fit has a history of {', '.join(columns)} with two or more steps")
-    return found
+    def histories(self, columns: list[str]) -> list[pd.DataFrame]:
+        """The histories of the methods' fits that have the columns at two or more steps, in the order of the steps."""
+        found = []
+        for column in columns:
+            if column not in self.material.steps:
+                raise CannotTest(f"this run has no history of {column!r}")
+        for method in self.claim.methods:
+            of = self.material.steps[self.material.steps.key.isin(self.cells(method).key)]
+            fits = of.dropna(subset=columns).groupby("key", sort=False)
+            found += [one.sort_values("step") for _, one in fits if len(one) > 1]
+        if not found:
+            raise CannotTest(f"no fit has a history of {', '.join(columns)} with two or more steps")
+        return found
 
+    def program_times(self) -> list[str]:
+        """The times that the paper reports and those of its published programs, as a text for each data set.
 
-def program_times(claim: ClaimSpec, place: Place, material: Material) -> list[str]:
-    """The times that the paper reports and those of its published programs, as a text for each data set.
+        The option `programs_on` maps data sets to methods; the default is the own data set with the claim's methods.
+        Only times with the own K count, if there are any.
+        """
+        words = []
+        asked = self.claim.options.get("programs_on", {self.dataset: self.claim.methods})
+        for dataset, methods in asked.items():
+            told = []
+            for method in methods:
+                rows = self._rows(self.material.reported, dataset, method)
+                values = rows.value[rows.metric == "seconds"].dropna()
+                if len(values):
+                    told.append(f"{self.name(method)} {_seconds(values)} s as the paper reports")
+                if not self.material.programs.empty:
+                    runs = self._rows(self.material.programs.dropna(subset="seconds"), dataset, method)
+                    for program, seconds in runs.groupby("program", sort=False).seconds:
+                        told.append(
+                            f"{self.name(method)} {_seconds(seconds)} s by the published program {program}"
+                        )
+            words += [f"on {self.material.names.dataset(dataset)}: {', '.join(told)}"] if told else []
+        return words
 
-    The option `programs_on` maps data sets to methods; the default is the place's data set with the claim's methods.
-    Only times with the place's K count, if there are any.
-    """
-    words = []
-    for dataset, methods in claim.options.get("programs_on", {place.dataset: claim.methods}).items():
-        told = []
-        for method in methods:
-            name = material.names.method(method)
-            rows = _of_method(material.reported, dataset, method, place)
-            values = rows.value[rows.metric == "seconds"].dropna()
-            told += [f"{name} {_seconds(values)} s as the paper reports"] if len(values) else []
-            if not material.programs.empty:
-                runs = _of_method(material.programs.dropna(subset="seconds"), dataset, method, place)
-                for program, seconds in runs.groupby("program", sort=False).seconds:
-                    told.append(f"{name} {_seconds(seconds)} s by the published program {program}")
-        words += [f"on {material.names.dataset(dataset)}: {', '.join(told)}"] if told else []
-    return words
-
-
-def _of_method(values: pd.DataFrame, dataset: str, method: str, place: Place) -> pd.DataFrame:
-    rows = values[(values.dataset == dataset) & (values.method == method)]
-    same_k = rows[rows.n_clusters == place.n_clusters]
-    return same_k if len(same_k) else rows
+    def _rows(self, values: pd.DataFrame, dataset: str, method: str) -> pd.DataFrame:
+        rows = values[(values.dataset == dataset) & (values.method == method)]
+        same_k = rows[rows.n_clusters == self.n_clusters]
+        return same_k if len(same_k) else rows
 
 
 def _seconds(values: pd.Series) -> str:
@@ -146,11 +153,8 @@ def _seconds(values: pd.Series) -> str:
 
 
 def metrics_of(claim: ClaimSpec) -> list[str]:
+    """The metrics of a claim: its key, its option, or the sum of squares."""
     return list(claim.metrics) or [str(claim.options.get("metric", "sse"))]
-
-
-def metric_of(claim: ClaimSpec) -> str:
-    return metrics_of(claim)[0]
 
 
 def table_of(table: Any, tables: Mapping[str, TableSpec]) -> TableSpec:
@@ -174,16 +178,3 @@ def sizes_of(claim: ClaimSpec) -> dict[str, float]:
     if not all(isinstance(size, int | float) and size > 0 for size in given.values()):
         raise ClaimError("sizes: expected positive numbers")
     return {str(name): float(size) for name, size in given.items()}
-
-
-def cells_at(cells: pd.DataFrame, dataset: str, n_clusters: int | None) -> pd.DataFrame:
-    """The cells of a data set with one K, or with every K if it is None."""
-    found = cells[cells.dataset == dataset]
-    return found if n_clusters is None else found[found.n_clusters == n_clusters]
-
-
-def real_option(claim: ClaimSpec, option: str, default: float) -> float:
-    value: Any = claim.options.get(option, default)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ClaimError(f"option {option!r} is {value!r}, expected a number")
-    return float(value)

@@ -11,14 +11,15 @@ import pandas as pd
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.names import metric_label, table_name
-from fairclust.report.page_tables import Column, Table, Verdict, list_methods
+from fairclust.report.claims import load_claims
+from fairclust.report.page_tables import list_methods
 from fairclust.report.redaction import redact_text
-from fairclust.report.render import MISSING, lam, number, spread_text
+from fairclust.report.render import MISSING, joined, lam, metric_label, number, spread_text, table_name
 from fairclust.report.rows import CAUSES, VERDICTS
-from fairclust.report.scoreboard import AGREES, count_rows, row_verdicts
-from fairclust.report.selection import Spread
-from fairclust.report.verdicts import load_verdicts
+from fairclust.report.scoreboard import AGREES, count_verdicts, row_verdicts
+from fairclust.report.table import Table, Verdict, filters, numbers, texts
+from fairclust.report.tables import best_of
+from fairclust.report.verdicts import ROW_KEY, load_verdicts
 
 
 def papers_with_data(board: pd.DataFrame, papers: Mapping[str, PaperSpec]) -> list[str]:
@@ -32,7 +33,7 @@ def summary_bars(
 ) -> list[dict[str, Any]]:
     """Rows of tables by verdict: one bar for each paper and kind of comparison, then one for all papers."""
     shown = list(shown)
-    counts = count_rows(board[board.paper.isin(shown)])
+    counts = count_verdicts(row_verdicts(board[board.paper.isin(shown)]))
     bars = [
         {
             "key": row["paper"],
@@ -72,7 +73,6 @@ def paper_section(
         spec = specs.get(table)
         has_value = of_table.seeds.fillna(0) > 0
         heading = table_name(table) + (f": {spec.title}" if spec else "")
-        rows = row_verdicts(of_table)
         tables.append(
             {
                 "title": heading,
@@ -81,7 +81,7 @@ def paper_section(
                 "others": _others(of_table[~has_value], names),
                 "n_values": len(of_table),
                 "n_compared": int(has_value.sum()),
-                "n_rows": len(rows),
+                "n_rows": of_table.groupby(ROW_KEY, dropna=False).ngroups,
             }
         )
     return {
@@ -96,18 +96,13 @@ def paper_section(
 
 def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
     columns = [
-        Column("Data set", filters=True),
-        Column("Method", filters=True),
-        Column("Metric", filters=True),
-        Column("Reported", is_number=True),
-        Column("Published program", is_number=True),
-        Column("Ours", is_number=True),
-        Column("This value", filters=True),
-        Column("Verdict of the row", filters=True),
-        Column("K", is_number=True),
-        Column("Setting (paper's λ)"),
-        Column("Cause", filters=True),
-        Column("Reason"),
+        *filters("Data set", "Method", "Metric"),
+        *numbers("Reported", "Published program", "Ours"),
+        *filters("This value", "Verdict of the row"),
+        *numbers("K"),
+        *texts("Setting (paper's λ)"),
+        *filters("Cause"),
+        *texts("Reason"),
     ]
     body = []
     for value in values.itertuples():
@@ -116,13 +111,8 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
         setting = str(value.setting).replace("lam=", "λ=").replace("=", " = ")
         if pd.notna(value.lam):
             setting = f"{setting} ({lam(value.lam)})".strip()
-        words = [part for part in (value.kind, starts, setting) if part]
-        remarks = [
-            value.direction,
-            value.reason,
-            f"Evidence: {value.evidence}" if value.evidence else "",
-            value.note,
-        ]
+        words = filter(None, [value.kind, starts, setting])
+        evidence = f"Evidence: {value.evidence}" if value.evidence else ""
         body.append(
             [
                 names.dataset(value.dataset),
@@ -130,13 +120,13 @@ def _compared(caption: str, values: pd.DataFrame, names: Names) -> Table:
                 metric_label(value.metric),
                 number(value.reported, decimals),
                 number(value.program_mean, max(decimals, 0)),
-                spread_text(value.mean, value.sd, max(decimals, 0), _best(value)),
+                spread_text(value.mean, value.sd, max(decimals, 0), best_of(value)),
                 AGREES.get(value.agrees, value.agrees),
                 Verdict(value.verdict),
                 MISSING if pd.isna(value.n_clusters) else str(value.n_clusters),
                 ", ".join(words),
                 CAUSES.get(value.cause, MISSING),
-                "; ".join(part for part in remarks if part),
+                joined(value.direction, value.reason, evidence, value.note),
             ]
         )
     return Table(caption, columns, body)
@@ -148,32 +138,18 @@ def _decimals(value: Any) -> int:
     return COLUMNS[value.metric].decimals if value.metric in COLUMNS else 0
 
 
-def _best(value: Any) -> float:
-    """The best start of a cost. For fairness it is NaN, because settings are chosen by their fairness."""
-    is_cost = value.metric in COLUMNS and COLUMNS[value.metric].is_cost
-    return Spread(low=value.low, high=value.high).best(value.metric) if is_cost else float("nan")
-
-
 def _others(values: pd.DataFrame, names: Names) -> Table | None:
     """The reported values for which this run has no value, with a row for each verdict, reason and data set."""
     if values.empty:
         return None
-    reasons = [
-        "; ".join(part for part in (row.reason, row.note) if part) or MISSING for row in values.itertuples()
-    ]
+    reasons = [joined(row.reason, row.note) or MISSING for row in values.itertuples()]
     body = []
     for (verdict, reason, dataset), of in values.assign(reason=reasons).groupby(
         ["verdict", "reason", "dataset"], sort=False
     ):
         words = [Verdict(verdict), reason, names.dataset(dataset), list_methods(of.method, names)]
         body.append([*words, str(len(of))])
-    columns = [
-        Column("Verdict"),
-        Column("Reason"),
-        Column("Data set"),
-        Column("Methods"),
-        Column("Values", is_number=True),
-    ]
+    columns = [*texts("Verdict", "Reason", "Data set", "Methods"), *numbers("Values")]
     return Table("Reported values without one of ours", columns, body)
 
 
@@ -181,24 +157,12 @@ def claims_table(path: Path | None, short_name: str, names: Names) -> Table | No
     """The paper's claims with their verdicts; None if there are none."""
     if path is None:
         return None
-    found = pd.read_csv(path, dtype=str, keep_default_na=False)
+    found = load_claims(path)
     if found.empty:
         return None
-    columns = [
-        Column("Claim"),
-        Column("Where"),
-        Column("Data set", filters=True),
-        Column("Verdict", filters=True),
-        Column("Numbers"),
-    ]
+    columns = [*texts("Claim", "Where"), *filters("Data set", "Verdict"), *texts("Numbers")]
     body = [
-        [
-            row.text,
-            row.where,
-            _place(row, names),
-            Verdict(row.verdict),
-            row.numbers,
-        ]
+        [row.text, row.where, _place(row, names), Verdict(row.verdict), row.numbers]
         for row in found.itertuples()
     ]
     return Table(f"Claims of {short_name}", columns, body)
@@ -208,7 +172,7 @@ def _place(row: Any, names: Names) -> str:
     """The place that a line of the claims is about: all data sets together, or one data set and K."""
     if not row.dataset:
         return "all together"
-    return names.dataset(row.dataset) + (f", K = {row.n_clusters}" if row.n_clusters else "")
+    return names.dataset(row.dataset) + ("" if pd.isna(row.n_clusters) else f", K = {row.n_clusters}")
 
 
 def read_board(scoreboard: Path | None) -> pd.DataFrame:

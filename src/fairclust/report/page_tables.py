@@ -6,7 +6,6 @@ import inspect
 import json
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,43 +15,13 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS
 from fairclust.pipeline.names import Names
 from fairclust.report.charts import tick_text
-from fairclust.report.leaderboard import COSTS, FAIRNESS, INSTANCE, Board, sentences
-from fairclust.report.redaction import redact_text
+from fairclust.report.leaderboard import COSTS, FAIRNESS, Board, sentences
 from fairclust.report.render import MISSING, number, spread_text
+from fairclust.report.selection import INSTANCE, SETTING, first_line, settings_spreads, settings_table
+from fairclust.report.table import Column, Table, filters, numbers, texts
 
 MAX_SETTINGS = 600
 """With more settings than this, the page has no table of settings; the charts and the files still show them."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: its heading, whether it holds numbers, and whether readers can filter by it."""
-
-    title: str
-    is_number: bool = False
-    filters: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table of the page. Each entry of `rows` is a text, or a `Verdict`."""
-
-    caption: str
-    columns: list[Column]
-    rows: list[list[Any]]
-    notes: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A verdict, which the page shows with a coloured sign."""
-
-    text: str
-
-    @property
-    def key(self) -> str:
-        """The verdict's class in the style sheet."""
-        return self.text.replace(" ", "-")
 
 
 def instance_title(names: Names, dataset: Any, k: Any) -> str:
@@ -62,25 +31,18 @@ def instance_title(names: Names, dataset: Any, k: Any) -> str:
 
 def glossary(audited: Iterable[str] = ()) -> Table:
     """The meaning of each metric, from its docstring. Metrics of the audit are listed only if they are in `audited`."""
-    body = []
+    rows = []
     for metric in METRICS.values():
         if metric.audit and metric.name not in audited:
             continue
         low, high = (tick_text(bound) if np.isfinite(bound) else "∞" for bound in metric.range)
         better = f", {metric.direction} is better" if metric.direction != "none" else ""
         meaning = (inspect.getdoc(metric.function) or "").partition("\n\n")[0]
-        body.append([metric.label, meaning, f"{low} to {high}{better}", metric.source])
+        rows.append([metric.label, meaning, f"{low} to {high}{better}", metric.source])
     nll = COLUMNS["nll"]
-    body.append(
-        [
-            nll.label,
-            "Mean negative log-likelihood of the rows under a mixture.",
-            f"{nll.direction} is better",
-            "",
-        ]
-    )
-    columns = [Column("Metric"), Column("Meaning"), Column("Range"), Column("Source")]
-    return Table("What the metrics mean", columns, body)
+    meaning = "Mean negative log-likelihood of the rows under a mixture."
+    rows.append([nll.label, meaning, f"{nll.direction} is better", ""])
+    return Table("What the metrics mean", texts("Metric", "Meaning", "Range", "Source"), rows)
 
 
 def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
@@ -89,58 +51,47 @@ def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
     for board in boards:
         scores, instances = board.table, list(board.table.columns)
         spreads = board.instances.set_index(["method", *INSTANCE]).sd.to_dict()
-        rows = []
-        for method, row in board.methods.iterrows():
-            cells = []
-            for at in instances:
-                spread = spreads.get((method, *at), math.nan)
-                cells.append(spread_text(100 * scores.at[method, at], 100 * spread, 1))
-            rows.append(
-                [
-                    str(row["rank"]),
-                    names.method(str(method)),
-                    names.family(str(method)),
-                    "yes" if names.is_ours(str(method)) else "",
-                    number(100 * row["wins"], 1),
-                    spread_text(100 * row["score"], 100 * row["sd"], 1),
-                    number(100 * row["best"], 1),
-                    str(row["starts"]),
-                    f"{row['instances']} of {len(instances)}",
-                    str(int(row["failed"])),
-                    number(row["seconds"], 1),
-                    *cells,
-                ]
-            )
+        rows = [
+            [
+                str(row["rank"]),
+                names.method(method),
+                names.family(method),
+                "yes" if names.is_ours(method) else "",
+                number(100 * row["wins"], 1),
+                spread_text(100 * row["score"], 100 * row["sd"], 1),
+                number(100 * row["best"], 1),
+                str(row["starts"]),
+                f"{row['instances']} of {len(instances)}",
+                str(int(row["failed"])),
+                number(row["seconds"], 1),
+                *(
+                    spread_text(100 * scores.at[method, at], 100 * spreads.get((method, *at), math.nan), 1)
+                    for at in instances
+                ),
+            ]
+            for method, row in ((str(name), row) for name, row in board.methods.iterrows())
+        ]
         columns = [
-            Column("Rank", is_number=True),
-            Column("Method"),
-            Column("Family", filters=True),
-            Column("Ours", filters=True),
-            Column("Wins, %", is_number=True),
-            Column("Mean score", is_number=True),
-            Column("Best starts", is_number=True),
-            Column("Starts", is_number=True),
-            Column("Instances", is_number=True),
-            Column("Cells failed", is_number=True),
-            Column("Seconds of all starts", is_number=True),
-            *(Column(instance_title(names, *at), is_number=True) for at in instances),
+            *numbers("Rank"),
+            *texts("Method"),
+            *filters("Family", "Ours"),
+            *numbers("Wins, %", "Mean score", "Best starts", "Starts", "Instances", "Cells failed"),
+            *numbers("Seconds of all starts", *(instance_title(names, *at) for at in instances)),
         ]
         plural = "instance" if len(instances) == 1 else "instances"
-        caption = (
-            f"{METRICS[board.cost].label} against {METRICS[board.fairness].label}: {len(instances)} {plural}"
-        )
+        pair = f"{METRICS[board.cost].label} against {METRICS[board.fairness].label}"
         found.append(
             {
                 "cost": every.index(board.cost),
                 "fairness": every.index(board.fairness),
-                "table": Table(caption, columns, rows),
+                "table": Table(f"{pair}: {len(instances)} {plural}", columns, rows),
                 "sentences": sentences(board, names),
             }
         )
     return found
 
 
-def settings_table(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> Table | None:
+def every_setting(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> Table | None:
     """One row for each setting of each method: means over its starts, and the best start (`points`).
 
     None if no cell has the status 'ok', or if there are more than `MAX_SETTINGS` settings.
@@ -149,42 +100,32 @@ def settings_table(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> 
         return None
     costs = [name for name in COSTS if np.isfinite(points[name].astype(float)).any()]
     shown = [*costs, *(name for name in FAIRNESS[:4] if points[name].notna().any())]
-    key = [*INSTANCE, "method", "params"]
-    ok = scores[scores.status == "ok"]
-    means = ok.groupby(key)[shown].mean()
-    spreads = ok.groupby(key)[shown].std(ddof=1)
-    starts, seconds = ok.groupby(key).size(), ok.groupby(key).seconds.sum()
-    body = []
+    means, spreads = settings_table(scores, shown), settings_spreads(scores, shown)
+    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum()
+    rows = []
     for point in points.to_dict("records"):
-        at = tuple(point[name] for name in key)
-        values = [
-            spread_text(
-                means.loc[at, name], spreads.loc[at, name], METRICS[name].decimals,
-                point[name] if name in costs else math.nan,
+        at = tuple(point[name] for name in SETTING)
+        values = []
+        for name in shown:
+            best = point[name] if name in costs else math.nan
+            values.append(
+                spread_text(means.loc[at, name], spreads.loc[at, name], METRICS[name].decimals, best)
             )
-            for name in shown
-        ]  # fmt: skip
-        body.append(
-            [
-                names.dataset(str(point["dataset"])),
-                str(point["n_clusters"]),
-                names.method(str(point["method"])),
-                point["setting"] or MISSING,
-                str(starts[at]),
-                *values,
-                number(seconds[at], 2),
-            ]
-        )
+        place = [
+            names.dataset(str(point["dataset"])),
+            str(point["n_clusters"]),
+            names.method(str(point["method"])),
+        ]
+        starts, setting = str(means.loc[at, "starts"]), point["setting"] or MISSING
+        rows.append([*place, setting, starts, *values, number(seconds[at], 2)])
     columns = [
-        Column("Data set", filters=True),
+        *filters("Data set"),
         Column("K", is_number=True, filters=True),
-        Column("Method", filters=True),
-        Column("Setting"),
-        Column("Starts", is_number=True),
-        *(Column(METRICS[name].label, is_number=True) for name in shown),
-        Column("Seconds of all starts", is_number=True),
+        *filters("Method"),
+        *texts("Setting"),
+        *numbers("Starts", *(METRICS[name].label for name in shown), "Seconds of all starts"),
     ]
-    return Table("Every setting", columns, body)
+    return Table("Every setting", columns, rows)
 
 
 def _fairest_settings(points: pd.DataFrame, column: str, names: Names) -> Iterator[tuple[Any, Any, str, Any]]:
@@ -201,7 +142,7 @@ def _fairest_settings(points: pd.DataFrame, column: str, names: Names) -> Iterat
 
 def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
     """The cluster and group farthest from the group's share in the data, for the fairest setting of each method."""
-    fairness, body = FAIRNESS[0], []
+    fairness, rows = FAIRNESS[0], []
     for dataset, k, method, fairest in _fairest_settings(points, "counts", names):
         table = json.loads(fairest.counts)
         counts = np.array(list(table.values()), dtype=float)
@@ -214,7 +155,7 @@ def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
         place, cluster = np.unravel_index(np.abs(away[order]).round(12).argmax(), away.shape)
         group = order[place]
         share = counts[group, cluster] / sizes[cluster] if sizes[cluster] else 0.0
-        body.append(
+        rows.append(
             [
                 names.dataset(str(dataset)), str(k), names.method(method), fairest.setting or MISSING,
                 number(float(fairest[fairness]), METRICS[fairness].decimals),
@@ -223,19 +164,16 @@ def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
             ]
         )  # fmt: skip
     columns = [
-        Column("Data set", filters=True),
-        Column("K", is_number=True),
-        Column("Method", filters=True),
-        Column("Setting"),
-        Column(METRICS[fairness].label, is_number=True),
-        Column("Sizes of clusters", is_number=True),
-        Column("Group"),
-        Column("Cluster", is_number=True),
-        Column("Share in it", is_number=True),
-        Column("Share in the data", is_number=True),
+        *filters("Data set"),
+        *numbers("K"),
+        *filters("Method"),
+        *texts("Setting"),
+        *numbers(METRICS[fairness].label, "Sizes of clusters"),
+        *texts("Group"),
+        *numbers("Cluster", "Share in it", "Share in the data"),
     ]
-    caption = "The group and cluster farthest from the data's shares, at the fairest setting of each method"
-    return Table(caption, columns, body) if body else None
+    title = "The group and cluster farthest from the data's shares, at the fairest setting of each method"
+    return Table(title, columns, rows) if rows else None
 
 
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
@@ -246,7 +184,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     ]
     some_numbers = any(OF_NUMBERS in of for *_, by_column in found for of in by_column.values())
     shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
-    body = [
+    rows = [
         [
             names.dataset(str(dataset)), str(k), names.method(method), setting, column,
             *(number(of.get(name), METRICS[name].decimals) for name in shown),
@@ -255,15 +193,15 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
         for column, of in by_column.items()
     ]  # fmt: skip
     columns = [
-        Column("Data set", filters=True),
-        Column("K", is_number=True),
-        Column("Method", filters=True),
-        Column("Setting"),
-        Column("Sensitive column", filters=True),
-        *(Column(METRICS[name].label, is_number=True) for name in shown),
+        *filters("Data set"),
+        *numbers("K"),
+        *filters("Method"),
+        *texts("Setting"),
+        *filters("Sensitive column"),
+        *numbers(*(METRICS[name].label for name in shown)),
     ]
-    caption = "Fairness to each sensitive column, for each method at its setting with the highest balance"
-    return Table(caption, columns, body) if body else None
+    title = "Fairness to each sensitive column, for each method at its setting with the highest balance"
+    return Table(title, columns, rows) if rows else None
 
 
 def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
@@ -272,18 +210,13 @@ def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
     for dataset, k, method, fairest in _fairest_settings(points, "counts", names):
         table = json.loads(fairest.counts)
         counts = np.array(list(table.values()), dtype=float)
-        columns = [
-            Column("Cluster", is_number=True),
-            Column("Rows", is_number=True),
-            *(Column(group, is_number=True) for group in table),
-        ]
         rows = [["all", f"{counts.sum():,.0f}", *(f"{s:.1%}" for s in counts.sum(axis=1) / counts.sum())]]
         for cluster, column in enumerate(counts.T):
             shares = [f"{s:.1%}" for s in column / column.sum()] if column.sum() else [MISSING] * len(column)
             rows.append([str(cluster), f"{column.sum():,.0f}", *shares])
         words = f", {fairest.setting}" if fairest.setting else ""
         title = f"{instance_title(names, dataset, k)}: {names.method(method)}{words}"
-        found.append(Table(title, columns, rows))
+        found.append(Table(title, numbers("Cluster", "Rows", *table), rows))
     return found
 
 
@@ -309,23 +242,19 @@ def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
     shown = [FAIRNESS[0], *asked]
     for (dataset, k), of in points[points[asked].notna().any(axis=1)].groupby(INSTANCE, sort=False):
         by_balance = of.sort_values(FAIRNESS[0], ascending=False, kind="stable").drop_duplicates("method")
-        rows = by_balance.set_index("method").loc[names.in_order(by_balance.method)]
-        body = [
+        chosen = by_balance.set_index("method").loc[names.in_order(by_balance.method)]
+        rows = [
             [
                 names.method(method),
                 row.setting or MISSING,
                 *(number(float(row[name]), METRICS[name].decimals) for name in shown),
             ]
-            for method, row in rows.iterrows()
+            for method, row in chosen.iterrows()
         ]
-        columns = [
-            Column("Method", filters=True),
-            Column("Setting"),
-            *(Column(METRICS[name].label, is_number=True) for name in shown),
-        ]
-        caption = f"Audit of {instance_title(names, dataset, k)}"
-        sentences = [_fairest(rows[name], names) for name in shown if rows[name].notna().any()]
-        found.append({"table": Table(caption, columns, body), "sentences": sentences})
+        columns = [*filters("Method"), *texts("Setting"), *numbers(*(METRICS[name].label for name in shown))]
+        sentences = [_fairest(chosen[name], names) for name in shown if chosen[name].notna().any()]
+        table = Table(f"Audit of {instance_title(names, dataset, k)}", columns, rows)
+        found.append({"table": table, "sentences": sentences})
     return found
 
 
@@ -345,10 +274,10 @@ def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
     """Seconds of the fits: by method, and by data set and method."""
     ok = scores[scores.status == "ok"]
 
-    def body(groups: Any, words: Any) -> list[list[str]]:
+    def rows(by: list[str], place: Any) -> list[list[str]]:
         return [
             [
-                *words(at),
+                *place(*at),
                 f"{len(of):,}",
                 number(of.seconds.median(), 3),
                 number(of.seconds.max(), 3),
@@ -356,26 +285,18 @@ def times_tables(scores: pd.DataFrame, names: Names) -> dict[str, Table]:
                 number(of.cpu_seconds.sum(), 1),
                 number(of.peak_memory_mb.max(), 0),
             ]
-            for at, of in groups
+            for at, of in ok.groupby(by, sort=False)
         ]
 
-    numbers = [
-        Column(title, is_number=True)
-        for title in ("Fits", "Median s", "Slowest s", "All s", "All CPU s", "Peak memory MB")
-    ]
-    by_method = body(ok.groupby("method", sort=False), lambda m: [names.method(m)])
-    both = body(
-        ok.groupby([*INSTANCE, "method"], sort=False),
-        lambda at: [names.dataset(at[0]), str(at[1]), names.method(at[2])],
+    shown = numbers("Fits", "Median s", "Slowest s", "All s", "All CPU s", "Peak memory MB")
+    by_method = rows(["method"], lambda method: [names.method(method)])
+    both = rows(
+        [*INSTANCE, "method"],
+        lambda dataset, k, method: [names.dataset(dataset), str(k), names.method(method)],
     )
-    columns = [
-        Column("Data set", filters=True),
-        Column("K", is_number=True),
-        Column("Method", filters=True),
-        *numbers,
-    ]
+    columns = [*filters("Data set"), *numbers("K"), *filters("Method"), *shown]
     return {
-        "methods": Table("Run times by method", [Column("Method"), *numbers], by_method),
+        "methods": Table("Run times by method", [*texts("Method"), *shown], by_method),
         "all": Table("Run times by data set and method", columns, both),
     }
 
@@ -385,25 +306,13 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
     bad = scores[scores.status != "ok"]
     if bad.empty:
         return None
-    bad = bad.assign(reason=[brief(reason) for reason in bad.reason])
-    body = [
+    bad = bad.assign(reason=[first_line(reason) for reason in bad.reason])
+    rows = [
         [status, names.dataset(dataset), list_methods(of.method, names), str(len(of)), reason]
         for (status, dataset, reason), of in bad.groupby(["status", "dataset", "reason"], sort=False)
     ]
-    columns = [
-        Column("Status", filters=True),
-        Column("Data set", filters=True),
-        Column("Methods"),
-        Column("Cells", is_number=True),
-        Column("Reason"),
-    ]
-    return Table("Cells without a result", columns, body)
-
-
-def brief(reason: Any) -> str:
-    """The first line of a reason, without paths of this machine. Later lines may list the places that were tried."""
-    text = "" if pd.isna(reason) else str(reason)
-    return redact_text(text.partition("\n")[0].removesuffix(" Tried:")) or "no reason given"
+    columns = [*filters("Status", "Data set"), *texts("Methods"), *numbers("Cells"), *texts("Reason")]
+    return Table("Cells without a result", columns, rows)
 
 
 def list_methods(methods: Iterable[str], names: Names) -> str:
@@ -413,7 +322,7 @@ def list_methods(methods: Iterable[str], names: Names) -> str:
 
 def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
     """The data sets of the run and their sizes."""
-    body = []
+    rows = []
     for dataset, of in scores.groupby("dataset", sort=False):
         first = of.sort_values("n_rows", na_position="last").iloc[0]
         ks = ", ".join(str(k) for k in sorted(of.n_clusters.unique()))
@@ -421,13 +330,7 @@ def datasets_table(scores: pd.DataFrame, names: Names) -> Table:
             MISSING if pd.isna(first[name]) else f"{int(first[name]):,}"
             for name in ("n_rows", "n_features", "n_groups")
         ]
-        body.append(
-            [names.dataset(str(dataset)), *sizes, ks, f"{(of.status == 'ok').sum():,} of {len(of):,}"]
-        )
-    columns = [
-        Column("Data set"),
-        *(Column(t, is_number=True) for t in ("Rows", "Features", "Groups")),
-        Column("K"),
-        Column("Cells ok"),
-    ]
-    return Table("Data sets of the run", columns, body)
+        n_ok = (of.status == "ok").sum()
+        rows.append([names.dataset(str(dataset)), *sizes, ks, f"{n_ok:,} of {len(of):,}"])
+    columns = [*texts("Data set"), *numbers("Rows", "Features", "Groups"), *texts("K", "Cells ok")]
+    return Table("Data sets of the run", columns, rows)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pandas as pd
 
 from fairclust.pipeline.columns import TIMES
 from fairclust.pipeline.papers import TableSpec
 from fairclust.report.agreement import FAIRNESS_LIMIT, compare_cost, compare_value, same_values
-from fairclust.report.names import metric_label
-from fairclust.report.render import number
+from fairclust.report.render import joined, metric_label, number
 from fairclust.report.rows import MATCHED, ProgramRuns, Row
 from fairclust.report.selection import HAIR, Spread, at_level, cells_of, level_of
 
@@ -36,42 +34,36 @@ def runs_beside(
             for v in lines.itertuples()
         }
         first = lines.iloc[0]
-        setting = "; ".join(filter(None, [str(words), str(first.setting)]))
+        setting = joined(str(words), str(first.setting))
         found.append(ProgramRuns(str(program), str(first.kind), setting, values))
     return tuple(found)
 
 
-def beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
-    """The row with the values of the published program, and with the verdict that follows from them."""
+def stand_beside_program(row: Row, spec: TableSpec, cells: pd.DataFrame) -> None:
+    """Give the row the values of the published program, and the verdict that follows from them."""
     if not row.all_runs:
-        return row
+        return
     as_ours = [runs for runs in row.runs if _has_our_values(row, runs, spec, cells)]
     as_paper = [runs for runs in row.all_runs if not differing(row, runs)]
     shown = min(as_ours or as_paper or row.runs or row.all_runs, key=lambda runs: _distance(row, runs))
-    values = tuple(
-        replace(value, program=shown.values[value.metric], program_kind=shown.kind)
-        if value.metric in shown.values
-        else value
-        for value in row.values
-    )
-    verdict, note = row.verdict, row.note
+    for value in row.values:
+        if value.metric in shown.values:
+            value.program, value.program_kind = shown.values[value.metric], shown.kind
+    row.program, row.as_program = shown, bool(as_ours)
     if not as_paper:
-        if as_ours and verdict in ("another optimum", "not reproduced", "worse", "less fair"):
-            verdict = "as the published program"
-        words = f"the paper's value is not that of its {called(shown)}: {_differences(row, shown)}"
-        note = "; ".join(filter(None, [note, words]))
-    return replace(row, values=values, program=shown, as_program=bool(as_ours), verdict=verdict, note=note)
+        if as_ours and row.verdict in ("another optimum", "not reproduced", "worse", "less fair"):
+            row.verdict = "as the published program"
+        row.say(f"the paper's value is not that of its {called(shown)}: {_differences(row, shown)}")
 
 
 def _distance(row: Row, runs: ProgramRuns) -> tuple[int, float]:
     """How far runs are from the printed values; those that lack a value come last."""
-    printed = [value for value in row.values if not math.isnan(value.reported)]
-    shared = [value for value in printed if value.metric in runs.values]
+    shared = [value for value in row.reported if value.metric in runs.values]
     apart = [
         abs(runs.values[value.metric].mean - value.reported) / max(abs(value.reported), FAIRNESS_LIMIT)
         for value in shared
     ]
-    return len(printed) - len(shared), sum(apart)
+    return len(row.reported) - len(shared), sum(apart)
 
 
 def called(runs: ProgramRuns) -> str:
@@ -97,9 +89,8 @@ def differing(row: Row, runs: ProgramRuns) -> list[str]:
     """The metrics in which the published program does not have the printed value."""
     return [
         value.metric
-        for value in row.values
-        if not math.isnan(value.reported)
-        and value.metric in runs.values
+        for value in row.reported
+        if value.metric in runs.values
         and value.metric not in TIMES
         and compare_value(value.metric, value.reported, value.decimals, runs.values[value.metric])
         in ("lower", "higher", "no")
@@ -109,11 +100,10 @@ def differing(row: Row, runs: ProgramRuns) -> list[str]:
 def _has_our_values(row: Row, runs: ProgramRuns, spec: TableSpec, cells: pd.DataFrame) -> bool:
     """Whether the published program agrees with ours: in every judged value, or in the cost at its own fairness."""
     if row.kind != MATCHED or spec.match is None:
-        judged = [value for value in row.values if value.agrees]
-        return bool(judged) and all(
+        return bool(row.judged) and all(
             value.metric in runs.values
             and same_values(value.metric, value.decimals, value.ours, runs.values[value.metric])
-            for value in judged
+            for value in row.judged
         )
     match = spec.match
     printed = next((value for value in row.values if value.metric == match.fairness), None)

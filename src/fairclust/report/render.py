@@ -1,16 +1,14 @@
-"""Numbers as text, and tables as CSV, Markdown and LaTeX."""
+"""Numbers and headings as text, and texts that Markdown and LaTeX print as they are."""
 
 from __future__ import annotations
 
 import html
 import math
 import re
-from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import pandas as pd
 
-from fairclust.outputs import atomic_write
+from fairclust.pipeline.columns import COLUMNS
 
 MISSING = "–"
 _LATEX = {
@@ -53,6 +51,11 @@ def lam(value: float) -> str:
     return MISSING if math.isnan(value) else f"{value:,.10g}"
 
 
+def plain(value: object) -> str:
+    """A parameter: a number with all of its digits, or a text."""
+    return f"{value:,.10g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
 def percent(value: float) -> str:
     """A signed percentage with one decimal. Zero has no sign, and a missing value is a dash."""
     if math.isnan(value):
@@ -70,6 +73,27 @@ def spread_text(mean: float, sd: float, decimals: int, best: float = math.nan) -
         text += f" ± {number(sd, decimals)}"
     shown = number(best, decimals)
     return text if shown in (MISSING, number(mean, decimals)) else f"{text}, best {shown}"
+
+
+def metric_label(name: str) -> str:
+    """The heading of a metric, or of a count of a data set."""
+    return COLUMNS[name].label if name in COLUMNS else name.replace("_", " ")
+
+
+def metric_in_text(name: str) -> str:
+    """The name of a metric within a sentence: without a capital, unless it is an abbreviation."""
+    label = metric_label(name)
+    return label if label.isupper() else label[0].lower() + label[1:]
+
+
+def table_name(number: str) -> str:
+    """'Table 3', or 'Tables III and IV' for a table that joins two of the paper."""
+    return f"Tables {number}" if " and " in number else f"Table {number}"
+
+
+def joined(*texts: str) -> str:
+    """Texts without the empty ones, separated by semicolons."""
+    return "; ".join(filter(None, texts))
 
 
 def _on_one_line(text: object) -> str:
@@ -98,58 +122,3 @@ def escape_markdown(text: object) -> str:
         return found["kept"] or (f"&#{ord(found[0])};" if found[0] in "$~=" else f"\\{found[0]}")
 
     return _MARKDOWN.sub(literal, html.escape(_on_one_line(text), quote=False))
-
-
-def markdown_table(shown: pd.DataFrame) -> list[str]:
-    """The lines of a table of texts in Markdown."""
-    rows = [[escape_markdown(c) for c in row] for row in [shown.columns, *shown.itertuples(index=False)]]
-    rows.insert(1, ["---"] * len(shown.columns))
-    return [f"| {' | '.join(row)} |" for row in rows]
-
-
-def _list(lines: Iterable[str]) -> list[str]:
-    found = [f"- {escape_markdown(line)}" for line in lines]
-    return [*found, ""] if found else []
-
-
-def write_table(
-    stem: Path,
-    data: pd.DataFrame,
-    shown: pd.DataFrame,
-    *,
-    title: str,
-    notes: Sequence[str] = (),
-    lead: Sequence[str] = (),
-) -> None:
-    """Write a table as `stem` with the endings '.csv' (`data`, unrounded), '.md' and '.tex' (`shown`, texts).
-
-    `notes` are rules, remarks and reasons below the table. `lead` holds sentences that the reader of a long table
-    should see first, printed above it in Markdown.
-    """
-    with atomic_write(_with_ending(stem, "csv")) as file:
-        data.to_csv(file, index=False)
-    markdown = [f"# {escape_markdown(title)}", "", *_list(lead), *markdown_table(shown), "", *_list(notes)]
-    with atomic_write(_with_ending(stem, "md")) as file:
-        file.write("\n".join(markdown).encode())
-    latex = [
-        "% needs \\usepackage{booktabs}",
-        r"\begin{table}",
-        r"\centering\small",
-        rf"\caption{{{escape_latex(title)}}}",
-        rf"\begin{{tabular}}{{l{'r' * (len(shown.columns) - 1)}}}",
-        r"\toprule",
-        " & ".join(map(escape_latex, shown.columns)) + r" \\",
-        r"\midrule",
-        *(" & ".join(map(escape_latex, row)) + r" \\" for row in shown.itertuples(index=False)),
-        r"\bottomrule",
-        r"\end{tabular}",
-        *(rf"\par\footnotesize {escape_latex(note)}" for note in notes),
-        r"\end{table}",
-        "",
-    ]
-    with atomic_write(_with_ending(stem, "tex")) as file:
-        file.write("\n".join(latex).encode())
-
-
-def _with_ending(stem: Path, ending: str) -> Path:
-    return stem.with_name(f"{stem.name}.{ending}")

@@ -8,11 +8,13 @@ the setting, so the front of the method is read at the paper's level of fairness
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import ReasonSpec, TableSpec
 from fairclust.report.agreement import FAIRNESS_LIMIT, FLOOR, LIMIT
+from fairclust.report.render import joined
 from fairclust.report.selection import LEVEL_SHARE, Choice, Spread
 
 AS_PRINTED, MATCHED = "as printed", "matched fairness"
@@ -68,7 +70,7 @@ class ProgramRuns:
     values: dict[str, Spread]  # by metric
 
 
-@dataclass(frozen=True)
+@dataclass
 class Value:
     """One number of a row."""
 
@@ -85,9 +87,9 @@ class Value:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Row:
-    """A method on a data set with a K."""
+    """A method on a data set with a K. `verdicts.table_rows` fills in what is not given."""
 
     dataset: str
     method: str
@@ -98,7 +100,7 @@ class Row:
     role: str
     kind: str  # 'as printed', 'matched fairness' or empty
     choice: Choice
-    values: tuple[Value, ...]  # in the order of the paper
+    values: list[Value]  # in the order of the paper
     original: str = ""  # the paper's data set that a stand-in replaces
     # The published program, run with the start and the iterate of this row.
     runs: tuple[ProgramRuns, ...] = ()
@@ -112,15 +114,34 @@ class Row:
     direction: str = ""
     note: str = ""
 
+    def say(self, text: str) -> None:
+        """Add to the note."""
+        self.note = joined(self.note, text)
+
+    @property
+    def reported(self) -> list[Value]:
+        """The values that the paper prints."""
+        return [value for value in self.values if not math.isnan(value.reported)]
+
+    @property
+    def judged(self) -> list[Value]:
+        """The values that decide about the verdict."""
+        return [value for value in self.values if value.agrees]
+
     @property
     def reasons(self) -> list[str]:
         """The reasons of the values without duplicates, each with its evidence."""
-        found = []
-        for value in self.values:
-            evidence = f" (evidence: {value.evidence})" if value.evidence else ""
-            lead = "conjecture: " if value.cause == "conjecture" else ""
-            found.append(lead + value.reason + evidence if value.reason else "")
-        return [text for text in dict.fromkeys(found) if text]
+        return reasons_of((value.cause, value.reason, value.evidence) for value in self.values)
+
+
+def reasons_of(values: Iterable[tuple[str, str, str]]) -> list[str]:
+    """The reasons of values without duplicates, from the cause, the reason and the evidence of each."""
+    found = []
+    for cause, reason, evidence in values:
+        lead = "conjecture: " if cause == "conjecture" else ""
+        shown = f" (evidence: {evidence})" if evidence else ""
+        found += [f"{lead}{reason}{shown}"] if reason else []
+    return list(dict.fromkeys(found))
 
 
 def is_cost(value: Value) -> bool:

@@ -10,13 +10,11 @@ import pandas as pd
 
 from fairclust.pipeline.names import Names
 from fairclust.report.agreement import is_near
-from fairclust.report.checks import CLAIM_VERDICTS
-from fairclust.report.claims import load_claims
-from fairclust.report.names import metric_label
-from fairclust.report.render import MISSING, lam, write_table
-from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, Value
-from fairclust.report.selection import Spread
-from fairclust.report.tables import value_text
+from fairclust.report.claims import count_claims, load_claims
+from fairclust.report.render import MISSING, lam, metric_label
+from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, reasons_of
+from fairclust.report.table import Table, texts
+from fairclust.report.tables import decimals_of, value_text
 from fairclust.report.verdicts import ROW_KEY, load_verdicts
 
 _OF_PAPER = ("impossible", "unpublished", "not run")
@@ -33,34 +31,18 @@ def row_verdicts(board: pd.DataFrame) -> pd.DataFrame:
     """
     found = []
     for _, row in board.groupby(ROW_KEY, sort=False, dropna=False):
-        first = row.iloc[0]
-        reasons = [
-            ("conjecture: " if cause == "conjecture" else "")
-            + (f"{reason} (evidence: {evidence})" if evidence else reason)
-            for cause, reason, evidence in zip(row.cause, row.reason, row.evidence, strict=True)
-            if reason
-        ]
         causes = [cause for cause in CAUSES if cause in set(row.cause)]
         found.append(
             {
-                **{name: first[name] for name in ROW_KEY},
-                "kind": first.kind,
-                "setting": first.setting,
+                **{name: row.iloc[0][name] for name in (*ROW_KEY, "kind", "setting", "verdict", "direction")},
                 "seeds": row.seeds.max(),
-                "verdict": first.verdict,
-                "direction": first.direction,
                 "cause": causes[-1] if causes else "",
-                "reason": "; ".join(dict.fromkeys(reasons)),
+                "reason": "; ".join(reasons_of(zip(row.cause, row.reason, row.evidence, strict=True))),
                 "values": len(row),
             }
         )
-    return pd.DataFrame(
-        found,
-        columns=[
-            *ROW_KEY,
-            *("kind", "setting", "seeds", "verdict", "direction", "cause", "reason", "values"),
-        ],
-    ).astype({"n_clusters": "Int64", "seeds": "Int64"})
+    columns = [*ROW_KEY, "kind", "setting", "seeds", "verdict", "direction", "cause", "reason", "values"]
+    return pd.DataFrame(found, columns=columns).astype({"n_clusters": "Int64", "seeds": "Int64"})
 
 
 def value_verdicts(board: pd.DataFrame) -> pd.DataFrame:
@@ -81,25 +63,22 @@ def _of_value(value: Any) -> str:
         return "reproduced" if value.agrees == "yes" else "reached by a start"
     if value.verdict == "as the published program" or value.agrees == "no":
         return str(value.verdict)
-    decimals = 0 if pd.isna(value.decimals) else int(value.decimals)
-    near = is_near(value.metric, value.reported, decimals, value.mean)
+    near = is_near(value.metric, value.reported, decimals_of(value), value.mean)
     return "another optimum" if near else "not reproduced"
 
 
-def count_causes(board: pd.DataFrame) -> dict[str, int]:
-    """For how many of the rows that differ from the paper the cause is known, by the keys of `rows.CAUSES`."""
-    rows = row_verdicts(board)
+def count_causes(rows: pd.DataFrame) -> dict[str, int]:
+    """For how many of the `row_verdicts` that differ from the paper the cause is known, by the keys of `CAUSES`."""
     found = rows.cause[rows.verdict.isin(DIFFERING)].value_counts()
     return {cause: int(found[cause]) for cause in CAUSES if cause in found}
 
 
-def count_rows(board: pd.DataFrame, *, values: bool = False) -> pd.DataFrame:
-    """Rows (or, with `values`, values) by paper, kind of comparison and verdict.
+def count_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
+    """The `row_verdicts` (or `value_verdicts`) counted by paper, kind of comparison and verdict.
 
     ``kind`` is 'as printed', 'matched fairness' or 'not compared', and each verdict has a column. Papers come in their
     given order, each with only the kinds that it has.
     """
-    rows = value_verdicts(board) if values else row_verdicts(board)
     kind = rows.kind.where(~rows.verdict.isin(_OF_PAPER), "not compared")
     counts = []
     for paper in rows.paper.unique():
@@ -124,37 +103,35 @@ def make_scoreboard(
     their short names.
     """
     board = load_verdicts(path for paths in verdicts.values() for path in paths)
+    by_row = board.groupby(ROW_KEY, sort=False, dropna=False)
     rows = row_verdicts(board)
     shown = [
-        {
-            "paper": titles.get(row["paper"], row["paper"]),
-            "table": row["table"],
-            "data set": names.dataset(row["dataset"]),
-            "K": MISSING if pd.isna(row["n_clusters"]) else row["n_clusters"],
-            "method": names.method(row["method"]) + ("" if pd.isna(row["lam"]) else f", λ={lam(row['lam'])}"),
-            "comparison": row["kind"] or MISSING,
-            "setting": row["setting"] or MISSING,
-            "starts": row["seeds"] or MISSING,
-            "values: ours (reported)": "; ".join(_value_words(value) for _, value in values.iterrows()),
-            "verdict": row["verdict"] + (f": {row['direction']}" if row["direction"] else ""),
-            "cause": CAUSES.get(row["cause"], MISSING),
-            "reason": row["reason"],
-        }
-        for row, (_, values) in zip(
-            rows.to_dict("records"), board.groupby(ROW_KEY, sort=False, dropna=False), strict=True
-        )
-    ]
-    columns = [
-        *("paper", "table", "data set", "K", "method", "comparison", "setting", "starts"),
-        *("values: ours (reported)", "verdict", "cause", "reason"),
+        [
+            titles.get(row.paper, row.paper),
+            row.table,
+            names.dataset(row.dataset),
+            MISSING if pd.isna(row.n_clusters) else row.n_clusters,
+            names.method(row.method) + ("" if pd.isna(row.lam) else f", λ={lam(row.lam)}"),
+            row.kind or MISSING,
+            row.setting or MISSING,
+            row.seeds or MISSING,
+            "; ".join(map(_value_words, values.itertuples())),
+            row.verdict + (f": {row.direction}" if row.direction else ""),
+            CAUSES.get(row.cause, MISSING),
+            row.reason,
+        ]
+        for row, (_, values) in zip(rows.itertuples(), by_row, strict=True)
     ]
     lead = []
+    counts = count_verdicts(rows)
     for paper in verdicts:
         title = titles.get(paper, paper)
-        lead += _summary(title, count_rows(board[board.paper == paper]))
+        lead += _summary(title, counts[counts.paper == paper])
         if paper in claims:
-            lead += _claims_summary(title, load_claims(claims[paper]))
-    causes = ", ".join(f"{n} {CAUSES[cause]}" for cause, n in count_causes(board).items())
+            of_paper = count_claims(load_claims(claims[paper]))
+            words = ", ".join(f"{count} {verdict}" for verdict, count in of_paper.items())
+            lead += [f"{title}, claims: {sum(of_paper.values())}; {words}."] if of_paper else []
+    causes = ", ".join(f"{n} {CAUSES[cause]}" for cause, n in count_causes(rows).items())
     if causes:
         lead.append(f"Causes of the rows that differ: {causes}.")
     notes = [
@@ -163,24 +140,18 @@ def make_scoreboard(
         "brackets the reported value and that of the published program or labels, and whether ours agrees.",
         *(f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items()),
     ]
-    title = "Every row of the papers' tables, with the values of this run"
-    write_table(stem, board, pd.DataFrame(shown, columns=columns), title=title, notes=notes, lead=lead)
-
-
-def _value_words(value: pd.Series) -> str:
-    """One value of a row as one line of text."""
-    decimals = 0 if pd.isna(value.decimals) else int(value.decimals)
-    ours = Spread(value["mean"], value["sd"], value["low"], value["high"], _count(value.seeds))
-    program = Spread(
-        value.program_mean, low=value.program_low, high=value.program_high, n=_count(value.program_runs)
+    columns = texts(
+        *("paper", "table", "data set", "K", "method", "comparison", "setting", "starts"),
+        *("values: ours (reported)", "verdict", "cause", "reason"),
     )
-    text = value_text(Value(value.metric, float(value.reported), decimals, ours, program, value.program_kind))
+    title = "Every row of the papers' tables, with the values of this run"
+    Table(title, columns, shown, notes, lead).write(stem, board)
+
+
+def _value_words(value: Any) -> str:
+    """One value of a row as one line of text."""
     agrees = AGREES.get(value.agrees, value.agrees)
-    return f"{metric_label(value.metric)} {text}" + (f" {agrees}" if agrees else "")
-
-
-def _count(value: Any) -> int:
-    return 0 if pd.isna(value) else int(value)
+    return f"{metric_label(value.metric)} {value_text(value)}" + (f" {agrees}" if agrees else "")
 
 
 def _summary(title: str, counts: pd.DataFrame) -> list[str]:
@@ -192,12 +163,3 @@ def _summary(title: str, counts: pd.DataFrame) -> list[str]:
         plural = "row" if row["rows"] == 1 else "rows"
         lines.append(f"{title}, {kind}: {row['rows']} {plural}; {', '.join(words)}.")
     return lines
-
-
-def _claims_summary(title: str, claims: pd.DataFrame) -> list[str]:
-    together = claims[claims.dataset == ""]
-    if together.empty:
-        return []
-    counts = together.verdict.value_counts()
-    words = [f"{counts[verdict]} {verdict}" for verdict in CLAIM_VERDICTS if verdict in counts]
-    return [f"{title}, claims: {len(together)}; {', '.join(words)}."]

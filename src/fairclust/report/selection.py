@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,10 +14,14 @@ import pandas as pd
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.models import canonical_json
 from fairclust.pipeline.papers import MatchSpec
-from fairclust.report.names import metric_in_text
 from fairclust.report.redaction import redact_text
+from fairclust.report.render import joined, metric_in_text, plain
 
 NOT_RUN = "not in this run"
+INSTANCE = ["dataset", "n_clusters"]
+"""An instance is a data set with a K."""
+SETTING = [*INSTANCE, "method", "params"]
+"""The columns that together name one setting."""
 HAIR = 1 + 1e-9
 """Factor by which tolerances are widened against rounding errors: .025 - .02 is not .005 in floating point."""
 LEVEL_SHARE = 0.02
@@ -96,29 +100,36 @@ def cells_of(cells: pd.DataFrame, dataset: str, method: str, n_clusters: float |
 
 
 def best_starts(cells: pd.DataFrame) -> pd.DataFrame:
-    """One row per setting: the start with the lowest objective (the lowest SSE if there is none).
+    """The start with the lowest objective, for every setting of every method on every data set and K.
 
-    The cells are of one method on one data set with one K; only those with status 'ok' count. Sorted by lambda, then
-    by the objective (or SSE).
+    Only cells with status 'ok' count. Cells without an objective are ordered by their sum of squares.
     """
     ok = cells[cells.status == "ok"]
     by = ok.objective.where(ok.objective.notna(), ok.sse)
     ranked = ok.assign(_by=by).sort_values(["lam", "_by", "seed"], kind="stable")
-    return ranked.drop_duplicates("params").drop(columns="_by")
+    best = ranked.drop_duplicates(SETTING).drop(columns="_by")
+    return best.sort_values([*INSTANCE, "method", "lam"], kind="stable", ignore_index=True)
 
 
-def settings_means(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
-    """Means over the starts of each setting, indexed by params in the order of the cells, given as for `best_starts`.
+def settings_table(cells: pd.DataFrame, metrics: Iterable[str], by: Sequence[str] = SETTING) -> pd.DataFrame:
+    """The settings of methods: a row for each, in the order of the cells, indexed by the columns of `by`.
 
-    Columns: the metrics, ``lam``, ``cost`` (the mean objective, or the mean SSE if a start has no objective) and
-    ``starts`` (the number of starts with status 'ok').
+    Columns: the means of the metrics over the starts with status 'ok', ``lam``, ``cost`` (the mean objective, or the
+    mean SSE if a start has no objective) and ``starts``.
     """
-    numbers = list(dict.fromkeys(["lam", "objective", "sse", *metrics]))
-    ok = cells.loc[cells.status == "ok", ["params", *numbers]]
-    groups = ok.astype(dict.fromkeys(numbers, float)).groupby("params", sort=False)
-    found, starts = groups.mean(), groups.size()
-    cost = found.objective.where(groups.objective.count() == starts, found.sse)
-    return found.assign(cost=cost, starts=starts)
+    shown = list(dict.fromkeys(["lam", "objective", "sse", *metrics]))
+    ok = cells.loc[cells.status == "ok", [*by, *shown]]
+    groups = ok.astype(dict.fromkeys(shown, float)).groupby(list(by), sort=False)
+    means, starts = groups[shown].mean(), groups.size()
+    cost = means.objective.where(groups.objective.count() == starts, means.sse)
+    return means.assign(cost=cost, starts=starts)
+
+
+def settings_spreads(cells: pd.DataFrame, metrics: Iterable[str]) -> pd.DataFrame:
+    """The standard deviations of metrics (NaN for a single start), for every row of the `settings_table`."""
+    shown = list(metrics)
+    ok = cells.loc[cells.status == "ok", [*SETTING, *shown]]
+    return ok.astype(dict.fromkeys(shown, float)).groupby(SETTING, sort=False)[shown].std(ddof=1)
 
 
 def within(values: pd.Series, level: float, fairness: str) -> pd.Series:
@@ -136,10 +147,11 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
     if cells.empty:
         return Choice(cells, NOT_RUN)
     metrics = [] if match is None else [match.fairness, *([] if match.order == "lam" else [match.order])]
-    means = settings_means(cells, metrics)
+    means = settings_table(cells, metrics, ["params"])
     if means.empty:
         first = cells.iloc[0]
-        return Choice(cells[:0], f"{first.status}: {_first_line(first.reason)}", len(cells))
+        reason = first_line(first.reason).rstrip(".") or "no reason given"
+        return Choice(cells[:0], f"{first.status}: {reason}", len(cells))
     reached, note = True, ""
     if level is None or match is None:
         chosen = _first(means.cost, "lower")
@@ -155,13 +167,7 @@ def choose(cells: pd.DataFrame, level: float | None = None, match: MatchSpec | N
         else:
             chosen, reached = _first(values, COLUMNS[match.fairness].direction), False
             note = f"no setting of the grid reaches the level {level:.3g}, so the fairest one is shown"
-    starts = cells[cells.params == chosen]
-    ok = starts[starts.status == "ok"]
-    if len(ok) < len(starts):
-        lost = starts[starts.status != "ok"].status.iloc[0]
-        words = f"{len(ok)} of {len(starts)} starts ended well, others: {lost}"
-        note = "; ".join(filter(None, [note, words]))
-    return Choice(ok, note, len(starts), varied(chosen, cells.params.unique()), reached)
+    return replace(_setting(cells, chosen, note), reached=reached)
 
 
 def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = math.nan) -> Choice:
@@ -173,7 +179,7 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
     """
     if match.order in ("lam", match.fairness):
         return choose(cells, level, match)
-    means = settings_means(cells, [match.fairness, match.order])
+    means = settings_table(cells, [match.fairness, match.order], ["params"])
     means = means[means[match.order].notna() & means[match.fairness].notna()]
     if means.empty:
         return choose(cells, level, match)
@@ -215,9 +221,15 @@ def at_level(cells: pd.DataFrame, level: float, match: MatchSpec, cost: float = 
     return Choice(between, "", len(seeds), words)
 
 
-def _setting(cells: pd.DataFrame, params: str) -> Choice:
-    """All starts of one setting, named by what differs within the grid."""
-    return replace(choose(cells[cells.params == params]), setting=varied(params, cells.params.unique()))
+def _setting(cells: pd.DataFrame, params: str, note: str = "") -> Choice:
+    """All starts of one setting, named by what differs within the grid, with a note on lost starts."""
+    starts = cells[cells.params == params]
+    ok = starts[starts.status == "ok"]
+    if len(ok) < len(starts):
+        lost = starts[starts.status != "ok"].status.iloc[0]
+        words = f"{len(ok)} of {len(starts)} starts ended well, others: {lost}"
+        note = joined(note, words)
+    return Choice(ok, note, len(starts), varied(params, cells.params.unique()))
 
 
 def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
@@ -225,7 +237,7 @@ def choose_best(cells: pd.DataFrame, metric: str) -> Choice:
 
     If neither direction of the metric is better, the highest mean is chosen.
     """
-    means = settings_means(cells, [metric])
+    means = settings_table(cells, [metric], ["params"])
     if means.empty or means[metric].isna().all():
         return choose(cells)
     return _setting(
@@ -250,13 +262,13 @@ def choose_printed(cells: pd.DataFrame, lam: float, params: Mapping[str, Any]) -
     asked = dict(params)
     if not math.isnan(lam):
         found, asked = found[found.lam == lam], {"lam": lam, **asked}
-    words = ", ".join(f"{name}={_short(value)}" for name, value in asked.items())
+    words = ", ".join(f"{name}={plain(value)}" for name, value in asked.items())
     if found.empty and len(cells):
         return Choice(found, f"not run with the published setting {words}")
     choice = choose(found)
     n_settings = found.params.nunique()
     note = f"{n_settings} settings fit what is published, and the one with the lowest objective is shown"
-    note = "; ".join(filter(None, [choice.note, note if n_settings > 1 and choice.n_ok else ""]))
+    note = joined(choice.note, note if n_settings > 1 and choice.n_ok else "")
     setting = choice.setting if n_settings > 1 and choice.setting else words
     return Choice(choice.cells, note, choice.n_all, setting, choice.reached)
 
@@ -333,14 +345,17 @@ def describe(match: MatchSpec | None) -> str:
     )
 
 
-def varied(params: str, others: Any) -> str:
-    """The parameters of a setting that differ among the settings `others`; all settings are JSON texts."""
-    mine, theirs = json.loads(params), [json.loads(text) for text in others]
-    return ", ".join(
-        f"{name}={_short(value)}"
-        for name, value in mine.items()
-        if any(other.get(name) != value for other in theirs)
-    )
+def varied_params(settings: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Settings (JSON texts), each with its parameters that differ among them."""
+    found = {text: json.loads(text) for text in settings}
+    names = dict.fromkeys(name for params in found.values() for name in params)
+    differ = [name for name in names if len({canonical_json(of.get(name)) for of in found.values()}) > 1]
+    return {text: {n: value for n, value in of.items() if n in differ} for text, of in found.items()}
+
+
+def varied(params: str, settings: Iterable[str]) -> str:
+    """The parameters of one of the settings that differ among them, in words."""
+    return ", ".join(f"{name}={plain(value)}" for name, value in varied_params(settings)[params].items())
 
 
 def _first(values: pd.Series, direction: str) -> Any:
@@ -350,11 +365,7 @@ def _first(values: pd.Series, direction: str) -> Any:
     return values.idxmax() if direction == "higher" else values.idxmin()
 
 
-def _first_line(reason: object) -> str:
-    """The first line of a cell's reason, without paths of the machine."""
-    text = str(reason or "").partition("\n")[0].removesuffix(" Tried:")
-    return redact_text(text).rstrip(".") or "no reason given"
-
-
-def _short(value: object) -> str:
-    return f"{value:,.10g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+def first_line(reason: object) -> str:
+    """The first line of a cell's reason, without paths of the machine. Later lines may list what was tried."""
+    text = "" if pd.isna(reason) else str(reason)
+    return redact_text(text.partition("\n")[0].removesuffix(" Tried:")) or "no reason given"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -12,11 +14,11 @@ from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import TableSpec
 from fairclust.report.material import Material
-from fairclust.report.names import metric_label, table_name
-from fairclust.report.render import MISSING, lam, number, percent, spread_text, write_table
-from fairclust.report.rows import VERDICTS, Row, Value
-from fairclust.report.selection import choose, describe, match_on
-from fairclust.report.verdicts import table_rows, verdict_frame
+from fairclust.report.render import MISSING, lam, metric_label, number, percent, spread_text, table_name
+from fairclust.report.rows import VERDICTS, reasons_of
+from fairclust.report.selection import Spread, choose, describe, match_on
+from fairclust.report.table import Table
+from fairclust.report.verdicts import reported_lines, table_rows, verdict_frame
 
 _OVERVIEW_METRICS = ("sse", "balance", "fairness_error", "delta", "fairness_ratio", "awd")
 _HOW_TO_READ = (
@@ -34,17 +36,20 @@ def make_table(material: Material, spec: TableSpec, stem: Path) -> None:
     reported, names = material.reported, material.names
     if reported.empty:
         raise ValueError("a table needs reported values; add the key `reported` to the paper's file")
-    rows = table_rows(spec, reported, material.cells, None if material.programs.empty else material.programs)
+    judged = table_rows(
+        spec, reported, material.cells, None if material.programs.empty else material.programs
+    )
+    verdicts = verdict_frame(material.paper, spec, judged)
     with atomic_write(stem.with_name(f"{stem.name}.verdicts.csv")) as file:
-        verdict_frame(material.paper, spec, rows).to_csv(file, index=False)
+        reported_lines(verdicts).to_csv(file, index=False)
+    rows = [TableRow(of, names) for _, of in verdicts.groupby("row", sort=False)]
     layout = _by_method if spec.layout == "methods" else _by_dataset
-    write_table(
-        stem,
-        pd.DataFrame([_numbers(row) for row in rows]),
+    table = Table.of_records(
+        f"{material.title}, {table_name(spec.number)}: {spec.title}, reported and reproduced",
         layout(rows, spec, names),
-        title=f"{material.title}, {table_name(spec.number)}: {spec.title}, reported and reproduced",
         notes=_notes(rows, spec, reported, names),
     )
+    table.write(stem, pd.DataFrame([row.numbers() for row in rows]))
 
 
 def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) -> None:
@@ -67,8 +72,8 @@ def make_overview(scores: pd.DataFrame, level: float, names: Names, stem: Path) 
             if choice.note:
                 notes.append(f"{names.dataset(str(dataset))}, {_labelled(method, names)}: {choice.note}.")
     frame = pd.DataFrame(data)
-    shown = overview_texts(frame, names)
-    write_table(stem, frame, shown, title="Every method on every data set", notes=notes)
+    shown = overview_texts(frame, names).to_dict("records")
+    Table.of_records("Every method on every data set", shown, notes=notes).write(stem, frame)
 
 
 def overview_texts(overview: pd.DataFrame, names: Names) -> pd.DataFrame:
@@ -90,154 +95,177 @@ def load_overview(path: Path) -> pd.DataFrame:
     return pd.read_csv(path).fillna({"setting": "", "note": ""})
 
 
-def value_text(value: Value) -> str:
-    """The text of a value: ours over the starts, and the reported value in brackets if there is one."""
-    column = COLUMNS.get(value.metric)
-    decimals = max(min(column.decimals, 4) if column else 0, value.decimals)
-    is_cost = column is not None and column.is_cost
-    best = value.ours.best(value.metric) if is_cost else math.nan
-    text = spread_text(value.ours.mean, value.ours.sd, decimals, best)
-    if math.isnan(value.reported):
+def decimals_of(line: Any) -> int:
+    """The printed decimals of the reported value in a line of verdicts; 0 if there is none."""
+    return 0 if pd.isna(line.decimals) else int(line.decimals)
+
+
+def best_of(line: Any) -> float:
+    """The best start of a cost in a line of verdicts; NaN for other metrics, whose values may choose the setting."""
+    is_cost = line.metric in COLUMNS and COLUMNS[line.metric].is_cost
+    return Spread(low=line.low, high=line.high).best(line.metric) if is_cost else math.nan
+
+
+def value_text(line: Any) -> str:
+    """A line of verdicts as text: ours over the starts, and the reported value in brackets if there is one."""
+    column, printed = COLUMNS.get(line.metric), decimals_of(line)
+    decimals = max(min(column.decimals, 4) if column else 0, printed)
+    text = spread_text(line.mean, line.sd, decimals, best_of(line))
+    if math.isnan(line.reported):
         return text
-    beside = number(value.reported, value.decimals)
-    if is_cost and value.reported and not math.isnan(value.ours.mean):
-        beside += f"; {percent(value.ours.mean / value.reported - 1)}"
-    if value.program.n:
+    beside = number(line.reported, printed)
+    if column is not None and column.is_cost and line.reported and not math.isnan(line.mean):
+        beside += f"; {percent(line.mean / line.reported - 1)}"
+    if not pd.isna(line.program_runs) and line.program_runs:
         # The values of programs are stored with six digits.
-        size = abs(value.program.mean)
+        size = abs(line.program_mean)
         known = 5 - math.floor(math.log10(size)) if size and math.isfinite(size) else decimals
         digits = max(0, min(decimals, known))
-        beside += f"; {value.program_kind} {spread_text(value.program.mean, value.program.sd, digits)}"
+        # The scoreboard's file has no deviations of programs.
+        sd = getattr(line, "program_sd", math.nan)
+        beside += f"; {line.program_kind} {spread_text(line.program_mean, sd, digits)}"
     return f"{text} ({beside})"
 
 
-def _numbers(row: Row) -> dict[str, object]:
-    """The columns of a row in the CSV."""
-    found: dict[str, object] = {
-        "dataset": row.dataset,
-        "n_clusters": row.n_clusters,
-        "method": row.method,
-        "role": row.role,
-        "stands in for": row.original,
-        "lam reported": row.lam,
-        "kind": row.kind if row.role == "paper" else "",
-        "setting": row.choice.setting,
-        "lam": row.choice.lam,
-        "starts": row.choice.n_ok,
-        "starts asked": row.choice.n_all,
-    }
-    for value in row.values:
-        name, ours = value.metric, value.ours
-        found |= {f"{name} reported": value.reported, f"{name} mean": ours.mean}
-        found |= {
-            f"{name} sd": ours.sd,
-            f"{name} best": ours.best(name),
-            f"{name} program": value.program.mean,
+class TableRow:
+    """A row of a paper's table, as the lines of verdicts on its values: its texts and its numbers."""
+
+    def __init__(self, lines: pd.DataFrame, names: Names) -> None:
+        self.values = [line for line in lines.itertuples() if line.metric]
+        self.first: Any = next(lines.itertuples())
+        self.names = names
+        self.reasons = reasons_of(zip(lines.cause, lines.reason, lines.evidence, strict=True))
+
+    @property
+    def dataset(self) -> str:
+        """The title of the data set, and that of the one that it stands in for."""
+        title, original = self.names.dataset(self.first.dataset), self.first.original
+        said = not original or self.names.dataset(original) in title
+        return title if said else f"{title} (stands in for {self.names.dataset(original)})"
+
+    @property
+    def method(self) -> str:
+        """The label of the method."""
+        return _labelled(self.first.method, self.names, self.first.role)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict and its direction."""
+        first = self.first
+        return f"{first.verdict}: {first.direction}" if first.direction else first.verdict or MISSING
+
+    def how(self) -> dict[str, object]:
+        """Setting, starts, kind of comparison and verdict."""
+        first = self.first
+        setting, printed = first.setting or MISSING, lam(first.lam)
+        if first.role == "paper" and printed != MISSING and first.starts and first.lam_used != first.lam:
+            setting += f" (printed: lam={printed})"
+        return {
+            "setting": setting,
+            "starts": _starts(first.starts, first.starts_asked),
+            "comparison": first.kind if first.verdict and first.kind else MISSING,
+            "verdict": self.verdict,
         }
-    verdict = {"verdict": row.verdict, "direction": row.direction}
-    return found | verdict | {"program": _program(row), "reason": "; ".join(row.reasons), "note": row.note}
+
+    def texts(self) -> dict[str, object]:
+        """The values for readers."""
+        return {metric_label(value.metric): value_text(value) for value in self.values}
+
+    def numbers(self) -> dict[str, object]:
+        """The columns of the CSV."""
+        first = self.first
+        found: dict[str, object] = {
+            "dataset": first.dataset,
+            "n_clusters": None if pd.isna(first.n_clusters) else first.n_clusters,
+            "method": first.method,
+            "role": first.role,
+            "stands in for": first.original,
+            "lam reported": first.lam,
+            "kind": first.kind if first.role == "paper" else "",
+            "setting": first.setting,
+            "lam": first.lam_used,
+            "starts": first.starts,
+            "starts asked": first.starts_asked,
+        }
+        for value in self.values:
+            name, best = value.metric, Spread(low=value.low, high=value.high).best(value.metric)
+            found |= {f"{name} reported": value.reported, f"{name} mean": value.mean, f"{name} sd": value.sd}
+            found |= {f"{name} best": best, f"{name} program": value.program_mean}
+        found |= {"verdict": first.verdict, "direction": first.direction, "program": first.program_words}
+        return found | {"reason": "; ".join(self.reasons), "note": first.row_note}
 
 
-def _by_method(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
+def _by_method(rows: Sequence[TableRow], spec: TableSpec, names: Names) -> list[dict[str, object]]:
     """A row for every method of a data set."""
-    several = len({row.n_clusters for row in rows}) > 1
-    shown = []
+    several = len({row.first.n_clusters for row in rows}) > 1
+    shown, head = [], {"data set": None} | ({"K": None} if several else {}) | {"method": None}
+    head |= {name: None for row in rows for name in row.texts()}
     for row in rows:
-        text: dict[str, object] = {"data set": _titled(row, names)}
-        if several:
-            text["K"] = row.n_clusters if row.n_clusters is not None else MISSING
-        text["method"] = _labelled(row.method, names, row)
-        text |= {metric_label(value.metric): value_text(value) for value in row.values}
-        shown.append(text | _how(row) | {"verdict": _verdict(row)})
-    frame = pd.DataFrame(shown).fillna(MISSING)
-    last = ["setting", "starts", "comparison", "verdict"]
-    return frame[[*(name for name in frame.columns if name not in last), *last]] if len(frame) else frame
+        text: dict[str, object] = {
+            **dict.fromkeys(head, MISSING),
+            "data set": row.dataset,
+            "method": row.method,
+        }
+        if several and not pd.isna(row.first.n_clusters):
+            text["K"] = row.first.n_clusters
+        shown.append(text | row.texts() | row.how())
+    return shown
 
 
-def _by_dataset(rows: list[Row], spec: TableSpec, names: Names) -> pd.DataFrame:
+def _by_dataset(rows: Sequence[TableRow], spec: TableSpec, names: Names) -> list[dict[str, object]]:
     """A row for every data set, with the paper's methods side by side. Each of our methods has a separate row."""
     lines: dict[tuple[object, ...], dict[str, object]] = {}
     for row in rows:
-        is_ours = row.method in spec.ours
-        key = (row.dataset, row.n_clusters, row.method if is_ours else "")
-        title = _titled(row, names)
-        if is_ours:
-            title += f": {_labelled(row.method, names, row)}"
-        text = lines.setdefault(key, {"data set": title})
+        first = row.first
+        is_ours = first.method in spec.ours
+        key = (first.dataset, str(first.n_clusters), first.method if is_ours else "")
+        text = lines.setdefault(key, {"data set": f"{row.dataset}: {row.method}" if is_ours else row.dataset})
         # The values of our methods are in the columns of the paper's own method, with which they compete.
-        label = names.method(spec.own or row.method) if is_ours else names.method(row.method)
+        label = names.method(spec.own or first.method) if is_ours else names.method(first.method)
         if f"{label}: verdict" in text:
-            label += f", lambda {lam(row.lam)}"
-        text |= {f"{label}: {metric_label(value.metric)}": value_text(value) for value in row.values}
-        text |= {f"{label}: {name}": words for name, words in _how(row).items()}
-        text[f"{label}: verdict"] = _verdict(row)
-    return pd.DataFrame(list(lines.values())).fillna(MISSING)
-
-
-def _how(row: Row) -> dict[str, object]:
-    """Setting, starts and kind of comparison of a row, for readers."""
-    setting = row.choice.setting or MISSING
-    printed = lam(row.lam)
-    if row.role == "paper" and printed != MISSING and row.choice.n_ok and row.choice.lam != row.lam:
-        setting += f" (printed: lam={printed})"
-    return {
-        "setting": setting,
-        "starts": _starts(row.choice.n_ok, row.choice.n_all),
-        "comparison": row.kind if row.verdict and row.kind else MISSING,
-    }
-
-
-def _verdict(row: Row) -> str:
-    return f"{row.verdict}: {row.direction}" if row.direction else row.verdict or MISSING
-
-
-def _program(row: Row) -> str:
-    """The published program beside a row, and its setting."""
-    return f"{row.program.program}: {row.program.words}" if row.program else ""
+            label += f", lambda {lam(first.lam)}"
+        text |= {f"{label}: {name}": words for name, words in (row.texts() | row.how()).items()}
+    return list(lines.values())
 
 
 def _starts(n_ok: int, n_all: int) -> str:
     return MISSING if not n_all else str(n_ok) if n_ok == n_all else f"{n_ok} of {n_all}"
 
 
-def _titled(row: Row, names: Names) -> str:
-    title = names.dataset(row.dataset)
-    said = not row.original or names.dataset(row.original) in title
-    return title if said else f"{title} (stands in for {names.dataset(row.original)})"
-
-
-def _labelled(method: str, names: Names, row: Row | None = None) -> str:
-    if row is not None and row.role == "variant":
+def _labelled(method: str, names: Names, role: str = "") -> str:
+    if role == "variant":
         return f"{names.method(method)} (variant)"
-    is_ours = names.is_ours(method) or (row is not None and row.role == "ours")
-    return f"{names.method(method)} (ours)" if is_ours else names.method(method)
+    return (
+        f"{names.method(method)} (ours)" if role == "ours" or names.is_ours(method) else names.method(method)
+    )
 
 
-def _notes(rows: list[Row], spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
+def _notes(rows: Sequence[TableRow], spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
     """The notes below a table: how to read it, the paper's remarks, the meaning of the verdicts, and the reasons."""
     notes = [*_HOW_TO_READ, describe(spec.match), *spec.remarks]
-    used = {row.verdict for row in rows}
+    used = {row.first.verdict for row in rows}
     notes += [f"{verdict}: {meaning}." for verdict, meaning in VERDICTS.items() if verdict in used]
     for row in rows:
-        where = f"{_titled(row, names)}, {_labelled(row.method, names, row)}"
-        if row.lam == row.lam:
-            where += f", lambda {lam(row.lam)}"
-        words = [text.rstrip(".") for text in dict.fromkeys([*row.reasons, row.note]) if text]
-        words += [f"Program: {_program(row)}"] if row.program else []
-        if row.role == "stand-in":
-            words += _of_the_original(row, spec, reported, names)
+        first = row.first
+        where = f"{row.dataset}, {row.method}" + (
+            "" if math.isnan(first.lam) else f", lambda {lam(first.lam)}"
+        )
+        words = [text.rstrip(".") for text in dict.fromkeys([*row.reasons, first.row_note]) if text]
+        words += [f"Program: {first.program_words}"] if first.program_words else []
+        if first.role == "stand-in":
+            words += _of_the_original(first, spec, reported, names)
         if words:
-            verdict = f"{_verdict(row)}: " if row.verdict else ""
+            verdict = f"{row.verdict}: " if first.verdict else ""
             notes.append(f"{where}: {verdict}{'. '.join(words)}.")
     return notes
 
 
-def _of_the_original(row: Row, spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
+def _of_the_original(first: Any, spec: TableSpec, reported: pd.DataFrame, names: Names) -> list[str]:
     """A sentence with the values that the paper reports for the data set that a stand-in replaces."""
-    at = reported[(reported.table == spec.number) & (reported.dataset == row.original)]
-    at = at[(at.method == row.method) & at.value.notna()]
-    at = at[(at.lam == row.lam) | at.lam.isna()] if not math.isnan(row.lam) else at
+    at = reported[(reported.table == spec.number) & (reported.dataset == first.original)]
+    at = at[(at.method == first.method) & at.value.notna()]
+    at = at[(at.lam == first.lam) | at.lam.isna()] if not math.isnan(first.lam) else at
     values = [
         f"{metric_label(str(v.metric))} {number(float(v.value), int(v.decimals))}" for v in at.itertuples()
     ]
-    return [f"The paper reports for {names.dataset(row.original)}: {', '.join(values)}"] if values else []
+    return [f"The paper reports for {names.dataset(first.original)}: {', '.join(values)}"] if values else []

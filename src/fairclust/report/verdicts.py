@@ -1,10 +1,14 @@
-"""Verdicts: whether this run reproduces the rows of a paper's table. Each row gets one verdict."""
+"""Verdicts: whether this run reproduces the rows of a paper's table. Each row gets one verdict.
+
+All verdicts are one data frame with a line for each value (`verdict_frame`). The tables, the scoreboard and the page
+are views of it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -14,14 +18,13 @@ from fairclust.pipeline.columns import COLUMNS, TIMES
 from fairclust.pipeline.papers import MatchSpec, TableSpec
 from fairclust.pipeline.reported import OF_DATA
 from fairclust.report.agreement import compare_cost, compare_value, is_fairness, is_near
-from fairclust.report.causes import explained
-from fairclust.report.names import metric_label
-from fairclust.report.program_runs import beside_program, runs_beside
+from fairclust.report.causes import explain
+from fairclust.report.program_runs import runs_beside, stand_beside_program
+from fairclust.report.render import joined, metric_label
 from fairclust.report.rows import (
     AS_PRINTED,
     MATCHED,
     NO_VALUE,
-    ProgramRuns,
     Row,
     Value,
     fitting,
@@ -41,6 +44,14 @@ from fairclust.report.selection import (
 )
 
 _OF_DATA_ITSELF = "data"
+_PASSES = {
+    "reproduced": 0,
+    "on the front": 0,
+    "better": 0,
+    "reached by a start": 1,
+    "as the published program": 1,
+}
+"""Verdicts of rows that plain clustering must not pass as well, and their ranks."""
 
 VERDICT_COLUMNS = [
     *("paper", "table", "dataset", "n_clusters", "lam", "method", "metric", "reported", "decimals"),
@@ -50,6 +61,67 @@ VERDICT_COLUMNS = [
 ]
 ROW_KEY = ["paper", "table", "dataset", "n_clusters", "lam", "method"]
 """The columns that together name one row."""
+_OF_ROWS = ("row", "role", "original", "row_note", "lam_used", "starts", "starts_asked", "program_words", "program_sd",
+            "counts")  # fmt: skip
+_TEXT = ("paper", "table", "dataset", "method", "metric", "program", "program_kind", "kind", "setting", "agrees",
+         "verdict", "direction", "cause", "reason", "evidence", "note")  # fmt: skip
+_COUNTS = ("n_clusters", "decimals", "program_runs", "seeds")
+
+
+def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFrame:
+    """One line per value, with the verdict of its row; a row without values has a line without a metric.
+
+    Columns: `VERDICT_COLUMNS`, in which ``seeds`` is the number of starts that have a value, and `_OF_ROWS`; ``row`` is
+    the number of the row, and ``counts`` says whether the line is about a reported value.
+    """
+    lines = []
+    for number, row in enumerate(rows):
+        for value in row.values or [Value("")]:
+            lacks = math.isnan(value.reported)
+            lines.append(
+                {
+                    **{"row": number, "role": row.role, "original": row.original, "row_note": row.note},
+                    **{"paper": paper, "table": spec.number, "dataset": row.dataset, "method": row.method},
+                    **{"n_clusters": row.n_clusters, "lam": row.lam, "kind": row.kind},
+                    **{"setting": row.choice.setting, "lam_used": row.choice.lam},
+                    **{"starts": row.choice.n_ok, "starts_asked": row.choice.n_all},
+                    **{"verdict": row.verdict, "direction": row.direction},
+                    **{"metric": value.metric, "reported": value.reported},
+                    "decimals": None if lacks else value.decimals,
+                    **{"mean": value.ours.mean, "sd": value.ours.sd, "seeds": value.ours.n},
+                    **{"low": value.ours.low, "high": value.ours.high, "agrees": value.agrees},
+                    "program": row.program.program if row.program and value.program_kind else "",
+                    "program_words": f"{row.program.program}: {row.program.words}" if row.program else "",
+                    **{"program_kind": value.program_kind, "program_runs": value.program.n},
+                    **{"program_mean": value.program.mean, "program_sd": value.program.sd},
+                    **{"program_low": value.program.low, "program_high": value.program.high},
+                    **{"cause": value.cause, "reason": value.reason, "evidence": value.evidence},
+                    "note": joined(*dict.fromkeys([value.note, row.note])),
+                    "counts": row.role == "paper"
+                    and not (lacks and value.metric in spec.beside and not value.note),
+                }
+            )
+    frame = pd.DataFrame(lines, columns=[*VERDICT_COLUMNS, *_OF_ROWS])
+    return frame.astype(dict.fromkeys(_COUNTS, "Int64") | {"counts": bool})
+
+
+def reported_lines(frame: pd.DataFrame) -> pd.DataFrame:
+    """The lines of a `verdict_frame` that are about reported values, in the columns `VERDICT_COLUMNS`."""
+    return frame.loc[frame.counts & (frame.metric != ""), VERDICT_COLUMNS].reset_index(drop=True)
+
+
+def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
+    """Read and join files of `reported_lines`, the scoreboard's CSV included. Missing texts are empty strings."""
+    empty = {name: [""] for name in VERDICT_COLUMNS if name not in _TEXT}
+    frames = [
+        pd.read_csv(path, dtype=dict.fromkeys(_TEXT, str), keep_default_na=False, na_values=empty)[
+            VERDICT_COLUMNS
+        ]
+        for path in paths
+    ]
+    joint = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=VERDICT_COLUMNS)
+    numbers = [name for name in VERDICT_COLUMNS if name not in (*_TEXT, *_COUNTS)]
+    return joint.astype({**dict.fromkeys(_COUNTS, "Int64"), **dict.fromkeys(numbers, float)})
 
 
 def table_rows(
@@ -64,297 +136,257 @@ def table_rows(
     rows: list[Row] = []
     for (dataset, n_clusters), group in of_table.groupby(["dataset", "n_clusters"], sort=False, dropna=False):
         k = None if pd.isna(n_clusters) else int(n_clusters)
-        metrics = list(dict.fromkeys(group.metric[group.method != _OF_DATA_ITSELF]))
-        drafts, here = [], cells[cells.dataset == dataset]
-        for (method, lam), values in group.groupby(["method", "lam"], sort=False, dropna=False):
-            if method == _OF_DATA_ITSELF:
-                beside = runs_beside(programs, spec.number, str(dataset), _OF_DATA_ITSELF, k, math.nan)
-                drafts.append(_data_row(spec, str(dataset), k, values, here, beside))
-                continue
-            found = tuple(
-                Value(str(v.metric), float(v.value), _decimals(v.decimals), note=str(v.note))
-                for v in values.itertuples()
-            )
-            names = (str(method), *spec.variants.get(str(method), ()))
-            of_names = [
-                runs_beside(programs, spec.number, str(dataset), name, k, float(lam)) for name in names
-            ]
-            for name, own in zip(names, of_names, strict=True):
-                kind, choice = _chosen(
-                    spec, reported, here, str(dataset), name, k, float(lam), of=str(method)
-                )
-                role = "paper" if name == method else "variant"
-                if role == "paper" or choice.n_all:
-                    row = Row(str(dataset), name, k, float(lam), role, kind, choice, found)
-                    drafts.append(replace(row, runs=own, all_runs=tuple(chain(*of_names))))
-        methods = list(dict.fromkeys(group.method[group.method != _OF_DATA_ITSELF]))
-        ours = [
-            _extra_row(spec, reported, here, str(dataset), method, k, math.nan, metrics, "")
-            for method in spec.ours
-            if method not in methods
-        ]
-        # Without cells in this run, the row of a method of ours would be empty.
-        drafts += [row for row in ours if row.choice.n_all]
-        judged = [
-            _controlled(_judged(row, spec, here), spec, reported, here) for row in _measured(drafts, spec)
-        ]
-        rows += explained(judged, spec)
+        part = _Part(spec, reported, cells[cells.dataset == dataset], programs, str(dataset), k)
+        rows += part.rows(group)
         for stand_in in spec.stand_ins.get(str(dataset), []):
-            pairs = list(group[["method", "lam"]].drop_duplicates().itertuples(index=False))
-            pairs = [(m, float(lam)) for m, lam in pairs if m != _OF_DATA_ITSELF]
-            pairs += [(method, math.nan) for method in spec.ours if method not in methods]
-            extra = [
-                _extra_row(spec, reported, cells, stand_in, str(m), k, lam, metrics, str(dataset))
-                for m, lam in pairs
-            ]
-            rows += _measured([row for row in extra if row.choice.n_all], spec)
+            there = cells[cells.dataset == stand_in]
+            rows += replace(part, cells=there, dataset=stand_in, original=part).rows_of_stand_in(group)
     return rows
 
 
-def verdict_frame(paper: str, spec: TableSpec, rows: Iterable[Row]) -> pd.DataFrame:
-    """One line per reported value, with the verdict of its row, in the columns `VERDICT_COLUMNS`.
+@dataclass(frozen=True)
+class _Part:
+    """The part of a table that is about one data set and K."""
 
-    Rows that are not the paper's are left out. ``seeds`` is the number of starts that have a value.
-    """
-    lines = []
-    for row in rows:
-        if row.role != "paper":
-            continue
-        for value in row.values:
-            if value.metric in spec.beside and math.isnan(value.reported) and not value.note:
+    spec: TableSpec
+    reported: pd.DataFrame  # all values of the paper
+    cells: pd.DataFrame  # those of the data set
+    programs: pd.DataFrame | None
+    dataset: str
+    n_clusters: int | None
+    original: _Part | None = None  # the part of the paper that this one stands in for
+
+    def rows(self, group: pd.DataFrame) -> list[Row]:
+        """The rows of the paper, with verdicts, and those of our methods."""
+        rows = []
+        for (method, lam), values in group.groupby(["method", "lam"], sort=False, dropna=False):
+            if method == _OF_DATA_ITSELF:
+                rows.append(self._data_row(values))
+            else:
+                rows += self._paper_rows(str(method), float(lam), values)
+        rows += self._extra_rows(group, [(method, math.nan) for method in self._further_methods(group)])
+        self._measure(rows)
+        for row in rows:
+            if row.role in ("paper", "variant") and row.method != _OF_DATA_ITSELF:
+                self._judge(row)
+                self._control(row)
+        explain(rows, self.spec)
+        return rows
+
+    def rows_of_stand_in(self, group: pd.DataFrame) -> list[Row]:
+        """Rows without verdicts for the methods of the paper and for ours, on a data set that stands in."""
+        pairs = group[["method", "lam"]].drop_duplicates().itertuples(index=False)
+        asked = [(str(method), float(lam)) for method, lam in pairs if method != _OF_DATA_ITSELF]
+        asked += [(method, math.nan) for method in self._further_methods(group)]
+        rows = list(self._extra_rows(group, asked))
+        self._measure(rows)
+        return rows
+
+    def _further_methods(self, group: pd.DataFrame) -> list[str]:
+        return [method for method in self.spec.ours if method not in set(group.method)]
+
+    def _paper_rows(self, method: str, lam: float, values: pd.DataFrame) -> Iterator[Row]:
+        """The row of a method of the paper, and those of its variants that were run."""
+        names = (method, *self.spec.variants.get(method, ()))
+        runs = [
+            runs_beside(self.programs, self.spec.number, self.dataset, name, self.n_clusters, lam)
+            for name in names
+        ]
+        for name, own in zip(names, runs, strict=True):
+            kind, choice = self._chosen(name, lam, of=method)
+            if name == method or choice.n_all:
+                found = [
+                    Value(str(v.metric), float(v.value), _decimals(v.decimals), note=str(v.note))
+                    for v in values.itertuples()
+                ]
+                role, every = "paper" if name == method else "variant", tuple(chain(*runs))
+                yield Row(
+                    self.dataset,
+                    name,
+                    self.n_clusters,
+                    lam,
+                    role,
+                    kind,
+                    choice,
+                    found,
+                    runs=own,
+                    all_runs=every,
+                )
+
+    def _extra_rows(self, group: pd.DataFrame, asked: Iterable[tuple[str, float]]) -> Iterator[Row]:
+        """Rows that are not the paper's: our methods and stand-ins. A row without cells would be empty."""
+        metrics = list(dict.fromkeys(group.metric[group.method != _OF_DATA_ITSELF]))
+        role = "stand-in" if self.original else "ours"
+        for method, lam in asked:
+            part = self
+            if self.original:
+                # A stand-in may have been run with another K.
+                ran = cells_of(self.cells, self.dataset, method).n_clusters.unique()
+                k = self.n_clusters if self.n_clusters in ran or len(ran) != 1 else int(ran[0])
+                part = replace(self, n_clusters=k)
+            kind, choice = part._chosen(method, lam)
+            if choice.n_all:
+                values = [Value(str(metric)) for metric in metrics]
+                original = self.original.dataset if self.original else ""
+                yield Row(self.dataset, method, part.n_clusters, lam, role, kind, choice, values, original)
+
+    def _data_row(self, values: pd.DataFrame) -> Row:
+        """The row with the properties of a data set that the paper reports. A count agrees only if it is equal."""
+        found, verdicts = [], set()
+        for line in values.itertuples():
+            value = Value(str(line.metric), note=str(line.note))
+            found.append(value)
+            if pd.isna(line.value):
                 continue
-            lines.append(
-                {
-                    "paper": paper,
-                    "table": spec.number,
-                    "dataset": row.dataset,
-                    "n_clusters": row.n_clusters,
-                    "lam": row.lam,
-                    "method": row.method,
-                    "metric": value.metric,
-                    "reported": value.reported,
-                    "decimals": None if math.isnan(value.reported) else value.decimals,
-                    "program": row.program.program if row.program and value.program_kind else "",
-                    "program_kind": value.program_kind,
-                    "program_mean": value.program.mean,
-                    "program_low": value.program.low,
-                    "program_high": value.program.high,
-                    "program_runs": value.program.n,
-                    "kind": row.kind,
-                    "setting": row.choice.setting,
-                    "seeds": value.ours.n,
-                    "mean": value.ours.mean,
-                    "sd": value.ours.sd,
-                    "low": value.ours.low,
-                    "high": value.ours.high,
-                    "agrees": value.agrees,
-                    "verdict": row.verdict,
-                    "direction": row.direction,
-                    "cause": value.cause,
-                    "reason": value.reason,
-                    "evidence": value.evidence,
-                    "note": "; ".join(dict.fromkeys(filter(None, [value.note, row.note]))),
-                }
+            value.reported, value.decimals = float(line.value), _decimals(line.decimals)
+            column = OF_DATA.get(value.metric, value.metric)
+            counts = self.cells[column].dropna() if column in self.cells else pd.Series(dtype=float)
+            if counts.empty:
+                verdicts.add("not run")
+                continue
+            count = float(counts.iloc[0])
+            value.ours = Spread(count, math.nan, count, count, 1)
+            value.agrees = compare_value(value.metric, value.reported, 0, value.ours)
+            verdicts.add("reproduced" if value.agrees == "yes" else "not reproduced")
+        runs = runs_beside(
+            self.programs, self.spec.number, self.dataset, _OF_DATA_ITSELF, self.n_clusters, math.nan
+        )
+        row = Row(
+            self.dataset, _OF_DATA_ITSELF, self.n_clusters, math.nan, "paper", AS_PRINTED, Choice(self.cells[:0]),
+            found, runs=runs, all_runs=runs,
+        )  # fmt: skip
+        order = ("not reproduced", "not run", "reproduced")
+        row.verdict = next((name for name in order if name in verdicts), "unpublished")
+        if row.verdict == "not run":
+            row.say(f"the data set is {NOT_RUN}" if self.cells.empty else "no fit ended well")
+        stand_beside_program(row, self.spec, self.cells)
+        return row
+
+    def _chosen(self, method: str, lam: float, of: str = "") -> tuple[str, Choice]:
+        """Kind of comparison and setting of a row.
+
+        A stand-in has other data, so the lambda printed for the original data set is used only if the table has no
+        rule for matching the fairness. A variant has the settings and the level of the method `of`.
+        """
+        spec, named = self.spec, of or method
+        printed = named in spec.settings or not math.isnan(lam)
+        kind = AS_PRINTED if printed or spec.match is None else MATCHED
+        at = cells_of(self.cells, self.dataset, method, self.n_clusters)
+        if at.empty:
+            return kind, Choice(at, self._why_not(method))
+        if self.n_clusters is None and at.n_clusters.nunique() > 1:
+            return kind, Choice(at[:0], "the paper does not state K")
+        if printed and not (self.original and spec.match and not math.isnan(lam)):
+            return AS_PRINTED, choose_printed(at, lam, spec.settings.get(named, {}))
+        if spec.match is not None:
+            choice = (self.original or self)._at_reported_level(spec.match, at, named, lam)
+            if choice is not None:
+                return MATCHED, choice
+        choice = choose(at)
+        if at.params.nunique() > 1:
+            note = "the paper publishes no setting, so the one with the lowest mean objective is shown"
+            choice = replace(choice, note=joined(choice.note, note))
+        return AS_PRINTED, choice
+
+    def _at_reported_level(
+        self, match: MatchSpec, cells: pd.DataFrame, method: str, lam: float
+    ) -> Choice | None:
+        """The front of the cells at the fairness that the paper reports for a method; None if it reports none.
+
+        If the cost at the reported value itself is more than reported, the tolerance of the level counts. It may not
+        make us better than reported, only as good.
+        """
+        number, k = self.spec.number, self.n_clusters
+        level = reported_level(
+            match, number, self.reported, self.dataset, method, own=self.spec.own, n_clusters=k, lam=lam
+        )
+        if level is None:
+            return None
+        at = self.reported[(self.reported.table == number) & (self.reported.dataset == self.dataset)]
+        at = at[
+            (at.method == method)
+            & (at.metric == match.order)
+            & (at.n_clusters == k if k is not None else True)
+        ]
+        cost = float(at.value.iloc[0]) if len(at) else math.nan
+        choice = at_level(cells, level.value, match, cost)
+        found = choice.spread(match.order).mean
+        higher = match.order in COLUMNS and COLUMNS[match.order].direction == "higher"
+        if choice.reached and (found >= cost if higher else found <= cost):
+            return choice
+        return replace(at_level(cells, level.allowed, match, cost), loosened=True)
+
+    def _why_not(self, method: str) -> str:
+        """Why a row has no cell: the data set, the method, or the K was not run."""
+        if self.cells.empty:
+            return f"the data set is {NOT_RUN}"
+        if not (self.cells.method == method).any():
+            return f"the method is {NOT_RUN}"
+        return f"not run with K = {self.n_clusters}"
+
+    def _measure(self, rows: Iterable[Row]) -> None:
+        """Give our values to the rows, also those of the further metrics that the table shows (`spec.beside`)."""
+        rows = [row for row in rows if row.method != _OF_DATA_ITSELF]
+        own = next((row for row in rows if row.method == self.spec.own), None)
+        unit = own.choice.spread("seconds").mean if own else math.nan
+        for row in rows:
+            shown = {value.metric for value in row.values}
+            row.values += [Value(metric) for metric in self.spec.beside if metric not in shown]
+            row.say(row.choice.note)
+            for value in row.values:
+                value.ours = _measured(row.choice, value.metric, unit)
+
+    def _judge(self, row: Row) -> None:
+        """Compare the values of a row with those that the paper reports, and give it a verdict."""
+        spec, has_cost = self.spec, any(is_cost(value) for value in row.values)
+        unjudged = {value.metric: _why_not_judged(value, row, spec, has_cost) for value in row.values}
+        for value in row.values:
+            if value.ours.n and not math.isnan(value.reported) and not unjudged[value.metric]:
+                compare = compare_cost if row.kind == MATCHED else compare_value
+                value.agrees = compare(value.metric, value.reported, value.decimals, value.ours)
+            value.note = joined(value.note, unjudged[value.metric])
+        row.say(_collapse(row))
+        published = [v for v in row.reported if not fitting(spec, row, v.metric, "unpublished")]
+        if any(fitting(spec, row, value.metric, "impossible") for value in row.values):
+            row.verdict = "impossible"
+        elif not published:
+            row.verdict = "unpublished"
+        elif not any(value.ours.n for value in published):
+            row.verdict = "not run"
+            row.note = row.note or "the scorer has no value for these metrics"
+        else:
+            lacking = [v.metric for v in published if not v.ours.n and not unjudged[v.metric]]
+            if lacking:
+                row.say(f"no value for {', '.join(map(metric_label, lacking))}")
+            row.verdict = (
+                _matched_verdict(row) if row.kind == MATCHED else _printed_verdict(row, bool(lacking))
             )
-    frame = pd.DataFrame(lines, columns=VERDICT_COLUMNS)
-    return frame.astype(dict.fromkeys(_COUNTS, "Int64"))
+            stand_beside_program(row, spec, self.cells)
+            row.direction = _direction(row) if row.verdict == "another optimum" else ""
 
-
-_TEXT = ("paper", "table", "dataset", "method", "metric", "program", "program_kind", "kind", "setting", "agrees",
-         "verdict", "direction", "cause", "reason", "evidence", "note")  # fmt: skip
-_COUNTS = ("n_clusters", "decimals", "program_runs", "seeds")
-
-
-def load_verdicts(paths: Iterable[Path]) -> pd.DataFrame:
-    """Read and join files of verdicts, those of `verdict_frame` or the scoreboard's CSV.
-
-    Missing texts are read as empty strings.
-    """
-    frames = []
-    for path in paths:
-        frame = pd.read_csv(path, dtype=dict.fromkeys(_TEXT, str), keep_default_na=False, na_values={
-            name: [""] for name in VERDICT_COLUMNS if name not in _TEXT
-        })  # fmt: skip
-        frames.append(frame[VERDICT_COLUMNS])
-    joined = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=VERDICT_COLUMNS)
-    numbers = [name for name in VERDICT_COLUMNS if name not in (*_TEXT, *_COUNTS)]
-    return joined.astype({**dict.fromkeys(_COUNTS, "Int64"), **dict.fromkeys(numbers, float)})
-
-
-def _chosen(
-    spec: TableSpec,
-    reported: pd.DataFrame,
-    cells: pd.DataFrame,
-    dataset: str,
-    method: str,
-    n_clusters: int | None,
-    lam: float,
-    original: tuple[str, int | None] | None = None,
-    of: str = "",
-) -> tuple[str, Choice]:
-    """Kind of comparison and setting of a row; `original` is the data set that a stand-in replaces, with its K.
-
-    A stand-in has other data, so the lambda printed for the original data set is used only if the table has no rule for
-    matching the fairness. A variant has the settings and the level of the method `of` that it is a variant of.
-    """
-    named = of or method
-    at = cells_of(cells, dataset, method, n_clusters)
-    if at.empty:
-        return _kind(spec, named, lam), Choice(at, _why_not(cells, dataset, method, n_clusters))
-    if n_clusters is None and at.n_clusters.nunique() > 1:
-        return _kind(spec, named, lam), Choice(at[:0], "the paper does not state K")
-    printed = named in spec.settings or not math.isnan(lam)
-    if printed and not (original and spec.match and not math.isnan(lam)):
-        return AS_PRINTED, choose_printed(at, lam, spec.settings.get(named, {}))
-    if spec.match is not None:
-        whose, k = original or (dataset, n_clusters)
-        choice = _at_reported_level(spec, spec.match, reported, at, whose, named, k, lam)
-        if choice is not None:
-            return MATCHED, choice
-    choice = choose(at)
-    if at.params.nunique() > 1:
-        note = "the paper publishes no setting, so the one with the lowest mean objective is shown"
-        choice = replace(choice, note="; ".join(filter(None, [choice.note, note])))
-    return AS_PRINTED, choice
-
-
-def _at_reported_level(
-    spec: TableSpec,
-    match: MatchSpec,
-    reported: pd.DataFrame,
-    cells: pd.DataFrame,
-    dataset: str,
-    method: str,
-    n_clusters: int | None,
-    lam: float,
-) -> Choice | None:
-    """The front of the cells at the fairness that the paper reports for a method; None if it reports none.
-
-    If the cost at the reported value itself is more than reported, the tolerance of the level counts. It may not make
-    us better than reported, only as good.
-    """
-    level = reported_level(
-        match, spec.number, reported, dataset, method, own=spec.own, n_clusters=n_clusters, lam=lam
-    )
-    if level is None:
-        return None
-    cost = _reported_cost(match, spec.number, reported, dataset, method, n_clusters)
-    choice = at_level(cells, level.value, match, cost)
-    found = choice.spread(match.order).mean
-    higher = match.order in COLUMNS and COLUMNS[match.order].direction == "higher"
-    if choice.reached and (found >= cost if higher else found <= cost):
-        return choice
-    return replace(at_level(cells, level.allowed, match, cost), loosened=True)
-
-
-def _reported_cost(
-    match: MatchSpec, table: str, reported: pd.DataFrame, dataset: str, method: str, n_clusters: int | None
-) -> float:
-    """The cost that a paper reports for a row; NaN if there is none."""
-    at = reported[(reported.table == table) & (reported.dataset == dataset) & (reported.method == method)]
-    at = at[(at.metric == match.order) & (at.n_clusters == n_clusters if n_clusters is not None else True)]
-    return float(at.value.iloc[0]) if len(at) else math.nan
+    def _control(self, row: Row) -> None:
+        """Take the verdict away if plain clustering, which knows nothing of groups, passes the row as well."""
+        control = self.spec.control
+        if not control or row.method == control or row.verdict not in _PASSES:
+            return
+        if row.kind == MATCHED:
+            _, choice = self._chosen(control, row.lam, of=row.method)
+        else:
+            choice = choose(cells_of(self.cells, self.dataset, control, self.n_clusters))
+        values = [Value(value.metric, value.reported, value.decimals) for value in row.values]
+        plain = Row(self.dataset, control, self.n_clusters, row.lam, row.role, row.kind, choice, values)
+        self._measure([plain])
+        self._judge(plain)
+        if plain.verdict in _PASSES and _PASSES[plain.verdict] <= _PASSES[row.verdict]:
+            row.verdict = "not judged"
+            row.say(f"{control} has these values too, so the row says nothing about this method")
 
 
 def _decimals(value: object) -> int:
     return 0 if pd.isna(value) else int(value)  # type: ignore[call-overload]
 
 
-def _kind(spec: TableSpec, method: str, lam: float) -> str:
-    """The kind of comparison that a row would have."""
-    printed = method in spec.settings or not math.isnan(lam) or spec.match is None
-    return AS_PRINTED if printed else MATCHED
-
-
-def _why_not(cells: pd.DataFrame, dataset: str, method: str, n_clusters: int | None) -> str:
-    """Why a row has no cell: the data set, the method, or the K was not run."""
-    at = cells[cells.dataset == dataset]
-    if at.empty:
-        return f"the data set is {NOT_RUN}"
-    if not (at.method == method).any():
-        return f"the method is {NOT_RUN}"
-    return f"not run with K = {n_clusters}"
-
-
-def _extra_row(
-    spec: TableSpec,
-    reported: pd.DataFrame,
-    cells: pd.DataFrame,
-    dataset: str,
-    method: str,
-    n_clusters: int | None,
-    lam: float,
-    metrics: list[str],
-    original: str,
-) -> Row:
-    """A row that is not the paper's: a method of ours, or a stand-in."""
-    k = n_clusters
-    if original:
-        # A stand-in may have been run with another K.
-        ran = cells_of(cells, dataset, method).n_clusters.unique()
-        k = k if k in ran or len(ran) != 1 else int(ran[0])
-    of = (original, n_clusters) if original else None
-    kind, choice = _chosen(spec, reported, cells, dataset, method, k, lam, of)
-    values = tuple(Value(str(metric)) for metric in metrics)
-    return Row(dataset, method, k, lam, "stand-in" if original else "ours", kind, choice, values, original)
-
-
-def _data_row(
-    spec: TableSpec,
-    dataset: str,
-    n_clusters: int | None,
-    values: pd.DataFrame,
-    cells: pd.DataFrame,
-    runs: tuple[ProgramRuns, ...],
-) -> Row:
-    """The row with the properties of a data set that the paper reports. A count agrees only if it is equal."""
-    at = cells[cells.dataset == dataset]
-    found, verdicts = [], set()
-    for value in values.itertuples():
-        column = OF_DATA.get(str(value.metric), str(value.metric))
-        counts = at[column].dropna() if column in at else pd.Series(dtype=float)
-        if pd.isna(value.value):
-            found.append(Value(str(value.metric), note=str(value.note)))
-            continue
-        if counts.empty:
-            ours, agrees = NO_VALUE, ""
-            verdicts.add("not run")
-        else:
-            count = float(counts.iloc[0])
-            ours = Spread(count, math.nan, count, count, 1)
-            agrees = compare_value(str(value.metric), float(value.value), 0, ours)
-            verdicts.add("reproduced" if agrees == "yes" else "not reproduced")
-        decimals = _decimals(value.decimals)
-        found.append(
-            Value(str(value.metric), float(value.value), decimals, ours, agrees=agrees, note=str(value.note))
-        )
-    order = ("not reproduced", "not run", "reproduced")
-    verdict = next((name for name in order if name in verdicts), "unpublished")
-    note = "" if verdict != "not run" else f"the data set is {NOT_RUN}" if at.empty else "no fit ended well"
-    row = Row(
-        dataset, _OF_DATA_ITSELF, n_clusters, math.nan, "paper", AS_PRINTED, Choice(at[:0]), tuple(found)
-    )
-    return beside_program(replace(row, verdict=verdict, note=note, runs=runs, all_runs=runs), spec, at)
-
-
-def _measured(rows: list[Row], spec: TableSpec) -> list[Row]:
-    """The rows of one data set with our values, and with the further metrics that the table shows (`spec.beside`)."""
-    own = next((row for row in rows if row.method == spec.own), None)
-    unit = own.choice.spread("seconds").mean if own else math.nan
-    found = []
-    for row in rows:
-        if row.method == _OF_DATA_ITSELF:
-            found.append(row)
-            continue
-        shown = {value.metric for value in row.values}
-        values = [*row.values, *(Value(metric) for metric in spec.beside if metric not in shown)]
-        note = "; ".join(filter(None, [row.note, row.choice.note]))
-        measured = tuple(replace(value, ours=_measure(row.choice, value.metric, unit)) for value in values)
-        found.append(replace(row, values=measured, note=note))
-    return found
-
-
-def _measure(choice: Choice, metric: str, unit: float) -> Spread:
+def _measured(choice: Choice, metric: str, unit: float) -> Spread:
     """A metric over the starts of a setting. Relative times are in units of the mean of the paper's own method."""
     if metric == "seconds_std":
         of_seconds = choice.spread("seconds")
@@ -364,70 +396,6 @@ def _measure(choice: Choice, metric: str, unit: float) -> Spread:
             return NO_VALUE
         return spread(choice.cells.seconds / unit)
     return choice.spread(metric)
-
-
-def _judged(row: Row, spec: TableSpec, cells: pd.DataFrame) -> Row:
-    """A row with reported values with its verdict; `cells` are those of its data set."""
-    if row.role not in ("paper", "variant") or row.method == _OF_DATA_ITSELF:
-        return row
-    has_cost = any(is_cost(value) for value in row.values)
-    values = []
-    for value in row.values:
-        why_not = _why_not_judged(value, row, spec, has_cost)
-        agrees = ""
-        if value.ours.n and not math.isnan(value.reported) and not why_not:
-            compare = compare_cost if row.kind == MATCHED else compare_value
-            agrees = compare(value.metric, value.reported, value.decimals, value.ours)
-        note = "; ".join(filter(None, [value.note, why_not]))
-        values.append(replace(value, agrees=agrees, note=note))
-    row = replace(row, values=tuple(values), note="; ".join(filter(None, [row.note, _collapse(row)])))
-    published = [
-        value
-        for value in row.values
-        if not math.isnan(value.reported) and not fitting(spec, row, value.metric, "unpublished")
-    ]
-    if any(fitting(spec, row, value.metric, "impossible") for value in row.values):
-        return replace(row, verdict="impossible")
-    if not published:
-        return replace(row, verdict="unpublished")
-    if not any(value.ours.n for value in published):
-        return replace(row, verdict="not run", note=row.note or "the scorer has no value for these metrics")
-    lacking = [
-        value.metric
-        for value in published
-        if not value.ours.n and not _why_not_judged(value, row, spec, has_cost)
-    ]
-    if lacking:
-        words = f"no value for {', '.join(map(metric_label, lacking))}"
-        row = replace(row, note="; ".join(filter(None, [row.note, words])))
-    verdict = _matched_verdict(row) if row.kind == MATCHED else _printed_verdict(row, bool(lacking))
-    row = beside_program(replace(row, verdict=verdict), spec, cells)
-    return replace(row, direction=_direction(row) if row.verdict == "another optimum" else "")
-
-
-def _controlled(row: Row, spec: TableSpec, reported: pd.DataFrame, cells: pd.DataFrame) -> Row:
-    """The row without a verdict if plain clustering, which knows nothing of groups, passes it as well."""
-    ranks = {
-        "reproduced": 0,
-        "on the front": 0,
-        "better": 0,
-        "reached by a start": 1,
-        "as the published program": 1,
-    }
-    if not spec.control or row.method == spec.control or row.verdict not in ranks:
-        return row
-    if row.kind == MATCHED:
-        _, choice = _chosen(
-            spec, reported, cells, row.dataset, spec.control, row.n_clusters, row.lam, of=row.method
-        )
-    else:
-        choice = choose(cells_of(cells, row.dataset, spec.control, row.n_clusters))
-    plain = replace(row, method=spec.control, runs=(), all_runs=(), choice=choice)
-    verdict = _judged(_measured([plain], spec)[0], spec, cells).verdict
-    if verdict not in ranks or ranks[verdict] > ranks[row.verdict]:
-        return row
-    words = f"{spec.control} has these values too, so the row says nothing about this method"
-    return replace(row, verdict="not judged", note="; ".join(filter(None, [row.note, words])))
 
 
 def _why_not_judged(value: Value, row: Row, spec: TableSpec, has_cost: bool) -> str:

@@ -18,7 +18,7 @@ from fairclust.fronts import COLOURS, MARKS
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.scores import labels_of
 from fairclust.plot import in_figure
-from fairclust.report.figures.drawing import SOFT, FigureData, Sheet, at_lam, column_label
+from fairclust.report.figures.drawing import SOFT, FigureData, Panel, Sheet, at_lam, column_label
 from fairclust.report.redaction import redact_text
 from fairclust.report.selection import Choice, choose, reported_level
 
@@ -26,24 +26,29 @@ from fairclust.report.selection import Choice, choose, reported_level
 _MAX_SHAPES = 5_000
 
 
-def _choices(material: FigureData) -> Iterator[tuple[str, int | None, str, Choice]]:
+def _choices(material: FigureData) -> Iterator[tuple[Panel, Choice]]:
     """The setting of every method on every data set.
 
     If the figure names a table, settings are chosen as in this table. Otherwise, the setting has the lambda that the
     figure names, or else the largest lambda.
     """
     spec = material.spec
-    for dataset, k, cells in material.instances(first_k=True):
-        for method in spec.methods or material.methods(cells):
-            of, allowed = cells[cells.method == method], None
+    for panel in material.panels(first_k=True, methods=True):
+        if panel.method:
+            of, allowed = panel.cells, None
             if not spec.table or spec.lam is not None:
                 of = at_lam(of, spec.lam)
             if material.match is not None and len(material.reported) and spec.table:
                 level = reported_level(
-                    material.match, spec.table, material.reported, dataset, method, n_clusters=k
+                    material.match,
+                    spec.table,
+                    material.reported,
+                    panel.dataset,
+                    panel.method,
+                    n_clusters=panel.k,
                 )
                 allowed = level.allowed if level else None
-            yield dataset, k, method, choose(of, allowed, material.match)
+            yield panel, choose(of, allowed, material.match)
 
 
 def plot_clusters(material: FigureData) -> Sheet:
@@ -53,12 +58,14 @@ def plot_clusters(material: FigureData) -> Sheet:
     although the methods see them scaled. `y` names the metrics that are printed below each panel.
     """
     choices = list(_choices(material))
-    per_dataset = max((sum(c[0] == name for c in choices) for name in material.spec.datasets), default=1)
+    per_dataset = max(
+        (sum(panel.dataset == name for panel, _ in choices) for name in material.spec.datasets), default=1
+    )
     sheet = Sheet(material.spec.title, min(4, max(1, per_dataset)), (2.6, 2.4))
     planes = {dataset: _load_plane(material.planes.get(dataset)) for dataset in material.spec.datasets}
-    for dataset, k, method, choice in choices:
-        axes = sheet.add(material.panel_title(dataset, k, method))
-        data, reason = planes[dataset]
+    for panel, choice in choices:
+        axes = sheet.add(panel.title)
+        data, reason = planes[panel.dataset]
         if data is None or choice.cell is None:
             sheet.say(axes, reason or choice.note)
             continue
@@ -79,7 +86,7 @@ def plot_clusters(material: FigureData) -> Sheet:
             handle = Line2D([], [], color=SOFT, linestyle="", marker=mark)
             sheet.legend.setdefault(group, handle)
     for dataset in material.spec.datasets:
-        if not any(choice[0] == dataset for choice in choices):
+        if not any(panel.dataset == dataset for panel, _ in choices):
             sheet.say(sheet.add(material.panel_title(dataset)), planes[dataset][1] or "no cell was run")
     sheet.note(
         "colour is the cluster, shape is the group; each panel shows the start with the lowest objective"
@@ -122,18 +129,16 @@ def plot_group_shares(material: FigureData) -> Sheet:
     """The groups' shares in every cluster and in the data, with a panel for each data set, K and method."""
     choices = list(_choices(material))
     sheet = Sheet(material.spec.title, min(4, max(1, len(choices))), (3.0, 2.4))
-    for dataset, k, method, choice in choices:
+    for panel, choice in choices:
         cell = choice.cell
         if cell is None or not isinstance(cell.counts, str):
-            sheet.say(
-                sheet.add(material.panel_title(dataset, k, method)), choice.note or "the cell has no counts"
-            )
+            sheet.say(sheet.add(panel.title), choice.note or "the cell has no counts")
             continue
         lam = f", λ = {cell.lam:g}" if pd.notna(cell.lam) else ""
-        axes = sheet.add(material.panel_title(dataset, k, method) + lam)
+        axes = sheet.add(panel.title + lam)
         _draw_shares(sheet, axes, json.loads(cell.counts))
     for dataset in material.spec.datasets:
-        if not any(choice[0] == dataset for choice in choices):
+        if not any(panel.dataset == dataset for panel, _ in choices):
             sheet.say(sheet.add(material.panel_title(dataset)), "no cell was run")
     sheet.note("below the bars: rows of the cluster; each panel shows the start with the lowest objective")
     return sheet

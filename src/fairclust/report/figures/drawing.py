@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
@@ -20,7 +20,7 @@ from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
 from fairclust.plot import in_figure
 from fairclust.report.material import Material
-from fairclust.report.redaction import redact_text
+from fairclust.report.selection import first_line
 
 STEP_LABELS = {"objective": "Objective", "clustering": "Clustering term", "fairness": "Fairness term"}
 SOFT = "0.35"
@@ -151,6 +151,18 @@ class Sheet:
                 self.figure.savefig(file, format=kind, metadata=metadata, dpi=150)
 
 
+@dataclass(frozen=True)
+class Panel:
+    """What a panel shows: the cells of a data set, and perhaps of one K and one method, in perhaps one metric."""
+
+    dataset: str
+    k: int | None
+    method: str
+    y: str
+    cells: pd.DataFrame
+    title: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class FigureData(Material):
     """The specification of a figure, with the material from which it is drawn."""
@@ -171,20 +183,25 @@ class FigureData(Material):
         given = dict(self.option("labels", {})).get(name)
         return in_figure(str(given or (with_direction(name) if direction else column_label(name))))
 
-    def of_datasets(self) -> Iterator[tuple[str, pd.DataFrame]]:
-        """Every data set of the figure and its cells."""
-        for dataset in self.spec.datasets:
-            yield dataset, self.cells[self.cells.dataset == dataset]
+    def panels(
+        self, *, ks: bool = True, first_k: bool = False, methods: bool = False, ys: Sequence[str] = ("",)
+    ) -> list[Panel]:
+        """A panel for each data set, with `ks` each K, with `methods` each method, and each of `ys`.
 
-    def instances(self, *, first_k: bool = False) -> Iterator[tuple[str, int | None, pd.DataFrame]]:
-        """Every data set and K with its cells; K is None if the data set has no cells.
-
-        With `first_k` only the smallest K of a data set, unless the figure names values of K.
+        With `first_k` only the smallest K of a data set, unless the figure names values of K. A data set without cells
+        has a panel without K.
         """
-        for dataset, cells in self.of_datasets():
-            ks: list[int | None] = [int(k) for k in sorted(cells.n_clusters.unique())]
-            for k in (ks[:1] if first_k and not self.spec.n_clusters else ks) or [None]:
-                yield dataset, k, cells if k is None else cells[cells.n_clusters == k]
+        found = []
+        for dataset in self.spec.datasets:
+            of_dataset = self.cells[self.cells.dataset == dataset]
+            every: list[int | None] = [int(k) for k in sorted(of_dataset.n_clusters.unique())] if ks else []
+            for k in (every[:1] if first_k and not self.spec.n_clusters else every) or [None]:
+                of_k = of_dataset if k is None else of_dataset[of_dataset.n_clusters == k]
+                for method in (self.spec.methods or self.methods(of_k) or [""]) if methods else [""]:
+                    cells = of_k[of_k.method == method] if methods else of_k
+                    title = self.panel_title(dataset, k, method)
+                    found += [Panel(dataset, k, method, y, cells, title) for y in ys]
+        return found
 
     def panel_title(self, dataset: str, k: int | None = None, method: str = "") -> str:
         """A panel's title."""
@@ -195,21 +212,18 @@ class FigureData(Material):
         """The methods of the cells, in the order of the run."""
         return list(self.names.in_order(cells.method.unique()))
 
-    def reported_points(self, dataset: str, k: int | None, x: str, y: str) -> dict[str, pd.DataFrame]:
-        """The values that the paper reports for two metrics, by method: columns value_x and value_y."""
-        if self.reported.empty or not self.spec.table:
-            return {}
-        of = self.reported
+    def reported_points(self, dataset: str, k: int | None, x: str, y: str) -> pd.DataFrame:
+        """The values that the paper reports for two metrics: columns method, x and y."""
+        of = self.reported if self.spec.table else self.reported[:0]
         of = of[(of.dataset == dataset) & (of.n_clusters == k)].dropna(subset=["value"])
 
-        def values(metric: str) -> pd.DataFrame:
+        def values(metric: str, name: str) -> pd.DataFrame:
             found = of[of.metric == metric]
             mine = found[found.table == self.spec.table]
             # Some papers report the cost and the fairness in different tables.
-            return (mine if len(mine) else found)[["method", "lam", "value"]]
+            return (mine if len(mine) else found)[["method", "lam", "value"]].rename(columns={"value": name})
 
-        points = values(x).merge(values(y), on=["method", "lam"], suffixes=("_x", "_y"))
-        return {str(method): found for method, found in points.groupby("method")}
+        return values(x, "x").merge(values(y, "y"), on=["method", "lam"])
 
 
 def why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
@@ -219,13 +233,24 @@ def why_empty(cells: pd.DataFrame, names: Iterable[str] = ()) -> str:
     bad = cells[cells.status != "ok"]
     if len(bad) == len(cells):
         first = bad.iloc[0]
-        reason = redact_text(str(first.reason or "").partition("\n")[0].removesuffix(" Tried:"))
-        return f"{first.status}: {reason or 'no reason given'}"
+        return f"{first.status}: {first_line(first.reason)}"
     ok = cells[cells.status == "ok"]
     absent = [name for name in names if name not in ok or ok[name].isna().all()]
     if absent:
         return f"no cell has a value of {', '.join(column_label(name) for name in absent)}"
     return "no cell has a lambda" if ok.lam.isna().all() else "no cell has finite values"
+
+
+def usable(
+    sheet: Sheet, axes: Axes, cells: pd.DataFrame, *names: str, with_lam: bool = False
+) -> pd.DataFrame | None:
+    """The `finite` cells, with `with_lam` only those with a lambda; None if the panel must say that there is none."""
+    ok = finite(cells, *names)
+    ok = ok[ok.lam.notna()] if with_lam else ok
+    if ok.empty:
+        sheet.say(axes, why_empty(cells, names))
+        return None
+    return ok
 
 
 def finite(cells: pd.DataFrame, *names: str) -> pd.DataFrame:

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from fairclust.fronts import Front, front_of
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import (
     SOFT,
     FigureData,
+    Panel,
     Sheet,
     few_ticks,
     finite,
     note_starts,
-    why_empty,
+    usable,
 )
+from fairclust.report.selection import settings_spreads, settings_table, varied_params
 
 _COST_OF_GRAPHS = "ncut"
 
 
-def settings_means(cells: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    """Means and standard deviations over the starts of every setting, the cheapest first; then the fairer first.
+def means_front(cells: pd.DataFrame, x: str, y: str, reported: pd.DataFrame | None = None) -> Front:
+    """The front of the settings of one data set and K, each at the mean over its starts, the cheapest first.
 
-    The cells are of one method on one data set and K, with finite values. The columns are x, y, x_sd, y_sd, and front:
-    whether the setting is fairer than every setting before it.
+    The cells have finite values. Its points have the further columns params, x_sd and y_sd.
     """
-    sign = -1 if _lower(y) else 1
-    grouped = cells.groupby("params")[[x, y]]
-    middle, spread = grouped.mean(), grouped.std(ddof=1).fillna(0.0)
-    found = pd.DataFrame({"x": middle[x], "y": middle[y], "x_sd": spread[x], "y_sd": spread[y]})
-    found = found.sort_values(["x", "y"], ascending=[True, sign < 0])
-    fair = sign * found.y
-    return found.assign(front=fair > fair.cummax().shift(fill_value=-np.inf))
+    spreads = settings_spreads(cells, [x, y]).fillna(0.0)
+    points = settings_table(cells, [x, y]).assign(x_sd=spreads[x], y_sd=spreads[y]).reset_index()
+    points = points.sort_values([x, y], ascending=[True, _lower(y)], ignore_index=True)
+    return front_of(points, x, y, higher=not _lower(y), reported=reported)
 
 
 def plot_front(material: FigureData) -> Sheet:
@@ -46,41 +44,30 @@ def plot_front(material: FigureData) -> Sheet:
     setting of the method beats in both metrics; the other settings are faint. Hollow marks are the reported
     values.
     """
-    ys = material.spec.y
-    instances = list(material.instances())
+    panels = material.panels(ys=material.spec.y)
     # A data set and K with at most two methods, as in a sweep over K, allows few comparisons. It is drawn only if all
     # are like this.
-    instances = [one for one in instances if one[2].method.nunique() > 2] or instances
-    n_columns = min(4, len(ys)) if len(ys) > 1 else min(3, len(instances))
-    sheet = Sheet(material.spec.title, n_columns, (3.7, 2.9))
-    for dataset, k, cells in instances:
-        for y in ys:
-            axes = sheet.add(material.panel_title(dataset, k))
-            _draw_front(material, sheet, axes, cells, (dataset, k), y)
+    panels = [panel for panel in panels if panel.cells.method.nunique() > 2] or panels
+    n_ys = len(material.spec.y)
+    sheet = Sheet(material.spec.title, min(4, n_ys) if n_ys > 1 else min(3, len(panels)), (3.7, 2.9))
+    for panel in panels:
+        _draw_front(material, sheet, sheet.add(panel.title), panel)
     return sheet
 
 
-def _draw_front(
-    material: FigureData,
-    sheet: Sheet,
-    axes: Axes,
-    cells: pd.DataFrame,
-    instance: tuple[str, int | None],
-    y: str,
-) -> None:
-    x = material.spec.x
+def _draw_front(material: FigureData, sheet: Sheet, axes: Axes, panel: Panel) -> None:
+    cells, x, y = panel.cells, material.spec.x, panel.y
     if finite(cells, x).empty and len(finite(cells, _COST_OF_GRAPHS)):
         x = _COST_OF_GRAPHS
-    ok = finite(cells, x, y)
-    if ok.empty:
-        sheet.say(axes, why_empty(cells, (x, y)))
+    ok = usable(sheet, axes, cells, x, y)
+    if ok is None:
         return
     is_cost = x in COLUMNS and COLUMNS[x].is_cost
-    limit = _cost_limit(ok, x, y) if is_cost and not material.option("whole", False) else np.inf
-    reported = material.reported_points(*instance, x, y)
+    found = means_front(ok, x, y, material.reported_points(panel.dataset, panel.k, x, y))
+    limit = _cost_limit(found.points) if is_cost and not material.option("whole", False) else np.inf
     methods = material.methods(ok)
     for number, method in enumerate(methods):
-        points = settings_means(ok[ok.method == method], x, y)
+        points = found.points[found.points.method == method]
         name = material.names.method(method)
         colour, mark = material.look(method)
         # Later marks are smaller, so that marks at the same place are all visible.
@@ -91,12 +78,12 @@ def _draw_front(
         beyond = points[points.x > limit]
         if len(beyond):
             sheet.note(
-                f"{material.panel_title(*instance)}: settings of {name} that cost more than the panel shows: "
+                f"{panel.title}: settings of {name} that cost more than the panel shows: "
                 f"{len(beyond)}, up to {beyond.x.max():,.5g}"
             )
             points = points[points.x <= limit]
         # If both axes show fairness, there is no trade-off with a cost, so no setting is drawn as beaten.
-        front = points[points.front] if is_cost else points
+        front = points[points.own] if is_cost else points
         others = points.drop(front.index)
         if len(others):
             sheet.note("faint: settings that another setting of the same method beats in both metrics")
@@ -107,15 +94,12 @@ def _draw_front(
         joined = ":" if is_cost and len(front) > 1 else ""
         line = axes.plot(front.x, front.y, linestyle=joined, linewidth=1, **style)[0]
         sheet.legend.setdefault(name, line)
-        if method in reported:
-            hollow: dict[str, Any] = {
-                "marker": mark,
-                "markersize": 11,
-                "markerfacecolor": "none",
-                "markeredgecolor": colour,
-            }
-            of = reported[method]
-            axes.plot(of.value_x, of.value_y, linestyle="", markeredgewidth=1.5, **hollow)
+        of = found.reported[found.reported.method == method]
+        if len(of):
+            axes.plot(
+                of.x, of.y, linestyle="", marker=mark, markersize=11, markerfacecolor="none", markeredgecolor=colour,
+                markeredgewidth=1.5,
+            )  # fmt: skip
             sheet.note("hollow: reported by the paper")
     axes.set_xlabel(material.label(x))
     axes.set_ylabel(material.label(y))
@@ -131,17 +115,14 @@ def _lower(metric: str) -> bool:
     return metric in COLUMNS and COLUMNS[metric].direction == "lower"
 
 
-def _cost_limit(ok: pd.DataFrame, cost: str, y: str) -> float:
+def _cost_limit(points: pd.DataFrame) -> float:
     """A limit a little above the highest cost on the fronts of the methods with several settings.
 
     Without it, one distant reference method, or a setting that another one of its method beats, would squeeze all
     others.
     """
-    several = ok[ok.groupby("method").params.transform("nunique") > 1]
-    if several.empty:
-        return np.inf
-    fronts = [settings_means(of, cost, y).query("front").x.max() for _, of in several.groupby("method")]
-    return max(fronts) + 0.1 * abs(max(fronts))
+    highest = points.x[points.several & points.own].max()
+    return np.inf if pd.isna(highest) else highest + 0.1 * abs(highest)
 
 
 def plot_bands(material: FigureData) -> Sheet:
@@ -150,23 +131,21 @@ def plot_bands(material: FigureData) -> Sheet:
     A point is the mean of a setting over its starts, with one standard deviation to each side and its lambda. A line
     with a band joins the means that no other mean of the method beats in both metrics.
     """
-    x, ys = material.spec.x, material.spec.y
-    rows = [(*instance, y) for instance in material.instances(first_k=True) for y in ys]
+    x = material.spec.x
+    rows = material.panels(first_k=True, ys=material.spec.y)
     asked = material.spec.methods
-    most = len(asked) or max((cells.method.nunique() for *_, cells, _ in rows), default=1)
+    most = len(asked) or max((row.cells.method.nunique() for row in rows), default=1)
     sheet = Sheet(material.spec.title, max(1, most), (3.0, 2.5))
-    for dataset, k, cells, y in rows:
-        share, methods = None, asked or material.methods(cells)
-        for method in methods or [""]:
-            axes = sheet.add(material.panel_title(dataset, k, method), share)
-            of = cells[cells.method == method]
-            ok = finite(of, x, y)
-            ok = ok[ok.lam.notna()]
-            if ok.empty:
-                sheet.say(axes, why_empty(of, (x, y)))
+    for row in rows:
+        share = None
+        for method in asked or material.methods(row.cells) or [""]:
+            axes = sheet.add(material.panel_title(row.dataset, row.k, method), share)
+            of = row.cells[row.cells.method == method]
+            ok = usable(sheet, axes, of, x, row.y, with_lam=True)
+            if ok is None:
                 continue
             share = share or axes
-            _draw_band_of_settings(material, axes, ok, y)
+            _draw_band_of_settings(material, axes, ok, row.y)
             note_starts(sheet, of, ok, "points")
         if share is not None:
             # The panels of a row share the axis, so its limit is set after the last panel has its points.
@@ -177,21 +156,21 @@ def plot_bands(material: FigureData) -> Sheet:
 
 def _draw_band_of_settings(material: FigureData, axes: Axes, ok: pd.DataFrame, y: str) -> None:
     x = material.spec.x
-    points, names = settings_means(ok, x, y), _short_names(ok)
+    points, names = means_front(ok, x, y).points, _short_names(ok)
     colour, mark = material.look(str(ok.method.iloc[0]))
     axes.errorbar(
         points.x, points.y, points.y_sd, points.x_sd,
         linestyle="", marker=mark, markersize=5, color=colour, alpha=0.35, linewidth=1,
     )  # fmt: skip
-    front = points[points.front]
+    front = points[points.own]
     axes.plot(front.x, front.y, color=colour, marker=mark, markersize=5)
     axes.fill_between(
         front.x, front.y - front.y_sd, front.y + front.y_sd, color=colour, alpha=0.18, linewidth=0
     )
-    for params, point in points.iterrows():
+    for point in points.itertuples():
         axes.annotate(
-            in_figure(names[str(params)]), (point.x, point.y), textcoords="offset points", xytext=(4, 3), fontsize=6,
-            color=SOFT,
+            in_figure(names[str(point.params)]), (point.x, point.y), textcoords="offset points", xytext=(4, 3),
+            fontsize=6, color=SOFT,
         )  # fmt: skip
     axes.set_xlabel(material.label(x))
     axes.set_ylabel(material.label(y))
@@ -200,13 +179,12 @@ def _draw_band_of_settings(material: FigureData, axes: Axes, ok: pd.DataFrame, y
 
 def _short_names(cells: pd.DataFrame) -> dict[str, str]:
     """Short names of settings: the lambda, and further parameters that differ between them."""
-    found = {text: json.loads(text) for text in cells.params.unique()}
+    found = varied_params(cells.params.unique())
     # Only parameters that every setting has can tell the settings apart. Others, such as `record_labels`, change only
     # what a fit records.
-    keys = sorted(set.intersection(*map(set, found.values())) - {"lam"})
-    varied = [key for key in keys if len({str(params.get(key)) for params in found.values()}) > 1]
+    shared = sorted(set.intersection(*map(set, found.values())) - {"lam"})
     lams = cells.groupby("params").lam.first()
     return {
-        text: ", ".join([f"{lams[text]:g}", *(str(params.get(key)) for key in varied)])
-        for text, params in found.items()
+        text: ", ".join([f"{lams[text]:g}", *(str(of[name]) for name in shared)])
+        for text, of in found.items()
     }

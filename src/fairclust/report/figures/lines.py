@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ from fairclust.fronts import COLOURS, MARKS, colour_and_mark
 from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import (
     FigureData,
+    Panel,
     Sheet,
     at_lam,
     column_label,
@@ -20,8 +21,10 @@ from fairclust.report.figures.drawing import (
     finite,
     mean_and_spread,
     note_starts,
+    usable,
     why_empty,
 )
+from fairclust.report.selection import choose
 
 _LOGARITHMIC = ("seconds", "cpu_seconds")
 _WITHOUT_ZERO = (*_LOGARITHMIC, "nll", "objective")
@@ -34,18 +37,12 @@ def plot_lam_tradeoff(material: FigureData) -> Sheet:
     Each data set, K and method has a panel.
     """
     left, *others = material.spec.y
-    panels = [
-        (dataset, k, method, cells[cells.method == method])
-        for dataset, k, cells in material.instances()
-        for method in (material.spec.methods or material.methods(cells) or [""])
-    ]
+    panels = material.panels(methods=True)
     sheet = Sheet(material.spec.title, min(3, len(panels)), (3.1, 2.5), wide=True)
-    for dataset, k, method, cells in panels:
-        axes = sheet.add(material.panel_title(dataset, k, method))
-        ok = finite(cells, left)
-        ok = ok[ok.lam.notna()]
-        if ok.empty:
-            sheet.say(axes, why_empty(cells, (left,)))
+    for panel in panels:
+        axes = sheet.add(panel.title)
+        ok = usable(sheet, axes, panel.cells, left, with_lam=True)
+        if ok is None:
             continue
         axes.set_xlabel("λ")
         few_ticks(axes)
@@ -58,13 +55,9 @@ def plot_lam_tradeoff(material: FigureData) -> Sheet:
             twin.grid(False)
             _draw_on(twin, finite(ok, right), right, 1)
             twin.set_ylim(bottom=0)
-            without = len(ok) - len(finite(ok, right))
-            sheet.note(
-                f"{column_label(right)} is infinite where a group is missing from a cluster"
-                if without
-                else ""
-            )
-        note_starts(sheet, cells, ok)
+            if len(finite(ok, right)) < len(ok):
+                sheet.note(f"{column_label(right)} is infinite where a group is missing from a cluster")
+        note_starts(sheet, panel.cells, ok)
     return sheet
 
 
@@ -80,20 +73,12 @@ def plot_cost_by_k(material: FigureData) -> Sheet:
 
     A panel has a line for every lambda that ran with the largest number of values of K.
     """
-    panels = [
-        (dataset, method, y, cells[cells.method == method])
-        for dataset, cells in material.of_datasets()
-        for method in (material.spec.methods or material.methods(cells) or [""])
-        for y in material.spec.y
-    ]
-    n_columns = len(material.spec.y) if len(material.spec.y) > 1 else min(3, len(panels))
-    sheet = Sheet(material.spec.title, n_columns, (3.5, 2.7))
-    for dataset, method, y, cells in panels:
-        axes = sheet.add(material.panel_title(dataset, None, method))
-        ok = finite(cells, y)
-        ok = ok[ok.lam.notna()]
-        if ok.empty:
-            sheet.say(axes, why_empty(cells, (y,)))
+    panels = material.panels(ks=False, methods=True, ys=material.spec.y)
+    sheet = _sheet_of_metrics(material, panels)
+    for panel in panels:
+        axes, y = sheet.add(panel.title), panel.y
+        ok = usable(sheet, axes, panel.cells, y, with_lam=True)
+        if ok is None:
             continue
         ks = ok.groupby("lam").n_clusters.transform("nunique")
         ok = ok[ks == ks.max()]
@@ -103,7 +88,7 @@ def plot_cost_by_k(material: FigureData) -> Sheet:
         axes.set_xlabel("K")
         axes.set_ylabel(material.label(y))
         few_ticks(axes, whole_x=True)
-        note_starts(sheet, cells, ok)
+        note_starts(sheet, panel.cells, ok)
     return sheet
 
 
@@ -125,15 +110,20 @@ def plot_by_size(material: FigureData) -> Sheet:
 
 def plot_metric_by_k(material: FigureData) -> Sheet:
     """Each of `y` against K, with a line for each method and a panel for each data set."""
-    panels = [(dataset, y, cells) for dataset, cells in material.of_datasets() for y in material.spec.y]
-    n_columns = len(material.spec.y) if len(material.spec.y) > 1 else min(3, len(panels))
-    sheet = Sheet(material.spec.title, n_columns, (3.5, 2.7))
-    for dataset, y, cells in panels:
-        axes = sheet.add(material.panel_title(dataset))
-        if _draw_lines(material, sheet, axes, cells, "n_clusters", y):
+    panels = material.panels(ks=False, ys=material.spec.y)
+    sheet = _sheet_of_metrics(material, panels)
+    for panel in panels:
+        axes = sheet.add(panel.title)
+        if _draw_lines(material, sheet, axes, panel.cells, "n_clusters", panel.y):
             axes.set_xlabel("K")
             few_ticks(axes, whole_x=True)
     return sheet
+
+
+def _sheet_of_metrics(material: FigureData, panels: Sequence[Panel]) -> Sheet:
+    """A sheet with a column for each metric, or with up to three columns for a single one."""
+    n_ys = len(material.spec.y)
+    return Sheet(material.spec.title, n_ys if n_ys > 1 else min(3, len(panels)), (3.5, 2.7))
 
 
 def _draw_lines(
@@ -167,17 +157,8 @@ def _one_setting_each(
     the one with the lowest mean objective is used.
     """
     for method in material.methods(ok):
-        of_method = ok[ok.method == method]
-        parts = []
-        for _, of in of_method.groupby(["dataset", "n_clusters"]):
-            at = at_lam(of, material.spec.lam)
-            if at.params.nunique() > 1:
-                mean = at.groupby("params").objective.mean()
-                if mean.isna().all():
-                    continue
-                at = at[at.params == mean.idxmin()]
-                sheet.note("if a method has several settings, the one with the lowest objective is shown")
-            parts.append(at)
-        parts = [part for part in parts if len(part)]
-        if parts:
-            yield method, pd.concat(parts)
+        places = ok[ok.method == method].groupby(["dataset", "n_clusters"])
+        at_places = [at_lam(of, material.spec.lam) for _, of in places]
+        if any(cells.params.nunique() > 1 for cells in at_places):
+            sheet.note("if a method has several settings, the one with the lowest objective is shown")
+        yield method, pd.concat([choose(cells).cells for cells in at_places])

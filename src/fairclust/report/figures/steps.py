@@ -16,6 +16,7 @@ from fairclust.report.figures.drawing import (
     few_ticks,
     why_empty,
 )
+from fairclust.report.selection import choose
 
 
 def plot_convergence(material: FigureData) -> Sheet:
@@ -33,29 +34,22 @@ def plot_terms(material: FigureData) -> Sheet:
 
 
 def _plot_steps(material: FigureData, ys: tuple[str, ...], *, first_k: bool, per_row: int) -> Sheet:
-    panels = [
-        (dataset, k, method, y, cells[cells.method == method])
-        for dataset, k, cells in material.instances(first_k=first_k)
-        for method in (material.spec.methods or material.methods(cells) or [""])
-        for y in ys
-    ]
+    panels = material.panels(first_k=first_k, methods=True, ys=ys)
     n_columns = min(per_row, len(ys) if len(ys) > 1 else len(panels))
     sheet = Sheet(material.spec.title, n_columns, (3.0, 2.4))
-    for dataset, k, method, y, cells in panels:
-        axes = sheet.add(material.panel_title(dataset, k, method))
-        _draw_steps(material, sheet, axes, cells, y)
+    for panel in panels:
+        _draw_steps(material, sheet, sheet.add(panel.title), panel.cells, panel.y)
     return sheet
 
 
 def _draw_steps(material: FigureData, sheet: Sheet, axes: Axes, cells: pd.DataFrame, y: str) -> None:
-    ok = at_lam(cells[cells.status == "ok"], material.spec.lam)
+    # If several settings have this lambda, the one with the lowest mean objective is drawn.
+    ok = choose(at_lam(cells[cells.status == "ok"], material.spec.lam)).cells
     steps = material.steps[material.steps.key.isin(ok.key)]
     if ok.empty or y not in steps or steps[y].isna().all():
         reason = f"the method records no {column_label(y)} at its steps" if len(ok) else why_empty(cells)
         sheet.say(axes, reason)
         return
-    # If several settings have this lambda, the first one in the order of the cells is drawn.
-    ok = ok[ok.params == ok.params.iloc[0]]
     colour, mark = material.look(str(ok.method.iloc[0]))
     for key in ok.key:
         line = steps[steps.key == key].sort_values("step").dropna(subset=[y])

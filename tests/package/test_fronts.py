@@ -1,0 +1,77 @@
+"""The model of a front, and the looks of methods."""
+
+import numpy as np
+import pandas as pd
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairclust import FrontDisplay
+from fairclust.fronts import MARKS, SHAPES, front_of, look, pareto
+
+numbers = st.floats(0, 10, allow_nan=False).map(lambda value: round(value, 1))
+
+
+@given(st.lists(st.tuples(numbers, numbers), min_size=1, max_size=12), st.booleans())
+def test_front_against_its_definition(found, higher):
+    cost, fair = np.array(found).T
+    gain = fair if higher else -fair
+    slow = [
+        not any(
+            cost[j] <= cost[i] and gain[j] >= gain[i] and (cost[j] < cost[i] or gain[j] > gain[i])
+            for j in range(len(cost))
+        )
+        for i in range(len(cost))
+    ]
+    assert pareto(cost, fair, higher).tolist() == slow
+
+
+def test_values_that_are_not_finite_are_never_on_the_front():
+    on = pareto(np.array([1, 2, np.nan, 3]), np.array([np.inf, 0.5, 0.1, np.nan]), higher=False)
+    assert on.tolist() == [False, True, False, False]
+
+
+POINTS = pd.DataFrame(
+    [
+        ("plain", 100.0, 0.0),
+        ("fair", 110.0, 0.5),
+        ("fair", 120.0, 0.4),
+        ("dear", 115.0, 0.45),
+        ("dear", 150.0, 0.9),
+        ("far", 900.0, np.nan),
+    ],
+    columns=["method", "sse", "balance"],
+)
+
+
+def test_a_front_says_what_no_other_point_beats():
+    found = front_of(POINTS, "sse", "balance", higher=True).points
+    assert found.best.tolist() == [True, True, False, False, True, False]
+    # A point that another method beats can still be on the front of its own method.
+    assert found.own.tolist() == [True, True, False, True, True, False]
+    assert found.finite.tolist() == [True] * 5 + [False]
+    assert found.several.tolist() == [False, True, True, True, True, False]
+    assert found[["x", "y"]].equals(POINTS[["sse", "balance"]].set_axis(["x", "y"], axis=1))
+
+
+def test_the_window_shows_the_front_of_methods_with_several_points():
+    points = pd.concat([POINTS, pd.DataFrame([("far", 900.0, 0.95)], columns=POINTS.columns)])
+    points = points[points.balance.notna()]
+    x0, x1, _, _ = front_of(points, "sse", "balance", higher=True).window(bounded=True)
+    # 150 is the dearest point of such a front: 100 + 1.6 * 50, and a margin.
+    assert (x0, x1) == (96.0, 184.0)
+    errors = points.assign(error=[9.0, 0.5, 0.6, 0.4, 0.1, 0.05])
+    *_, highest = front_of(errors, "sse", "error", higher=False).window(bounded=False)
+    assert highest > 9.0
+    *_, highest = front_of(errors[1:], "sse", "error", higher=False).window(bounded=False)
+    assert 0.5 < highest < 0.65
+
+
+def test_the_display_has_the_same_front():
+    front = FrontDisplay(POINTS).front()
+    assert front.higher and front.points.best.tolist() == [True, True, False, False, True, False]
+    assert not FrontDisplay(POINTS).front(y="sse").higher
+
+
+def test_sixty_four_methods_look_different():
+    assert len({look(number) for number in range(64)}) == 64
+    assert len(MARKS) == len(SHAPES)
