@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fairclust.pipeline.blocks import Block, Grid
+from fairclust.pipeline.blocks import Block, Grid, Request
 from fairclust.pipeline.cell_store import read_record
 from fairclust.pipeline.fit_block import Setup, run_block
 
@@ -16,7 +16,8 @@ def block(*hows, seeds=(0,), k=3, seed=None):
 def run(folder, data, block, *, fingerprint="f1", metrics=("balance", "sse"), scorer="s1", **changes):
     """Run a block, and return the records of its cells."""
     plain = Setup(data, None, folder, [], LIMITS, {"dunn_max_rows": 0}, 1)
-    return run_block(block, replace(plain, **changes), "odd_methods.Odd", fingerprint, tuple(metrics), scorer)
+    request = Request("odd_methods.Odd", fingerprint, tuple(metrics), scorer)
+    return run_block(block, request, replace(plain, **changes))
 
 
 def stored(folder):

@@ -11,12 +11,14 @@ import numpy as np
 import psutil
 import pytest
 from blocks_of_odd import LIMITS, block, run, stored
+from small import GENERATED, small_config
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import write_skipped
 from fairclust.pipeline.cell_store import cell_path, read_output, write_cell
 from fairclust.pipeline.fit_block import TryAgain, fit
-from fairclust.pipeline.models import version_text
+from fairclust.pipeline.provenance import version_text
+from fairclust.pipeline.rule_inputs import inputs_of
 from fairclust.pipeline.script import Job
 
 
@@ -216,35 +218,27 @@ def test_forced_cells_are_fitted_again_once(tmp_path, data):
     assert run(tmp_path, data, block("ok", "global")) == [*second, first[1]]
 
 
-def job_of(tmp_path, data, attempt, *hows, results="results"):
-    blocks = [
-        {
-            **{
-                "dataset": data.name,
-                "method": method,
-                "n_clusters": 3,
-                "class_path": "odd_methods.Odd",
-                "code": "f1",
-            },
-            **{"metrics": ["sse"], "scorer": "s1"},
-            "cells": {"grids": [{"params": {}, "axes": {"how": list(hows)}, "seeds": [0]}], "seed": None},
-        }
-        for method in ("odd", "even")
-    ]
+def job_of(tmp_path, data, attempt, *hows):
+    odd = {"class": "odd_methods.Odd", "grid": {"how": list(hows)}}
+    config = small_config(
+        run={"datasets": [data.name], "methods": ["odd", "even"], "seeds": 1},
+        datasets={data.name: {**GENERATED, "n_clusters": 3}},
+        methods={"odd": odd, "even": odd},
+        limits=LIMITS,
+        jobs={"mem_mb": 5000},
+        results=str(tmp_path / "results"),
+    )
     return Job(
         rule="fit",
         input={"data": [str(data)]},
-        output=[str(tmp_path / results / "fits/toy/odd-k3.cells")],
-        params={
-            **{"blocks": blocks, "score_options": {}, "limits": LIMITS, "versions": "", "attempts": 2},
-            "reuse": [],
-        },
-        wildcards={"dataset": "toy", "job": "odd-k3"},
+        output=[str(tmp_path / f"results/fits/{data.name}/odd-k3.cells")],
+        params={},
+        wildcards={"dataset": data.name, "job": "odd-k3"},
         resources={"attempt": attempt},
         threads=1,
         log="fit.log",
         folder=str(tmp_path),
-        config={},
+        config=config,
     )
 
 
@@ -261,9 +255,11 @@ def test_a_job_has_several_blocks(tmp_path, data):
 
 
 def test_after_the_last_attempt_a_job_writes_what_is_finished_and_errors(tmp_path, data):
-    asked = replace(block("ok"), dataset=data.name)
-    (done,) = run(tmp_path / "results", data, asked, metrics=["sse"])
     job = job_of(tmp_path, data, 3, "ok", "die")
+    inputs = inputs_of(job)
+    asked = vars(inputs.request(inputs.blocks[0]))
+    asked.pop("class_path")
+    (done,) = run(tmp_path / "results", data, replace(block("ok"), dataset=data.name), **asked)
     fit(job)
     rows = read_output(Path(job.output[0]))
     assert rows[0] == done
@@ -281,7 +277,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from sklearn.cluster import KMeans
-from fairclust.pipeline.blocks import Block, Grid
+from fairclust.pipeline.blocks import Block, Grid, Request
 from fairclust.pipeline.fit_block import Setup, run_block
 
 print("once")
@@ -289,8 +285,8 @@ KMeans(2, n_init=1).fit([[float(i)] for i in range(1000)])
 folder = Path(sys.argv[1])
 run_block(
     Block("toy", "kmeans", 3, (Grid({"n_init": 2}, {}, (0,)),)),
+    Request("fairclust.methods.kmeans.KMeans", "f", ("sse",), "s"),
     Setup(folder / "data", None, folder, [], {"cell_seconds": 100, "cell_memory_mb": 4000}, {}, 1),
-    "fairclust.methods.kmeans.KMeans", "f", ("sse",), "s",
 )
 """
 

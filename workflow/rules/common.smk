@@ -11,7 +11,7 @@ _rules = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path[:0] = [str(_rules.parents[1] / "src"), str(Path.cwd())]
 
 from fairclust.pipeline import run_events
-from fairclust.pipeline.config import ConfigError, as_list, load_config, read_yaml
+from fairclust.pipeline.config import ConfigError, load_config, read_yaml
 from fairclust.pipeline.forced import remember_forced
 from fairclust.pipeline.results_folder import foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs, megabytes, share_sources
@@ -32,6 +32,8 @@ try:
     if workflow.is_main_process and (reason := foreign_folder(Path(CONFIG.results))):
         raise ConfigError(f"{ORIGIN} cannot be used:\n  - {reason}")
     INPUTS = RuleInputs(CONFIG)
+    if workflow.is_main_process:
+        INPUTS.check_classes()
     if workflow.is_main_process and CONFIG.run.papers:
         from fairclust.report.paper_checks import paper_problems
 
@@ -44,8 +46,8 @@ try:
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 RESULTS = CONFIG.results
-# Scripts read the selection from this key.
-config["run"] = CONFIG.run.model_dump(mode="json")
+# Scripts get the configuration with the catalogues in it, so that they need not read the files again.
+config.update(CONFIG.model_dump(by_alias=True, exclude_unset=True))
 
 
 wildcard_constraints:
@@ -90,7 +92,7 @@ def graphs_of_fit(wildcards):
     """The graph that a fit job needs, if any."""
     # Snakemake calls this when it builds the graph of jobs, where it knows what the user forces.
     remember_forced(workflow)
-    return INPUTS.graph_of(wildcards.dataset, wildcards.job)
+    return INPUTS.graphs_of(wildcards.dataset, wildcards.job)
 
 
 def of_cluster(**keys):

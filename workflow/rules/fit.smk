@@ -1,6 +1,6 @@
 rule fit:
     input:
-        data=lambda w: INPUTS.prepared_of(w.dataset, w.job),
+        data=lambda w: INPUTS.data_of(w.dataset, w.job),
         graph=graphs_of_fit,
     output:
         f"{RESULTS}/fits/{{dataset}}/{{job}}.cells",
@@ -25,15 +25,10 @@ rule fit:
         )(w, input, attempt),
         attempt=lambda w, attempt: attempt,
     params:
-        blocks=lambda w: INPUTS.fit_params(w.dataset, w.job),
-        score_options={"dunn_max_rows": CONFIG.score.dunn_max_rows},
-        limits=CONFIG.limits.model_dump(),
-        versions=INPUTS.strict_versions(),
+        digest=lambda w: INPUTS.fit_digest(w.dataset, w.job),
         again=lambda w: INPUTS.retry_errors(w.dataset, w.job),
         remade=lambda w: INPUTS.remade(f"fit/{w.dataset}/{w.job}"),
         code=INPUTS.code_of("pipeline.fit_block", "pipeline.fit_process"),
-        attempts=CONFIG.jobs.attempts,
-        reuse=as_list(CONFIG.reuse),
     message:
         "Fitting and scoring {wildcards.job} on {wildcards.dataset}"
     script:

@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> list[str]:
     config = load(args.files)
     problems = paper_problems(config)
     try:
-        RuleInputs(config)
+        RuleInputs(config).check_classes()
     except ConfigError as error:
         problems.append(str(error))
     cells: dict[str, int] = {}

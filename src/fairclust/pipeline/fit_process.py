@@ -25,6 +25,7 @@ import numpy as np
 import psutil
 
 from fairclust.datasets.errors import DatasetError
+from fairclust.pipeline.blocks import Cell
 from fairclust.pipeline.script import die_with
 
 _POLL_SECONDS = 0.25
@@ -37,8 +38,8 @@ _PREPARATION_SECONDS = 600.0
 class Task:
     """What a fitting process needs to know for all cells of a block."""
 
-    data: str  # the folder of the prepared data set
-    graph: str | None  # the folder of its graph, for methods that fit it
+    data: Path  # the folder of the prepared data set
+    graph: Path | None  # the folder of its graph, for methods that fit it
     class_path: str
     n_clusters: int
     metrics: tuple[str, ...]
@@ -104,18 +105,18 @@ def _check_labels(labels: Any, n_samples: int, n_clusters: int) -> np.ndarray:
     return labels
 
 
-def _make(class_path: str, n_clusters: int, cell: Mapping[str, Any]) -> Any:
+def _make(class_path: str, n_clusters: int, cell: Cell) -> Any:
     cls = load_class(class_path)
-    params = dict(cell["params"])
+    params = dict(cell.params)
     if "random_state" in inspect.signature(cls.__init__).parameters:
-        params.setdefault("random_state", cell["random_state"])
+        params.setdefault("random_state", cell.random_state)
     return cls(n_clusters=n_clusters, **params)
 
 
 def fit_cell(
-    X: Any, groups: Any, class_path: str, n_clusters: int, cell: Mapping[str, Any], points: Any = None
+    X: Any, groups: Any, class_path: str, n_clusters: int, cell: Cell, points: Any = None
 ) -> tuple[dict[str, Any], np.ndarray | None]:
-    """Fit one cell, a `blocks.Cell` as plain data, in this process; returns its record and its labels or None.
+    """Fit one cell in this process; returns its record and its labels or None.
 
     Beside a graph X, `points` are the features of its nodes, for methods whose `fit` takes them. The record has
     status, reason, seconds, memory, the estimator's own numbers and its history.
@@ -127,8 +128,8 @@ def fit_cell(
     extra: dict[str, Any] = {}
     _reset_peak_memory()
     # Some methods draw from the global generators although they have a random_state.
-    np.random.seed(cell["random_state"])  # noqa: NPY002
-    random.seed(cell["random_state"])
+    np.random.seed(cell.random_state)  # noqa: NPY002
+    random.seed(cell.random_state)
     begin = time.perf_counter(), time.process_time()
     end: tuple[float, float] | None = None
     with warnings.catch_warnings(record=True) as caught:
@@ -172,7 +173,7 @@ def _takes_columns(class_path: str) -> bool:
     return False
 
 
-def _warm_up(X: Any, groups: Any, task: Task, cell: Mapping[str, Any]) -> None:
+def _warm_up(X: Any, groups: Any, task: Task, cell: Cell) -> None:
     """Fit a few rows, so that compilation is not timed. Errors are ignored, because the timed fit reports them."""
     import scipy.sparse as sp
 
@@ -226,33 +227,32 @@ def _score(task: Task, data: Any, W: Any, labels: np.ndarray) -> dict[str, Any]:
 
 
 def _serve(pipe: Connection, task: Task) -> None:
+    """Answer with a record and labels for every cell, and with scores for every array of labels."""
     from fairclust.datasets.graph import load_graph
     from fairclust.datasets.store import load_prepared
 
     # A keyboard interrupt reaches all processes of the terminal; the parent decides which of them end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        data = load_prepared(Path(task.data))
-        X: Any = data.X
-        W: Any = None
-        if task.graph is not None:
-            X = W = load_graph(Path(task.graph))[0]
+        data = load_prepared(task.data)
+        W: Any = None if task.graph is None else load_graph(task.graph)[0]
     except DatasetError as error:  # the data set or its graph is damaged
         pipe.recv()
         pipe.send(error)
         return
+    X: Any = data.X if W is None else W
     points = None if W is None or not data.X.shape[1] else data.X
     warm = False
     while True:
         try:
-            what, given = pipe.recv()
+            given = pipe.recv()
         except EOFError:
             return
-        if what == "score":
+        if not isinstance(given, Cell):
             pipe.send("started")
             pipe.send(_score(task, data, W, given))
             continue
-        means = given["params"].get("mean_tolerance") or ()
+        means = given.params.get("mean_tolerance") or ()
         sensitive = data.with_numbers(means) if _takes_columns(task.class_path) else data.groups
         if not warm:
             _warm_up(X, sensitive, task, given)
@@ -260,8 +260,27 @@ def _serve(pipe: Connection, task: Task) -> None:
         pipe.send("started")
         record, labels = fit_cell(X, sensitive, task.class_path, task.n_clusters, given, points)
         pipe.send("fitted")
-        scores = {} if labels is None else _score(task, data, W, labels)
-        pipe.send((record, labels, scores))
+        if labels is not None:
+            record |= _score(task, data, W, labels)
+        pipe.send((record, labels))
+
+
+class Ended(RuntimeError):
+    """The fitting process exceeded a limit or died before it answered."""
+
+    def __init__(
+        self, reason: str, seconds: float, status: str = "error", *, over_memory: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.record = {
+            "status": status,
+            "reason": reason,
+            "over_memory": over_memory,
+            "warnings": [],
+            "wall_seconds": seconds,
+            "cpu_seconds": None,
+            "peak_memory_mb": None,
+        }
 
 
 class FitProcess:
@@ -270,7 +289,7 @@ class FitProcess:
     Loading, compilation and scoring do not count for the limit of seconds.
     """
 
-    def __init__(self, task: Task, *, cell_seconds: float, cell_memory_mb: float) -> None:
+    def __init__(self, task: Task, cell_seconds: float, cell_memory_mb: float) -> None:
         self._task = task
         self._seconds = cell_seconds
         self._memory_mb = cell_memory_mb
@@ -284,71 +303,63 @@ class FitProcess:
         self._end()
 
     def score(self, labels: np.ndarray) -> dict[str, Any]:
-        """Score labels; raises RuntimeError if the process ends while it scores."""
-        answer = self._ask("score", labels)
-        if isinstance(answer, _Ended):
-            raise RuntimeError(f"scoring ended: {answer.reason}")
-        return answer
+        """The scores of labels; raises Ended if the process ends while it scores."""
+        return self._ask(labels)
 
-    def fit(self, cell: Mapping[str, Any]) -> tuple[dict[str, Any], np.ndarray | None, dict[str, Any]]:
-        """Fit and score one cell within the limits: record and labels of `fit_cell`, and the scores."""
-        answer = self._ask("fit", dict(cell))
-        if not isinstance(answer, _Ended):
-            return answer
-        record = {
-            "status": answer.status,
-            "reason": answer.reason,
-            "over_memory": answer.over_memory,
-            "warnings": [],
-            "wall_seconds": answer.seconds,
-            "cpu_seconds": None,
-            "peak_memory_mb": None,
-        }
-        return record, None, {}
+    def fit(self, cell: Cell) -> tuple[dict[str, Any], np.ndarray | None]:
+        """Fit and score one cell within the limits: its record with the scores, and its labels or None."""
+        try:
+            return self._ask(cell)
+        except Ended as ended:
+            return ended.record, None
 
-    def _ask(self, what: str, given: Any) -> Any:
+    def _ask(self, given: Cell | np.ndarray) -> Any:
         if self._process is None:
             self._start()
         try:
-            self._pipe.send((what, given))
+            self._pipe.send(given)
         except OSError:  # it died while idle
             self._end()
             self._start()
-            self._pipe.send((what, given))
-        sent, begin, fitted = time.perf_counter(), None, False
+            self._pipe.send(given)
+        sent = time.perf_counter()
+        begun: float | None = None
+        is_timed = isinstance(given, Cell)
         while True:
-            if self._pipe.poll(_POLL_SECONDS):
-                try:
-                    answer = self._pipe.recv()
-                except (EOFError, OSError):
-                    return self._ended(begin, "error", "")
-                if isinstance(answer, DatasetError):
-                    self._end()
-                    raise answer
-                if isinstance(answer, str):
-                    begin, fitted = begin or time.perf_counter(), answer == "fitted"
-                    continue
-                return answer
-            if not self._process.is_alive():
-                return self._ended(begin, "error", "")
+            try:
+                answer = self._pipe.recv() if self._pipe.poll(_POLL_SECONDS) else None
+                died = answer is None and not self._process.is_alive() and not self._pipe.poll()
+            except (EOFError, OSError):
+                answer, died = None, True
             now = time.perf_counter()
-            if what == "fit" and begin is not None and not fitted and now - begin > self._seconds:
-                return self._ended(
-                    begin, "timeout", f"over the limit of {self._seconds:g} s (limits.cell_seconds)"
+            seconds = 0.0 if begun is None else now - begun
+            if isinstance(answer, DatasetError):
+                self._end()
+                raise answer
+            if isinstance(answer, str):
+                begun, is_timed = begun or now, is_timed and answer == "started"
+            elif answer is not None:
+                return answer
+            elif died:
+                code = self._end()
+                reason = f"the fitting process died (exit code {code}; -9: perhaps out of memory)"
+                raise Ended(reason, seconds)
+            elif begun is None and now - sent > _PREPARATION_SECONDS:
+                self._end()
+                reason = f"no fit begun {_PREPARATION_SECONDS:g} s after the process was started"
+                raise Ended(reason, seconds, "timeout")
+            elif begun is not None and is_timed and seconds > self._seconds:
+                self._end()
+                raise Ended(
+                    f"over the limit of {self._seconds:g} s (limits.cell_seconds)", seconds, "timeout"
                 )
-            if begin is None and now - sent > _PREPARATION_SECONDS:
-                return self._ended(
-                    begin, "timeout", f"no fit begun {_PREPARATION_SECONDS:g} s after the process was started"
+            elif (memory := self._memory()) > self._memory_mb:
+                self._end()
+                reason = (
+                    f"{memory:.0f} MB, over the limit of {self._memory_mb:.0f} MB (limits.cell_memory_mb, else what "
+                    "the job asked for)"
                 )
-            memory = self._memory()
-            if memory > self._memory_mb:
-                return self._ended(
-                    begin,
-                    "error",
-                    f"{memory:.0f} MB, over the limit of {self._memory_mb:.0f} MB (limits.cell_memory_mb, else "
-                    "what the job asked for)",
-                    over_memory=True,
-                )
+                raise Ended(reason, seconds, over_memory=True)
 
     def _memory(self) -> float:
         try:
@@ -357,12 +368,6 @@ class FitProcess:
             return sum(member.memory_info().rss for member in family) / 2**20
         except psutil.Error:
             return 0.0
-
-    def _ended(self, begin: float | None, status: str, reason: str, over_memory: bool = False) -> _Ended:
-        exit_code = self._end()
-        if not reason:
-            reason = f"the fitting process died (exit code {exit_code}; -9: perhaps out of memory)"
-        return _Ended(status, reason, 0.0 if begin is None else time.perf_counter() - begin, over_memory)
 
     def _start(self) -> None:
         # Forking avoids new imports. But if this process has threads (OpenMP's, for example), a forked child may wait
@@ -391,16 +396,6 @@ class FitProcess:
         exit_code = self._process.exitcode
         self._process = None
         return exit_code
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """The end of a process that gave no answer."""
-
-    status: str
-    reason: str
-    seconds: float
-    over_memory: bool
 
 
 def _has_threads() -> bool:

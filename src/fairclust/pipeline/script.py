@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import importlib
 import os
-import pickle
 import signal
 import socket
 import struct
@@ -19,16 +18,14 @@ import traceback
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from fairclust.temporary import is_alive
 
 ADDRESS = "FAIRCLUST_IMPORT_SERVER"
-"""The environment variable with the address of the server. A run that finds it set starts no server of its own."""
-
-SIZE = struct.Struct("<Q")
-"""What stands before a request to the server: its length."""
+"""The environment variable with the name of the server. A run that finds it set starts no server of its own."""
 
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -131,35 +128,36 @@ def main(snakemake: Any, function: str) -> None:
         raise JobFailed(message)
 
 
-def ask(address: str, job: Job, function: str) -> str:
+def ask(name: str, job: Job, function: str) -> str:
     """Let the server run a function for a job; returns what went wrong. ServerGone if it ended before the job began."""
-    request = pickle.dumps({"job": job, "function": function, "environment": dict(os.environ)})
-    with socket.socket(socket.AF_UNIX) as connection:
-        try:
-            _connect(connection, address)
-            connection.sendall(SIZE.pack(len(request)) + request)
-            begun = connection.recv(1)
-        except OSError as error:
-            raise ServerGone(str(error)) from None
-        if not begun:
-            raise ServerGone("the server closed the connection")
-        answer = b""
-        with suppress(OSError):
-            while part := connection.recv(1 << 16):
-                answer += part
-    if not answer.endswith(b"\0"):
-        return f"{job.rule}: the job's process died without an answer (log: {job.log})"
-    return answer[:-1].decode()
+    try:
+        with _connect(name) as connection:
+            connection.send((job, function, dict(os.environ)))
+            connection.recv()
+            try:
+                return connection.recv()
+            except (EOFError, OSError):
+                return f"{job.rule}: the job's process died without an answer (log: {job.log})"
+    except (EOFError, OSError) as error:
+        raise ServerGone(str(error)) from None
 
 
-def _connect(connection: socket.socket, address: str) -> None:
-    """Connect. A server that was just started may need a moment to bind its address, so this tries for 5 seconds."""
+def _connect(name: str) -> Connection:
+    """Connect. A server that was just started may need a moment to bind its name, so this tries for 5 seconds."""
     for _ in range(100):
-        with suppress(FileNotFoundError, ConnectionRefusedError):
-            connection.connect(address)
-            return
+        with socket.socket(socket.AF_UNIX) as found, suppress(ConnectionRefusedError):
+            found.connect(f"\0{name}")
+            if is_same_user(found):
+                return Connection(found.detach())
         time.sleep(0.05)
-    raise ServerGone(f"no server listens at {address}")
+    raise ServerGone(f"no server listens at {name}")
+
+
+def is_same_user(connection: socket.socket) -> bool:
+    """Whether the process at the other end of a connection is this user's. Nothing else protects the name (Linux)."""
+    size = struct.calcsize("3i")
+    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+    return user == os.getuid()
 
 
 def _main_process_lives() -> bool:
