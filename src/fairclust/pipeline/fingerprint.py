@@ -260,29 +260,18 @@ def file_fingerprint(*modules: str) -> str:
 def class_parameters(path: str) -> set[str] | None:
     """Parameter names of a class's ``__init__``, which may be inherited; None if the source does not show them."""
     module, _, name = path.rpartition(".")
-    file = _module_file(module)
-    if file is None:
-        return None
-    # Where each name at the top of the module comes from.
-    homes = {node.name: node for node in ast.iter_child_nodes(_tree(file)) if isinstance(node, ast.ClassDef)}
-    imported = {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.iter_child_nodes(_tree(file))
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level
-        for alias in node.names
-    }
-    if name not in homes:
-        return None
-    for item in homes[name].body:
-        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-            taken = {a.arg for a in [*item.args.args[1:], *item.args.kwonlyargs]}
-            return None if item.args.kwarg is not None else taken
-    for base in homes[name].bases:
-        if isinstance(base, ast.Name) and base.id != name:
-            own = f"{module}.{base.id}" if base.id in homes else imported.get(base.id)
-            found = class_parameters(own) if own is not None else None
-            if found is not None:
-                return found
+    place = _resolved((module, name), module.partition(".")[0])
+    for found in _module(place[0]).named.get(place[1], ()) if place else ():
+        if not isinstance(found, ast.ClassDef):
+            continue
+        for item in found.body:
+            if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+                taken = {argument.arg for argument in [*item.args.args[1:], *item.args.kwonlyargs]}
+                return None if item.args.kwarg is not None else taken
+        for base in found.bases:
+            inherited = class_parameters(f"{place[0]}.{base.id}") if isinstance(base, ast.Name) else None
+            if inherited is not None:
+                return inherited
     return None
 
 

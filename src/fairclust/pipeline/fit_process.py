@@ -26,7 +26,7 @@ import psutil
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.pipeline.blocks import Cell
-from fairclust.pipeline.script import die_with
+from fairclust.pipeline.script import die_with, kill_family
 
 _POLL_SECONDS = 0.25
 _WARM_UP_ROWS = 256
@@ -387,12 +387,7 @@ class FitProcess:
             return None
         self._pipe.close()
         self._process.join(timeout=0.2)
-        if self._process.is_alive():
-            # The whole process group is killed, because the method may have started processes of its own.
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.kill()
-        self._process.join()
+        kill_family(self._process)  # the method may have started processes of its own
         exit_code = self._process.exitcode
         self._process = None
         return exit_code

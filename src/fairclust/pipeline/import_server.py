@@ -24,9 +24,15 @@ from collections.abc import Iterable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-import psutil
-
-from fairclust.pipeline.script import ADDRESS, THREAD_VARIABLES, Job, die_with, is_same_user, run
+from fairclust.pipeline.script import (
+    ADDRESS,
+    THREAD_VARIABLES,
+    Job,
+    die_with,
+    is_same_user,
+    kill_family,
+    run,
+)
 
 # Modules that nearly every job needs.
 _PRELOADED = (
@@ -69,8 +75,7 @@ def _serve(listener: socket.socket) -> None:
         for connection, process in list(jobs.items()):
             # The script has its answer or was killed, or the job's process has ended.
             if connection in ready or process.sentinel in ready:
-                _kill_family(process)
-                process.join()
+                kill_family(process)
                 connection.close()
                 del jobs[connection]
         if listener in ready:
@@ -118,17 +123,6 @@ def _work(
     os.environ.pop(ADDRESS, None)
     os.chdir(job.folder)
     connection.send(run(job, function))
-
-
-def _kill_family(process: Any) -> None:
-    """Kill a child of this process and all of its descendants, including those that lead their own sessions."""
-    if not process.is_alive():
-        return
-    with contextlib.suppress(psutil.Error):
-        first = psutil.Process(process.pid)
-        for member in [*first.children(recursive=True), first]:
-            with contextlib.suppress(psutil.Error):
-                member.kill()
 
 
 def _main(name: str, parent: int) -> None:

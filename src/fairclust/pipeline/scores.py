@@ -110,11 +110,10 @@ def cells_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 def load_scores(scores: Path) -> pd.DataFrame:
     """All cells of a run as `fits_frame` returns them, from ``scores.parquet`` and ``runs.parquet``."""
-    frame, runs = _typed(read_table(scores)), _typed(read_table(scores.with_name("runs.parquet")))
-    costs = runs.drop(columns=[name for name in _IDENTITY if name != "key"])
-    if len(costs) == len(frame) and (costs.key.fillna("") == frame.key.fillna("")).all():
-        return _with_more(pd.concat([frame, costs.drop(columns="key")], axis=1))
-    return _with_more(frame.merge(costs[costs.key.notna()].drop_duplicates("key"), on="key", how="left"))
+    frame, runs = read_table(scores), read_table(scores.with_name("runs.parquet"))
+    if frame.key.fillna("").tolist() != runs.key.fillna("").tolist():
+        raise ValueError(f"{scores} and runs.parquet are of two runs. Fix: delete both and run again")
+    return _with_more(_typed(pd.concat([frame, runs[RUN_COLUMNS]], axis=1)))
 
 
 def load_steps(packs: Iterable[str | Path], needs: Iterable[At]) -> pd.DataFrame:

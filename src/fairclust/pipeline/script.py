@@ -105,6 +105,22 @@ def die_with(parent: int) -> None:
         os._exit(1)
 
 
+def kill_family(process: Any) -> None:
+    """End a child process that leads a session, if it still runs, with all processes that it has started."""
+    import psutil
+
+    if process.is_alive():
+        with suppress(psutil.Error):
+            for member in psutil.Process(process.pid).children(recursive=True):
+                with suppress(psutil.Error):
+                    member.kill()
+        # Processes whose parents have ended are no descendants any more, but still in the group.
+        with suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+    process.join()
+
+
 def main(snakemake: Any, function: str) -> None:
     """Run ``package.module:function`` with the `Job` of the object that Snakemake passes to scripts.
 
