@@ -12,7 +12,7 @@ from fairclust.methods import VariationalFairNCut
 from fairclust.metrics import fairness_error
 from fairclust.metrics.quality import ncut
 from fairclust.pipeline.blocks import Cell
-from fairclust.pipeline.fit_process import fit_cell
+from fairclust.pipeline.fit_cell import fit_cell
 from twins import vfc_inner
 
 

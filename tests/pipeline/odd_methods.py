@@ -57,3 +57,11 @@ class Odd(FairClusterer):
             self.labels_ = self.labels_ + 7
         elif self.how == "shape":
             self.labels_ = self.labels_[:-1]
+
+
+def fit_with_threads(job):
+    """Fit with scikit-learn, whose loops have threads, and print the number of OpenMP's threads."""
+    from sklearn.cluster import KMeans
+
+    KMeans(2, n_init=1).fit([[float(i)] for i in range(1000)])
+    print(os.environ["OMP_NUM_THREADS"])

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from fairclust.pipeline.script import Job, ServerGone, ask
+from fairclust.pipeline.script import ADDRESS, Job, supervise
 
 
 def job_in(folder, **params):
@@ -39,9 +39,12 @@ def wait(job):
     time.sleep(97)
 
 
+def ask(address, job, function):
+    """Have the server at an address do a job."""
+    os.environ[ADDRESS] = address
+    return supervise(job, function)
+
+
 if __name__ == "__main__":
     address, folder, function = sys.argv[1:]
-    try:
-        print(ask(address, job_in(Path(folder)), f"server_jobs:{function}"), end="")
-    except ServerGone:
-        print("gone", end="")
+    print(ask(address, job_in(Path(folder)), f"server_jobs:{function}"), end="")

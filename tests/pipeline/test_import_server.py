@@ -11,10 +11,10 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from server_jobs import job_in
+from server_jobs import ask, job_in
 
 from fairclust.pipeline import import_server, script
-from fairclust.pipeline.script import ServerGone, ask
+from fairclust.pipeline.script import ServerGone
 
 HERE = Path(__file__).parent
 BESIDE_THE_TESTS = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
@@ -151,10 +151,10 @@ def test_a_script_works_without_a_server(tmp_path, monkeypatch):
         else:
             monkeypatch.setenv("FAIRCLUST_IMPORT_SERVER", address)
         script.main(snakemake_of(tmp_path), "server_jobs:write")
-        assert ast.literal_eval((tmp_path / "written").read_text())["pid"] == os.getpid()
+        assert ast.literal_eval((tmp_path / "written").read_text())["parent"] == os.getpid()
         (tmp_path / "written").unlink()
     with pytest.raises(ServerGone):
-        ask(str(tmp_path / "nobody"), job_in(tmp_path), "server_jobs:write")
+        script.ask("nobody", job_in(tmp_path), "server_jobs:write")
     with pytest.raises(script.JobFailed, match=r"ValueError: no idea\n\(full trace: "):
         script.main(snakemake_of(tmp_path), "server_jobs:fail")
 

@@ -10,7 +10,7 @@ from fairclust.base import NotSupported
 from fairclust.datasets.msbm import make_msbm
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph
 from fairclust.pipeline.blocks import Cell
-from fairclust.pipeline.fit_process import fit_cell
+from fairclust.pipeline.fit_cell import fit_cell
 from fairclust.solvers import spectral as module
 from fairclust.solvers.spectral import NotConverged, nullspace_embedding, spectral_embedding
 

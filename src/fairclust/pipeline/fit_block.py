@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,16 @@ from fairclust.pipeline.cell_store import (
 )
 from fairclust.pipeline.config import as_list
 from fairclust.pipeline.fingerprint import remember_code
-from fairclust.pipeline.fit_process import FitProcess, Task
+from fairclust.pipeline.fit_cell import Fitter
 from fairclust.pipeline.forced import forced_since
 from fairclust.pipeline.provenance import git_commit, package_versions, version_text
 from fairclust.pipeline.rule_inputs import inputs_of
-from fairclust.pipeline.script import Job
+from fairclust.pipeline.script import Job, Watch
 
 # Statuses that a later run does not compute again. A timeout is tried again when the limit has grown, an error
 # always (`RuleInputs.retry_errors` lets the job run again).
 _FINAL = {"ok", "skipped", "diverged"}
-# Memory of a fit job in addition to that of its fitting process.
+# Memory that a fit job keeps for itself.
 _OWN_MEMORY_MB = 500
 
 
@@ -58,6 +58,7 @@ class Setup:
     versions: str = ""  # a text of `version_text`: cells that other versions have fitted are fitted again
     since: float = 0.0  # cells that were finished before this time are fitted again
     last_attempt: bool = True  # a cell over its memory gets the status 'error'; otherwise TryAgain is raised
+    watch: Watch = field(default_factory=Watch)
     # If not empty, nothing is fitted, and missing cells get the status 'error' with this reason.
     given_up: str = ""
 
@@ -81,6 +82,7 @@ def fit(job: Job) -> None:
         threads=job.threads,
         versions=inputs.strict_versions(),
         since=forced_since(job),
+        watch=job.watch,
         last_attempt=attempt >= attempts,
         given_up=f"its job ended without a result {attempts} times; see {job.log}"
         if attempt > attempts
@@ -123,52 +125,51 @@ def run_block(block: Block, request: Request, setup: Setup) -> list[dict[str, An
     own |= {"n_rows": card["rows"], "n_features": len(card["columns"]), "n_groups": len(card["groups"])}
     own["data_hash"] = input_hash(card, setup.graph)
     limits, begin, n_fitted, records = setup.limits, time.perf_counter(), 0, []
-    task = Task(setup.data, setup.graph, request.class_path, block.n_clusters, request.metrics, setup.scoring)
-    with FitProcess(task, limits["cell_seconds"], limits["cell_memory_mb"]) as process:
-        for number, cell in enumerate(cells, 1):
-            key = cell.key(
-                data_hash=own["data_hash"],
-                class_path=request.class_path,
-                fingerprint=request.fingerprint,
-                n_clusters=block.n_clusters,
-            )
-            identity = {**own, "key": key, **vars(cell)}
-            path = cell_path(setup.results, key)
-            found = finished_cell(path, setup.reuse, limits, setup.versions, setup.since)
-            if found is not None:
-                # A record from another run may state anything, so the identity of this block replaces its own.
-                record, labels, is_here = {**found[0], **identity}, *found[1:]
-                if labels is not None and _needs_scores(record, request):
-                    record |= {**process.score(labels), "scorer": request.scorer}
-                    is_here = False
-                if not is_here:
-                    write_cell(path, record, labels)
-            elif setup.given_up:
-                record = {**identity, **_lost(setup.given_up)}
-            else:
-                result, labels = process.fit(cell)
-                if result.pop("over_memory", False) and not setup.last_attempt:
-                    raise TryAgain(f"{result['reason']}; the next attempt asks for more memory")
-                record = {
-                    **identity,
-                    **result,
-                    "threads": setup.threads,
-                    "cell_seconds": limits["cell_seconds"],
-                    "git_commit": git_commit(),
-                    "versions": package_versions(),
-                    "finished": time.time(),
-                    **({"scorer": request.scorer} if "metrics" in result else {}),
-                }
+    fitter = Fitter(setup.data, setup.graph, block.n_clusters, request, setup.scoring)
+    for number, cell in enumerate(cells, 1):
+        key = cell.key(
+            data_hash=own["data_hash"],
+            class_path=request.class_path,
+            fingerprint=request.fingerprint,
+            n_clusters=block.n_clusters,
+        )
+        identity = {**own, "key": key, **vars(cell)}
+        path = cell_path(setup.results, key)
+        found = finished_cell(path, setup.reuse, limits, setup.versions, setup.since)
+        if found is not None:
+            # A record from another run may state anything, so the identity of this block replaces its own.
+            record, labels, is_here = {**found[0], **identity}, *found[1:]
+            if labels is not None and _needs_scores(record, request):
+                record, is_here = record | fitter.score(labels), False
+            if not is_here:
                 write_cell(path, record, labels)
-                n_fitted += 1
-            records.append(record)
-            left = (time.perf_counter() - begin) / number * (len(cells) - number)
-            seconds = record.get("wall_seconds", 0.0)
-            print(
-                f"{block.dataset}, {block.method}, K = {block.n_clusters} [{number}/{len(cells)}] {record['status']} "
-                f"{cell.params} seed={cell.seed} {seconds:.2f} s {record['reason']} (about {left:.0f} s left)",
-                file=sys.stderr,
-            )
+        elif setup.given_up:
+            record = {**identity, **_lost(setup.given_up)}
+        else:
+            with setup.watch.of_fit(key, limits["cell_seconds"], limits["cell_memory_mb"]) as ended:
+                result, labels = (ended, None) if ended else fitter.fit(cell, setup.watch)
+            over_memory = result.pop("over_memory", False)
+            if over_memory and not setup.last_attempt:
+                raise TryAgain(f"{result['reason']}; the next attempt asks for more memory")
+            record = {
+                **identity,
+                **result,
+                "threads": setup.threads,
+                "cell_seconds": limits["cell_seconds"],
+                "git_commit": git_commit(),
+                "versions": package_versions(),
+                "finished": time.time(),
+            }
+            write_cell(path, record, labels)
+            n_fitted += 1
+        records.append(record)
+        left = (time.perf_counter() - begin) / number * (len(cells) - number)
+        seconds = record.get("wall_seconds", 0.0)
+        print(
+            f"{block.dataset}, {block.method}, K = {block.n_clusters} [{number}/{len(cells)}] {record['status']} "
+            f"{cell.params} seed={cell.seed} {seconds:.2f} s {record['reason']} (about {left:.0f} s left)",
+            file=sys.stderr,
+        )
     print(f"{n_fitted} cells fitted, {len(cells) - n_fitted} taken from earlier runs", file=sys.stderr)
     return records
 

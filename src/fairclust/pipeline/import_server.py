@@ -20,19 +20,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from fairclust.pipeline.script import (
-    ADDRESS,
-    THREAD_VARIABLES,
-    Job,
-    die_with,
-    is_same_user,
-    kill_family,
-    run,
-)
+from fairclust.pipeline.script import ADDRESS, THREAD_VARIABLES, die_with, is_same_user, kill_family, work
 
 # Modules that nearly every job needs.
 _PRELOADED = (
@@ -76,6 +67,8 @@ def _serve(listener: socket.socket) -> None:
             # The script has its answer or was killed, or the job's process has ended.
             if connection in ready or process.sentinel in ready:
                 kill_family(process)
+                with contextlib.suppress(OSError):  # the script has ended
+                    connection.send(("died", process.exitcode))
                 connection.close()
                 del jobs[connection]
         if listener in ready:
@@ -97,32 +90,11 @@ def _begin(listener: socket.socket, jobs: dict[Connection, Any]) -> None:
     except Exception:  # it is no script of this run, or the script was killed
         connection.close()
         return
-    others = [listener, *jobs]
-    process = multiprocessing.get_context("fork").Process(
-        target=_work, args=(connection, others, job, function, environment, os.getpid())
-    )
+    environment |= dict.fromkeys(THREAD_VARIABLES, "1")
+    arguments = (connection, [listener, *jobs], job, function, environment, os.getpid())
+    process = multiprocessing.get_context("fork").Process(target=work, args=arguments)
     process.start()
     jobs[connection] = process
-
-
-def _work(
-    connection: Connection,
-    others: Iterable[Any],
-    job: Job,
-    function: str,
-    environment: dict[str, str],
-    server: int,
-) -> None:
-    os.setsid()
-    die_with(server)
-    # If this process held them open, their scripts would not notice the end of their own processes.
-    for other in others:
-        other.close()
-    os.environ.clear()
-    os.environ.update(environment | dict.fromkeys(THREAD_VARIABLES, "1"))
-    os.environ.pop(ADDRESS, None)
-    os.chdir(job.folder)
-    connection.send(run(job, function))
 
 
 def _main(name: str, parent: int) -> None:

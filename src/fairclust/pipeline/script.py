@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import multiprocessing
 import os
 import signal
 import socket
@@ -15,9 +16,9 @@ import struct
 import sys
 import time
 import traceback
-from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,10 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "NUMBA_NUM_THREADS",
 )
+
+_POLL_SECONDS = 0.25
+# Reading data and compiling happen before the clock of a cell starts, so they have their own limit.
+_PREPARATION_SECONDS = 600.0
 
 _HINTS = {
     **dict.fromkeys(
@@ -55,6 +60,28 @@ class ServerGone(ConnectionError):
 
 
 @dataclass(frozen=True)
+class Watch:
+    """The connection of a job's process to the script that watches its fits."""
+
+    connection: Connection | None = None  # None if nobody watches
+    # Cells whose fit has ended an earlier process of the job, by key: what their records say.
+    ended: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+
+    def tell(self, *message: Any) -> None:
+        if self.connection is not None:
+            self.connection.send(message)
+
+    @contextmanager
+    def of_fit(self, key: str, seconds: float, memory_mb: float) -> Iterator[dict[str, Any] | None]:
+        """Have a fit watched, or give the end of its record if it has ended an earlier process of the job."""
+        ended = self.ended.get(key)
+        if ended is None:
+            self.tell("fit", key, os.getpid(), seconds, memory_mb)
+        yield None if ended is None else dict(ended)
+        self.tell("scored")
+
+
+@dataclass(frozen=True)
 class Job:
     """A Snakemake job as plain data. Unnamed inputs are under the empty name, and `config` has all layers merged."""
 
@@ -68,6 +95,7 @@ class Job:
     log: str
     folder: str
     config: Mapping[str, Any]
+    watch: Watch = field(default_factory=Watch)
 
     @classmethod
     def of(cls, snakemake: Any) -> Job:
@@ -124,38 +152,169 @@ def kill_family(process: Any) -> None:
 def main(snakemake: Any, function: str) -> None:
     """Run ``package.module:function`` with the `Job` of the object that Snakemake passes to scripts.
 
-    For any error JobFailed is raised, after its traceback went to the log.
+    The function runs in another process, whose fits this process watches. For any error JobFailed is raised, after its
+    traceback went to the log.
     """
     die_with(os.getppid())
     if not _main_process_lives():
         raise JobFailed(1)
-    job = Job.of(snakemake)
-    address = os.environ.get(ADDRESS)
-    if address and job.threads == 1:
-        with suppress(ServerGone):
-            message = ask(address, job, function)
-            if message:
-                raise JobFailed(message)
-            return
-    for variable in THREAD_VARIABLES:
-        os.environ[variable] = str(job.threads)
-    message = run(job, function)
+    message = supervise(Job.of(snakemake), function)
     if message:
         raise JobFailed(message)
 
 
-def ask(name: str, job: Job, function: str) -> str:
-    """Let the server run a function for a job; returns what went wrong. ServerGone if it ended before the job began."""
-    try:
-        with _connect(name) as connection:
-            connection.send((job, function, dict(os.environ)))
-            connection.recv()
+def supervise(job: Job, function: str) -> str:
+    """Have a function run for a job in another process; returns what went wrong, empty if nothing did.
+
+    If a fit exceeds its limits or its process dies, the next process is told so and goes on with the other fits.
+    """
+    ended: dict[str, dict[str, Any]] = {}
+    while True:
+        with _process_for(replace(job, watch=Watch(ended=ended)), function) as (connection, process):
             try:
-                return connection.recv()
-            except (EOFError, OSError):
-                return f"{job.rule}: the job's process died without an answer (log: {job.log})"
+                return _watch(connection, process, job)
+            except _FitEnded as end:
+                if end.key in ended:
+                    raise
+                ended[end.key] = end.record
+
+
+@contextmanager
+def _process_for(job: Job, function: str) -> Iterator[tuple[Connection, Any]]:
+    """A process that does a job: a child of the server, which ends it when the connection is closed, or of this one."""
+    name = os.environ.get(ADDRESS)
+    if name and job.threads == 1:
+        with suppress(ServerGone):
+            connection = ask(name, job, function)
+            with connection:
+                yield connection, None
+            return
+    for variable in THREAD_VARIABLES:
+        os.environ[variable] = str(job.threads)
+    # A fork is safe, because this process has no threads: it imports nothing heavy.
+    context = multiprocessing.get_context("fork")
+    connection, theirs = context.Pipe()
+    arguments = (theirs, [connection], job, function, dict(os.environ), os.getpid())
+    process = context.Process(target=work, args=arguments)
+    process.start()
+    theirs.close()
+    try:
+        yield connection, process
+    finally:
+        connection.close()
+        kill_family(process)
+
+
+class _FitEnded(Exception):
+    """A fit has exceeded its limits, or its process has died."""
+
+    def __init__(
+        self, key: str, reason: str, seconds: float, status: str = "error", over_memory: bool = False
+    ) -> None:
+        super().__init__(reason)
+        self.key = key
+        self.record = {
+            "status": status,
+            "reason": reason,
+            "over_memory": over_memory,
+            "warnings": [],
+            "wall_seconds": seconds,
+            "cpu_seconds": None,
+            "peak_memory_mb": None,
+        }
+
+
+def _watch(connection: Connection, process: Any, job: Job) -> str:
+    """Wait for a job's answer. _FitEnded if a fit must be ended, or has ended the process."""
+    died = f"{job.rule}: the job's process died without an answer (log: {job.log})"
+    key, pid, most_seconds, most_mb = "", 0, 0.0, 0.0
+    told = begun = time.perf_counter()
+    state = ""
+    while True:
+        try:
+            message = connection.recv() if connection.poll(_POLL_SECONDS) else ("",)
+        except (EOFError, OSError):
+            if process is None:  # the server was killed
+                return died
+            process.join(5)
+            message = ("died", process.exitcode)
+        now = time.perf_counter()
+        seconds = now - begun if state in ("started", "fitted") else 0.0
+        if message[0] == "answer":
+            return message[1]
+        if message[0] == "died":
+            if not state:
+                return died
+            reason = f"the fitting process died (exit code {message[1]}; -9: perhaps out of memory)"
+            raise _FitEnded(key, reason, seconds)
+        if message[0] == "fit":
+            state, told = "fit", now
+            key, pid, most_seconds, most_mb = message[1:]
+        elif message[0] == "started":
+            state, begun = "started", now
+        elif message[0] == "fitted":
+            state = "fitted"
+        elif message[0] == "scored":
+            state = ""
+        elif state == "fit" and now - told > _PREPARATION_SECONDS:
+            reason = f"no fit begun {_PREPARATION_SECONDS:g} s after the process was started"
+            raise _FitEnded(key, reason, seconds, "timeout")
+        elif state == "started" and seconds > most_seconds:
+            reason = f"over the limit of {most_seconds:g} s (limits.cell_seconds)"
+            raise _FitEnded(key, reason, seconds, "timeout")
+        elif state and (memory := _memory_of(pid)) > most_mb:
+            reason = (
+                f"{memory:.0f} MB, over the limit of {most_mb:.0f} MB (limits.cell_memory_mb, else what the job asked "
+                "for)"
+            )
+            raise _FitEnded(key, reason, seconds, over_memory=True)
+
+
+def _memory_of(pid: int) -> float:
+    """The resident megabytes of a process and its descendants."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+        return sum(member.memory_info().rss for member in family) / 2**20
+    except psutil.Error:
+        return 0.0
+
+
+def ask(name: str, job: Job, function: str) -> Connection:
+    """Let the server fork a process for a job; returns the connection to it. ServerGone if the job has not begun."""
+    try:
+        connection = _connect(name)
+        connection.send((job, function, dict(os.environ)))
+        connection.recv()
     except (EOFError, OSError) as error:
         raise ServerGone(str(error)) from None
+    return connection
+
+
+def work(
+    connection: Connection,
+    others: Iterable[Any],
+    job: Job,
+    function: str,
+    environment: Mapping[str, str],
+    parent: int,
+) -> None:
+    """What the process of a job does. `others` are connections of other processes that it has inherited."""
+    os.setsid()
+    die_with(parent)
+    # A keyboard interrupt reaches all processes of the terminal; the script decides which of them end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # If this process held them open, their scripts would not notice the end of their own processes.
+    for other in others:
+        other.close()
+    os.environ.clear()
+    os.environ.update(environment)
+    os.environ.pop(ADDRESS, None)
+    os.chdir(job.folder)
+    watched = replace(job, watch=Watch(connection, job.watch.ended))
+    connection.send(("answer", run(watched, function)))
 
 
 def _connect(name: str) -> Connection:
@@ -192,7 +351,8 @@ def run(job: Job, function: str) -> str:
         log.parent.mkdir(parents=True, exist_ok=True)
         forget_digests(log)
         # The log of a job that is tried again says why the attempts before have failed.
-        with log.open("w" if job.resources.get("attempt", 1) == 1 else "a", buffering=1) as file:
+        is_first = job.resources.get("attempt", 1) == 1 and not job.watch.ended
+        with log.open("w" if is_first else "a", buffering=1) as file:
             try:
                 with redirect_stdout(file), redirect_stderr(file):
                     module, _, name = function.partition(":")
