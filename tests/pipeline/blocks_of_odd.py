@@ -7,7 +7,8 @@ from pathlib import Path
 from fairclust.pipeline.blocks import Block, Grid, Request
 from fairclust.pipeline.cell_store import read_record
 from fairclust.pipeline.fit_block import Setup, run_block
-from fairclust.pipeline.script import Job, supervise
+from fairclust.pipeline.job import Job
+from fairclust.pipeline.script import supervise
 
 LIMITS = {"cell_seconds": 30.0, "cell_memory_mb": 4000.0}
 

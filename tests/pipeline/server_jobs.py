@@ -6,7 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from fairclust.pipeline.script import ADDRESS, Job, supervise
+from fairclust.pipeline.job import Job
+from fairclust.pipeline.script import ADDRESS, supervise
 
 
 def job_in(folder, **params):

@@ -17,9 +17,9 @@ from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import write_skipped
 from fairclust.pipeline.cell_store import cell_path, read_output, write_cell
 from fairclust.pipeline.fit_block import TryAgain, fit
+from fairclust.pipeline.job import Job
 from fairclust.pipeline.provenance import version_text
 from fairclust.pipeline.rule_inputs import inputs_of
-from fairclust.pipeline.script import Job
 
 
 def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data):
@@ -291,7 +291,7 @@ def test_a_job_with_threads_can_fit(tmp_path, data):
     """Its script imports nothing that has threads before it forks."""
     code = (
         "import sys; from snakemake import script; from pathlib import Path\n"
-        "from fairclust.pipeline.script import Job, supervise\n"
+        "from fairclust.pipeline.job import Job; from fairclust.pipeline.script import supervise\n"
         "job = Job('fit', {}, [], {}, {}, {}, 2, sys.argv[1] + '/job.log', sys.argv[1], {})\n"
         "print(supervise(job, 'odd_methods:fit_with_threads'))\n"
         "assert 'numpy' not in sys.modules"

@@ -14,6 +14,7 @@ import pytest
 from server_jobs import ask, job_in
 
 from fairclust.pipeline import import_server, script
+from fairclust.pipeline.job import run
 from fairclust.pipeline.script import ServerGone
 
 HERE = Path(__file__).parent
@@ -174,7 +175,7 @@ def test_the_message_says_that_the_disk_is_full(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("server_jobs.write", full)
-    message = script.run(job_in(tmp_path), "server_jobs:write")
+    message = run(job_in(tmp_path), "server_jobs:write")
     assert "The disk is full. Finished fits are kept: make room, then run the same command again." in message
 
 

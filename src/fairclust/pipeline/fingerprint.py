@@ -261,7 +261,9 @@ def class_parameters(path: str) -> set[str] | None:
     """Parameter names of a class's ``__init__``, which may be inherited; None if the source does not show them."""
     module, _, name = path.rpartition(".")
     place = _resolved((module, name), module.partition(".")[0])
-    for found in _module(place[0]).named.get(place[1], ()) if place else ():
+    if place is None:
+        return None
+    for found in _module(place[0]).named.get(place[1], ()):
         if not isinstance(found, ast.ClassDef):
             continue
         for item in found.body:

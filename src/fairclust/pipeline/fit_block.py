@@ -29,9 +29,9 @@ from fairclust.pipeline.config import as_list
 from fairclust.pipeline.fingerprint import remember_code
 from fairclust.pipeline.fit_cell import Fitter
 from fairclust.pipeline.forced import forced_since
+from fairclust.pipeline.job import Job, Watch
 from fairclust.pipeline.provenance import git_commit, package_versions, version_text
 from fairclust.pipeline.rule_inputs import inputs_of
-from fairclust.pipeline.script import Job, Watch
 
 # Statuses that a later run does not compute again. A timeout is tried again when the limit has grown, an error
 # always (`RuleInputs.retry_errors` lets the job run again).

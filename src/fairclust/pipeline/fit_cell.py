@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from fairclust.pipeline.blocks import Cell, Request
-from fairclust.pipeline.script import Watch
+from fairclust.pipeline.job import Watch
 
 _WARM_UP_ROWS = 256
 

@@ -23,7 +23,8 @@ import sys
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from fairclust.pipeline.script import ADDRESS, THREAD_VARIABLES, die_with, is_same_user, kill_family, work
+from fairclust.pipeline.job import die_with, work
+from fairclust.pipeline.script import ADDRESS, THREAD_VARIABLES, is_same_user, kill_family
 
 # Modules that nearly every job needs.
 _PRELOADED = (

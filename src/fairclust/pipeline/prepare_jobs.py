@@ -18,8 +18,8 @@ from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_prepared, write_skipped
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.cell_store import DamagedFile
+from fairclust.pipeline.job import Job
 from fairclust.pipeline.rule_inputs import RECORD, inputs_of
-from fairclust.pipeline.script import Job
 
 
 def download(job: Job) -> None:

@@ -42,11 +42,11 @@ from fairclust.pipeline.fingerprint import (
     code_fingerprint,
     file_fingerprint,
 )
+from fairclust.pipeline.job import Job
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec, FigureSpec, MatchSpec, PaperSpec, TableSpec
 from fairclust.pipeline.provenance import installed_version, package_versions, version_text
 from fairclust.pipeline.results_folder import remade
-from fairclust.pipeline.script import Job
 
 RECORD = "source.json"
 """The file in a source's folder that says whether the source was obtained, and if not, why."""

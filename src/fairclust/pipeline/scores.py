@@ -20,10 +20,10 @@ from fairclust.outputs import atomic_write
 from fairclust.pipeline.blocks import At
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output, store_of
 from fairclust.pipeline.columns import STATED
+from fairclust.pipeline.job import Job
 from fairclust.pipeline.models import canonical_json
 from fairclust.pipeline.provenance import provenance, version_text
 from fairclust.pipeline.rule_inputs import inputs_of
-from fairclust.pipeline.script import Job
 
 RUN_COLUMNS = [
     *("wall_seconds", "cpu_seconds", "score_seconds", "peak_memory_mb", "threads"),

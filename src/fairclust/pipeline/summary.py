@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from fairclust.pipeline.job import Job
 from fairclust.pipeline.rule_inputs import RuleInputs
-from fairclust.pipeline.script import Job
 
 
 def describe(summary: Path) -> list[str]:
