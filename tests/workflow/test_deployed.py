@@ -1,5 +1,6 @@
 """The workflow as a module of another one, and deployed as by `snakedeploy deploy-workflow`."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from test_damage import TABLE, content
+from test_paper import PAPER, REPORTED, SYNTHETIC
 
 from working_folder import METHOD, QUIET, ROOT, Project
 
@@ -91,24 +94,43 @@ def snakemake(folder, *arguments, fails=False):
 
 @pytest.fixture(scope="module")
 def direct(tmp_path_factory):
+    """A finished run with a data set and a paper of the user's own."""
     project = Project(tmp_path_factory.mktemp("direct"))
     project.config["report"] = QUIET
+    project.config["datasets"]["synthetic"] = SYNTHETIC
+    project.config["datasets"]["people"] = {
+        "title": "People",
+        "source": {"path": "people.csv"},
+        "sensitive": {"column": "sex"},
+        "n_clusters": 2,
+    }
+    project.config["run"]["datasets"] = ["blobs", "people"]
+    project.config["also"] = "papers"
+    write_own_files(project)
     project.run()
     return project
+
+
+def write_own_files(project):
+    project.write("people.csv", TABLE)
+    project.write("papers/doe.yaml", PAPER)
+    project.write("papers/doe.csv", REPORTED)
 
 
 def another_workflow(direct, folder, snakefile, text, place="Snakefile"):
     """Write a workflow that has the configuration and the methods of a project and uses fairclust as a module."""
     project = Project(folder)
     project.config = direct.config
+    write_own_files(project)
     project.write("config/config.yaml", yaml.safe_dump(direct.config))
     project.write(place, text.format(snakefile=snakefile))
     return project
 
 
 def same_files(results, expected):
-    """Compare the bytes of the scores, and the names of the blocks, whose own bytes contain times."""
-    assert (results / "scores/scores.csv").read_bytes() == (expected / "scores/scores.csv").read_bytes()
+    """Compare the bytes of scores and tables, and the names of the blocks, whose own bytes contain times."""
+    assert content(results) == content(expected)
+    assert "tables/doe/table1.md" in content(results)
     ours = sorted(path.relative_to(expected) for path in (expected / "fits").rglob("*.cells"))
     assert ours == sorted(path.relative_to(results) for path in (results / "fits").rglob("*.cells"))
 
@@ -129,6 +151,25 @@ def test_a_module_with_a_prefix_gives_the_same_bytes(direct, clone, tmp_path, so
     assert not (project.folder / "results").exists()
     assert int((project.folder / "lines.txt").read_text()) > 1
     assert "Nothing to be done" in snakemake(project.folder)
+
+
+def test_in_a_module_a_changed_table_is_kept_and_a_second_run_is_refused(direct, clone, tmp_path):
+    project = another_workflow(direct, tmp_path, clone / "workflow/Snakefile", MODULE)
+    results = project.folder / "fair/results"
+    snakemake(project.folder)
+    table = results / "tables/doe/table1.md"
+    mine = table.read_text() + "A remark of mine.\n"
+    table.write_text(mine)
+    with (results / "logs/.lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        output = snakemake(project.folder, fails=True)
+        assert "another run is using fair/results. Fix: wait until it has ended" in output
+        assert "Traceback" not in output
+        assert "fc_doe" in snakemake(project.folder, "-n")
+    assert table.read_text() == mine and not list(results.rglob("*.damaged"))
+    snakemake(project.folder)
+    assert table.with_name("table1.md.damaged").read_text() == mine
+    same_files(results, direct.results)
 
 
 def test_a_deployed_workflow_gives_the_same_bytes(direct, clone, tmp_path):
@@ -176,3 +217,7 @@ def test_a_block_that_is_lost_in_a_module_is_tried_again_and_then_has_the_status
     assert lost.any() and set(cells[lost].status) == {"error"}
     assert set(cells[~lost].status) == {"ok"}
     assert len((tmp_path / "attempts.txt").read_text().splitlines()) >= 2
+    # The same command tries them again.
+    project.write("my_methods/deadly.py", METHOD.format(name="Deadly", factor=1))
+    snakemake(project.folder)
+    assert set(project.cells().status) == {"ok"}

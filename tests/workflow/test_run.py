@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -235,6 +236,26 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
     assert pd.read_parquet(out / "scores/scores.parquet").key.nunique() == life.again.cells.key.nunique()
     for name in ("tables/overview.md", "report/index.html", "figures/fronts/blobs.png"):
         assert 0 < (out / name).stat().st_size <= len(life.again.files[name])
+
+
+def test_the_complete_run_has_at_most_150_jobs_and_submits_at_most_80_on_a_cluster(tmp_path, root):
+    """The numbers of jobs are those of a dry run, and the groups those of the profile."""
+    for name in ("config", "workflow", "Snakefile", "profiles"):
+        (tmp_path / name).symlink_to(root / name)
+    command = [sys.executable, "-m", "snakemake", "-n", "--cores", "16"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    jobs = jobs_of(done.stderr + done.stdout)
+    assert sum(jobs.values()) <= 150
+    profile = yaml.safe_load((root / "profiles/slurm/config.yaml").read_text())
+    grouped = dict(rule.split("=") for rule in profile["groups"])
+    assert set(grouped.values()) == {"data"}
+    (components,) = profile["group-components"]
+    # A graph belongs to the component of its data set.
+    n_components = jobs["prepare_dataset"] + jobs["prepare_plane"]
+    own = {"download_source", "check", "everything"} | set(grouped)
+    submitted = sum(number for rule, number in jobs.items() if rule not in own)
+    assert submitted + math.ceil(n_components / int(components.removeprefix("data="))) <= 80
 
 
 def test_no_more_jobs_run_at_once_than_fit_into_the_memory(tmp_path, root):

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.io import local
 
 # The package beside these rules, which has the same version, and the user's classes in the working folder. Where there
 # is no package beside them, as in a workflow that Snakemake downloads, an installed one is imported.
@@ -12,7 +13,6 @@ sys.path[:0] = [str(_rules.parents[1] / "src"), str(Path.cwd())]
 
 from fairclust.pipeline import run_events
 from fairclust.pipeline.config import ConfigError, load_config, read_yaml
-from fairclust.pipeline.forced import remember_forced
 from fairclust.pipeline.results_folder import foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs, megabytes, share_sources
 
@@ -29,9 +29,13 @@ try:
         user=workflow.config_settings.overwrite_config,
         origin=ORIGIN,
     )
-    if workflow.is_main_process and (reason := foreign_folder(Path(CONFIG.results))):
+    # A module with a prefix has its results in a folder of this name.
+    PLACE = Path(
+        workflow.modifier.path_modifier.replace_prefix(f"{CONFIG.results}/.complete")
+    ).parent
+    if workflow.is_main_process and (reason := foreign_folder(PLACE)):
         raise ConfigError(f"{ORIGIN} cannot be used:\n  - {reason}")
-    INPUTS = RuleInputs(CONFIG)
+    INPUTS = RuleInputs(CONFIG, PLACE)
     if workflow.is_main_process:
         INPUTS.check_classes()
     if workflow.is_main_process and CONFIG.run.papers:
@@ -88,11 +92,19 @@ def of_paper(method, paper):
     return lambda wildcards: method(paper)
 
 
-def graphs_of_fit(wildcards):
-    """The graph that a fit job needs, if any."""
-    # Snakemake calls this when it builds the graph of jobs, where it knows what the user forces.
-    remember_forced(workflow)
-    return INPUTS.graphs_of(wildcards.dataset, wildcards.job)
+# Snakemake calls these functions when it builds the graph of jobs. It then knows whether it will run jobs, and which of
+# them the user forces. Unlike `onstart`, they are called in a module, too.
+def prepared_for_fit(wildcards):
+    """The prepared data sets of a fit job."""
+    EVENTS.begin()
+    return INPUTS.data_of(wildcards.dataset, wildcards.job)
+
+
+def own_archive(wildcards):
+    """The user's archive that a source is unpacked from, if any."""
+    EVENTS.begin()
+    # The prefix of a module is not for the user's own files.
+    return local(INPUTS.own_archive(wildcards.source))
 
 
 def of_cluster(**keys):
@@ -118,7 +130,7 @@ def of_cluster(**keys):
 
 
 onstart:
-    EVENTS.on_start()
+    EVENTS.start_server()
 
 
 onsuccess:

@@ -1,6 +1,6 @@
 rule download_source:
     input:
-        lambda w: INPUTS.own_archive(w.source),
+        own_archive,
     output:
         directory(f"{RESULTS}/data/raw/{{source}}"),
     log:
@@ -27,7 +27,7 @@ rule download_source:
 rule prepare_dataset:
     input:
         sources=lambda w: INPUTS.source_folders(w.dataset),
-        own=lambda w: INPUTS.own_files(w.dataset),
+        own=lambda w: local(INPUTS.own_files(w.dataset)),
     output:
         directory(f"{RESULTS}/data/prepared/{{dataset}}"),
     log:

@@ -1,7 +1,7 @@
 rule fit:
     input:
-        data=lambda w: INPUTS.data_of(w.dataset, w.job),
-        graph=graphs_of_fit,
+        data=prepared_for_fit,
+        graph=lambda w: INPUTS.graphs_of(w.dataset, w.job),
     output:
         f"{RESULTS}/fits/{{dataset}}/{{job}}.cells",
     log:

@@ -32,7 +32,7 @@ for _paper in INPUTS.papers():
         input:
             packs=INPUTS.packs(INPUTS.needs_of(_paper)),
             planes=INPUTS.planes(_paper),
-            reported=INPUTS.reported_files(_paper),
+            reported=local(INPUTS.reported_files(_paper)),
         output:
             [
                 report(

@@ -113,9 +113,11 @@ class Product:
 class RuleInputs:
     """The blocks and jobs of a run, and everything that is made from their cells."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, place: Path | None = None) -> None:
         self.config = config
         self.results = config.results
+        # Where the results really lie. Snakemake puts the prefix of a module before every path of a rule itself.
+        self.place = Path(config.results) if place is None else place
         self.blocks = plan_blocks(config)
         self.jobs = plan_jobs(config, self.blocks)
         self._at = list(dict.fromkeys(block.at for block in self.blocks))
@@ -479,7 +481,7 @@ class RuleInputs:
         archive = [content_digest(path) for path in self.own_archive(source)]
         own = {"own": archive} if archive else {}
         try:
-            record = json.loads(Path(f"{self.results}/data/raw/{source}/{RECORD}").read_text())
+            record = json.loads((self.place / f"data/raw/{source}/{RECORD}").read_text())
             asked, age = record["asked"], time.time() - record["when"]
             status, mirrors = record["status"], asked["mirrors"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -490,13 +492,13 @@ class RuleInputs:
 
     def retry_errors(self, dataset: str, name: str) -> str:
         """Changes with every run while a fit job has errors, so that it tries them again."""
-        path = Path(f"{self.results}/fits/{dataset}/{name}.cells")
+        path = self.place / f"fits/{dataset}/{name}.cells"
         errors = count_errors(path)
         return f"{errors} cells with errors, {path.stat().st_mtime_ns}" if errors else ""
 
     def retry_problems(self, paper: str) -> str:
         """Changes with every run while a product of a paper could not be made."""
-        path = Path(f"{self.results}/problems/{paper}.json")
+        path = self.place / f"problems/{paper}.json"
         with suppress(OSError):
             if path.stat().st_size > len(NO_PROBLEMS):
                 return str(path.stat().st_mtime_ns)
@@ -506,7 +508,7 @@ class RuleInputs:
         """Grows when an output of the job with this log is damaged."""
         # Snakemake removes outputs before a job runs, so its processes take what the main process has seen.
         if REMADE not in os.environ:
-            os.environ[REMADE] = json.dumps(remade(Path(self.results)))
+            os.environ[REMADE] = json.dumps(remade(self.place))
         return json.loads(os.environ[REMADE]).get(log, 0)
 
     # Targets

@@ -14,7 +14,7 @@ from snakemake.exceptions import WorkflowError
 
 from fairclust.pipeline import import_server
 from fairclust.pipeline.blocks import estimated_minutes
-from fairclust.pipeline.forced import is_forced
+from fairclust.pipeline.forced import is_forced, remember_forced
 from fairclust.pipeline.results_folder import (
     forget_failures,
     lock,
@@ -24,6 +24,10 @@ from fairclust.pipeline.results_folder import (
 )
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.summary import closing_words, duration
+
+
+class _CannotBegin(Exception):
+    pass
 
 
 class RunEvents:
@@ -36,69 +40,79 @@ class RunEvents:
         self._server: Any = None
         self._cache = cache
         self._lock: Any = None
-        if workflow.is_main_process and (reason := no_report_yet(sys.argv, Path(inputs.results))):
+        if workflow.is_main_process and (reason := no_report_yet(sys.argv, inputs.place)):
             raise WorkflowError(reason)
-        if workflow.is_main_process:
-            if workflow.output_settings.dryrun:
-                # Snakemake calls no handler at the end of a dry run.
-                atexit.register(self._say_work)
-            else:
-                self._take_results()
+        if workflow.is_main_process and workflow.output_settings.dryrun:
+            # Snakemake calls no handler at the end of a dry run.
+            atexit.register(self._say_work)
 
-    def _take_results(self) -> None:
-        """Lock the results, and mend time stamps and records at which Snakemake would stop."""
-        results = Path(self._inputs.results)
+    def begin(self) -> None:
+        """Begin a run: lock the results, mend what Snakemake would stop at, and copy damaged outputs.
+
+        Rules call this while Snakemake builds the graph of jobs. It does nothing a second time, in the processes of
+        jobs, or where Snakemake only shows something and has no executor.
+        """
+        workflow = self._workflow
+        remember_forced(workflow)
+        running = workflow.is_main_process and workflow.executor_plugin is not None
+        if not running or workflow.dryrun or self._lock is not None:
+            return
+        try:
+            self._take_results(self._inputs.place)
+        except _CannotBegin as error:
+            # Snakemake would wrap any other exception of an input function, and show its traceback.
+            print(error, file=sys.stderr, flush=True)
+            raise SystemExit(1) from None
+
+    def _take_results(self, results: Path) -> None:
         if results.is_dir() and not os.access(results, os.W_OK):
-            # If the run writes anything, it fails later, with a message of Snakemake that says less.
-            print(_not_writable(results), file=sys.stderr, flush=True)
-        elif results.is_dir():
-            self._lock = lock(results)
-            if self._lock is not None:
-                for line in [
-                    *mend_time_stamps(results),
-                    *remove_damaged_metadata(Path(".snakemake/metadata")),
-                ]:
-                    print(line, file=sys.stderr, flush=True)
-                if self._cache:
-                    forget_failures(results)
-
-    def on_start(self) -> None:
-        """Copy damaged outputs, which are made again, and start the import server."""
-        results = Path(self._inputs.results)
-        main_process = self._workflow.is_main_process
-        if main_process and results.is_dir() and not os.access(results, os.W_OK):
-            raise WorkflowError(_not_writable(results))
-        for path in self._inputs.files_of_the_user() if main_process else ():
+            raise _CannotBegin(_not_writable(results))
+        for path in self._inputs.files_of_the_user():
             if Path(path).stat().st_mtime > time.time():
-                raise WorkflowError(
+                raise _CannotBegin(
                     f"{path} has a time stamp ahead of this machine's clock, so everything made from it would always "
                     f"count as outdated. Fix: correct the clock, or run `touch {path}`"
                 )
-        if main_process and self._lock is None:
-            results.mkdir(parents=True, exist_ok=True)
-            self._lock = lock(results)
-            if self._lock is None:
-                raise WorkflowError(
-                    f"another run is using {results}. Fix: wait until it has ended, or set `results` to another folder"
-                )
-        if main_process and not self._workflow.touch:
-            for line in tidy(results):
-                print(line, file=sys.stderr, flush=True)
-        local = getattr(self._workflow, "local_exec", False)
-        if local and main_process and sys.platform == "linux":
+        results.mkdir(parents=True, exist_ok=True)
+        self._lock = lock(results)
+        if self._lock is None:
+            raise _CannotBegin(
+                f"another run is using {results}. Fix: wait until it has ended, or set `results` to another folder"
+            )
+        lines = [*mend_time_stamps(results), *remove_damaged_metadata(Path(".snakemake/metadata"))]
+        if not self._workflow.touch:
+            lines += tidy(results)
+        for line in lines:
+            print(line, file=sys.stderr, flush=True)
+        if self._cache:
+            forget_failures(results)
+        if self._workflow.local_exec and sys.platform == "linux":
             os.environ["FAIRCLUST_MAIN_PROCESS"] = str(os.getpid())
-            if import_server.ADDRESS not in os.environ:
-                self._server = import_server.start()
+        atexit.register(self._tidy_up)
+
+    def start_server(self) -> None:
+        """Start the import server, which saves time and on which nothing depends."""
+        workflow = self._workflow
+        local = workflow.is_main_process and workflow.local_exec and sys.platform == "linux"
+        if local and import_server.ADDRESS not in os.environ:
+            self._server = import_server.start()
 
     def _say_work(self) -> None:
         """Say how many cells a run would fit, and about how long that takes. Snakemake's graph may have failed."""
         dag = self._workflow.dag
         if dag is None:
             return
-        jobs = [job for job in dag.needrun_jobs(exclude_finished=False) if job.rule.name.endswith("fit")]
         from fairclust.pipeline.progress import block_progress
 
-        config, cells, minutes = self._inputs.config, 0, 0.0
+        # In a module the rule has a prefix. Other rules may end with these letters, too.
+        jobs = [
+            job
+            for job in dag.needrun_jobs(exclude_finished=False)
+            if job.rule.name.endswith("fit")
+            and Path(job.output[0]).is_relative_to(self._inputs.place / "fits")
+        ]
+        config = self._inputs.config.model_copy(update={"results": str(self._inputs.place)})
+        cells, minutes = 0, 0.0
         for job in jobs:
             forced = is_forced(job.rule.name, job.output[0])
             for block in self._inputs.jobs[f"{job.wildcards.dataset}/{job.wildcards.job}"]:
@@ -122,14 +136,14 @@ class RunEvents:
     def on_error(self) -> None:
         """Say where the messages of failed jobs are, and how to resume."""
         self._tidy_up()
-        print(f"Some jobs failed; their messages are above and in {self._inputs.results}/logs/.")
+        print(f"Some jobs failed; their messages are above and in {self._inputs.place}/logs/.")
         print("What is finished is kept. To resume, run the same command again.")
 
     def _tidy_up(self) -> None:
         import_server.stop(self._server)
         self._server = None
         if self._cache:
-            forget_failures(self._inputs.results)
+            forget_failures(self._inputs.place)
 
 
 def no_report_yet(arguments: Sequence[str], results: Path) -> str:

@@ -72,7 +72,7 @@ def describe_times(runs: Path, benchmarks: Iterable[Path], began: float) -> list
 
 def closing_words(inputs: RuleInputs, began: float) -> list[str]:
     """Lines to print when a run has ended."""
-    results = Path(inputs.results)
+    results = inputs.place
     if not (results / "summary.json").is_file():
         return []
     lines = describe(results / "summary.json")
