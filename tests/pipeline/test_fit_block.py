@@ -55,6 +55,13 @@ def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data
     assert len(list(tmp_path.glob("cells/*/*"))) == len(hows)
 
 
+def test_a_fit_that_ends_its_process_lets_no_other_fit_run_twice(tmp_path, data, monkeypatch):
+    monkeypatch.setenv("ODD_NOTES", str(tmp_path / "notes"))
+    rows = run(tmp_path, data, block("note", "die", "ok", seeds=[0, 1]))
+    assert [row["status"] for row in rows] == ["error"] * 4 + ["ok"] * 2
+    assert (tmp_path / "notes").read_text() == "once\n" * 2
+
+
 def finished(rows):
     return [row["finished"] for row in rows]
 

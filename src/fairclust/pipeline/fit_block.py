@@ -135,7 +135,7 @@ def run_block(block: Block, request: Request, setup: Setup) -> list[dict[str, An
         )
         identity = {**own, "key": key, **vars(cell)}
         path = cell_path(setup.results, key)
-        found = finished_cell(path, setup.reuse, limits, setup.versions, setup.since)
+        found = finished_cell(path, setup)
         if found is not None:
             # A record from another run may state anything, so the identity of this block replaces its own.
             record, labels, is_here = {**found[0], **identity}, *found[1:]
@@ -174,20 +174,17 @@ def run_block(block: Block, request: Request, setup: Setup) -> list[dict[str, An
     return records
 
 
-def finished_cell(
-    path: Path, reuse: Iterable[Path], limits: Mapping[str, float], versions: str = "", since: float = 0.0
-) -> tuple[dict[str, Any], np.ndarray | None, bool] | None:
-    """A cell that need not be fitted again: record, labels, and whether it is in this store, to which `path` belongs.
-
-    `reuse` are folders of results of other runs; the other arguments are as in `Setup`.
-    """
-    for file in places_of(path, reuse):
+def finished_cell(path: Path, setup: Setup) -> tuple[dict[str, Any], np.ndarray | None, bool] | None:
+    """A cell that need not be fitted again: record, labels, and whether it is in the store of `path`."""
+    for file in places_of(path, setup.reuse):
         record = read_record(file)
         if record is None:
             if file.is_file():
                 print(f"{file} is damaged; the cell is fitted again", file=sys.stderr)
             continue
-        if record.get("finished", 0.0) < since or not is_final(record, limits, versions):
+        finished = record.get("finished", 0.0)
+        is_own = finished >= setup.watch.began
+        if finished < setup.since or not (is_own or is_final(record, setup.limits, setup.versions)):
             continue
         try:
             return record, read_labels(file), file == path

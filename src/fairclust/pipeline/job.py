@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import math
 import os
 import signal
 import sys
@@ -38,6 +39,8 @@ class Watch:
     connection: Connection | None = None  # None if nobody watches
     # Cells whose fit has ended an earlier process of the job, by key: what their records say.
     ended: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    # When the first process of the job began, in seconds since the epoch. Its fits are not tried again.
+    began: float = math.inf
 
     def tell(self, *message: Any) -> None:
         if self.connection is not None:
@@ -124,7 +127,7 @@ def work(
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(job.folder)
-    watched = replace(job, watch=Watch(connection, job.watch.ended))
+    watched = replace(job, watch=replace(job.watch, connection=connection))
     connection.send(("answer", run(watched, function)))
 
 

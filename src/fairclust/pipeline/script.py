@@ -65,15 +65,15 @@ def supervise(job: Job, function: str) -> str:
 
     If a fit exceeds its limits or its process dies, the next process is told so and goes on with the other fits.
     """
-    ended: dict[str, dict[str, Any]] = {}
+    watch = Watch(ended={}, began=time.time())
     while True:
-        with _process_for(replace(job, watch=Watch(ended=ended)), function) as (connection, process):
+        with _process_for(replace(job, watch=watch), function) as (connection, process):
             try:
                 return _watch(connection, process, job)
             except _FitEnded as end:
-                if end.key in ended:  # the process has died again, and not in this fit
+                if end.key in watch.ended:  # the process has died again, and not in this fit
                     return f"{job.rule}: {end} (log: {job.log})"
-                ended[end.key] = end.record
+                watch = replace(watch, ended={**watch.ended, end.key: end.record})
 
 
 @contextmanager
