@@ -14,7 +14,8 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.blocks import Block, block_params
 from fairclust.pipeline.config import ConfigError, load_config, read_yaml
 from fairclust.pipeline.reported import load_reported
-from fairclust.pipeline.rule_inputs import RuleInputs
+from fairclust.pipeline.results_folder import write_digests
+from fairclust.pipeline.rule_inputs import REMADE, RuleInputs
 
 ROOT = Path(__file__).parents[2]
 KMEANS = {"class": "fairclust.methods.kmeans.KMeans"}
@@ -381,3 +382,24 @@ def test_provenance_keeps_only_used_settings_and_no_paths(tmp_path):
     assert set(kept["methods"]) == {"vfc", "kmeans"}
     assert "secret" not in json.dumps(kept)
     assert str(tmp_path) not in json.dumps(kept)
+
+
+def test_two_modules_each_see_the_damage_in_their_own_results(tmp_path, monkeypatch):
+    """Each has a prefix, so its results lie elsewhere than the configuration says."""
+    monkeypatch.setenv(REMADE, "{}")
+    config = load_config(small_config())
+    places = [tmp_path / name / "results" for name in "ab"]
+    for place in places:
+        (place / "scores").mkdir(parents=True)
+        for name in ("scores.csv", "runs.csv"):
+            (place / "scores" / name).write_text("1")
+        (place / "logs").mkdir()
+        write_digests(
+            [str(place / "scores" / name) for name in ("scores.csv", "runs.csv")], place / "logs/scores.log"
+        )
+    (places[1] / "scores/scores.csv").write_text("2")
+    for _ in range(
+        2
+    ):  # the second time as in the processes of jobs, which have the variable of the main process
+        assert [RuleInputs(config, place).remade("scores") for place in places] == [0, 1]
+        (places[1] / "scores/scores.csv").unlink(missing_ok=True)

@@ -204,11 +204,11 @@ def test_a_block_that_is_lost_in_a_module_is_tried_again_and_then_has_the_status
 ):
     project = another_workflow(direct, tmp_path, clone / "workflow/Snakefile", MODULE)
     project.write("my_methods/deadly.py", DEADLY)
-    config = {
-        **direct.config,
-        "methods": {**direct.config["methods"], "deadly": {"class": "my_methods.deadly.Deadly"}},
-    }
-    config["run"] = {**config["run"], "methods": [*config["run"]["methods"], "deadly"]}
+    # Other memory than the default's gives the method a job of its own.
+    deadly = {"class": "my_methods.deadly.Deadly", "jobs": {"mem_mb": 1000}}
+    methods = {**direct.config["methods"], "deadly": deadly}
+    config = {**direct.config, "methods": methods, "also": [], "run": {**direct.config["run"]}}
+    config["run"] |= {"datasets": ["blobs"], "methods": [*direct.config["run"]["methods"], "deadly"]}
     project.write("config/config.yaml", yaml.safe_dump(config))
     snakemake(project.folder, "--retries", "1", fails=True)
     project.config = {**config, "results": "fair/results"}

@@ -87,13 +87,18 @@ def of_method(resource, default=None):
     return asked
 
 
+# Snakemake calls these functions when it builds the graph of jobs, before it looks at their files. It then knows whether
+# it will run jobs, and which of them the user forces. Unlike `onstart`, they are called in a module, too.
 def of_paper(method, paper):
-    """A parameter of the rule of a paper, which is computed only if its job is asked for."""
-    return lambda wildcards: method(paper)
+    """Inputs or a parameter of the rule of a paper, which are computed only if its job is asked for."""
+
+    def asked(wildcards):
+        EVENTS.begin()
+        return method(paper)
+
+    return asked
 
 
-# Snakemake calls these functions when it builds the graph of jobs. It then knows whether it will run jobs, and which of
-# them the user forces. Unlike `onstart`, they are called in a module, too.
 def prepared_for_fit(wildcards):
     """The prepared data sets of a fit job."""
     EVENTS.begin()
@@ -127,10 +132,6 @@ def of_cluster(**keys):
         for resource, key in keys.items()
         if any(getattr(own, key) for own in jobs)
     }
-
-
-onstart:
-    EVENTS.start_server()
 
 
 onsuccess:

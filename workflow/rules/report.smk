@@ -31,7 +31,7 @@ for _paper in INPUTS.papers():
             _paper
         input:
             packs=INPUTS.packs(INPUTS.needs_of(_paper)),
-            planes=INPUTS.planes(_paper),
+            planes=of_paper(INPUTS.planes, _paper),
             reported=local(INPUTS.reported_files(_paper)),
         output:
             [

@@ -56,7 +56,8 @@ NO_PROBLEMS = "[]"
 
 # Time after which a run tries again to download a source that could not be downloaded.
 RETRY_SECONDS = 3600
-# Environment variable: the jobs whose outputs were damaged, and how often they have run again for that.
+# Environment variable: for each folder of results, the jobs whose outputs were damaged, and how often they have run again
+# for that.
 REMADE = "FAIRCLUST_REMADE"
 _USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
 _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
@@ -507,9 +508,12 @@ class RuleInputs:
     def remade(self, log: str) -> int:
         """Grows when an output of the job with this log is damaged."""
         # Snakemake removes outputs before a job runs, so its processes take what the main process has seen.
-        if REMADE not in os.environ:
-            os.environ[REMADE] = json.dumps(remade(self.place))
-        return json.loads(os.environ[REMADE]).get(log, 0)
+        # A workflow may have several modules with results of their own.
+        known = json.loads(os.environ.get(REMADE, "{}"))
+        if str(self.place) not in known:
+            known[str(self.place)] = remade(self.place)
+            os.environ[REMADE] = json.dumps(known)
+        return known[str(self.place)].get(log, 0)
 
     # Targets
 

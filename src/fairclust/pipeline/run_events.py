@@ -1,4 +1,7 @@
-"""What happens when Snakemake's main process starts a run, ends it well, or ends it with failed jobs."""
+"""What happens when Snakemake's main process starts a run, ends it well, or ends it with failed jobs.
+
+The handlers `onsuccess` and `onerror` only print. A workflow that uses this one as a module does not call them.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class _CannotBegin(Exception):
 
 
 class RunEvents:
-    """The handlers of one Snakemake process, which began at a time in seconds since the epoch."""
+    """The beginning and the end of one Snakemake process, which began at a time in seconds since the epoch."""
 
     def __init__(self, workflow: Any, inputs: RuleInputs, began: float, *, cache: bool) -> None:
         self._workflow = workflow
@@ -47,7 +50,7 @@ class RunEvents:
             atexit.register(self._say_work)
 
     def begin(self) -> None:
-        """Begin a run: lock the results, mend what Snakemake would stop at, and copy damaged outputs.
+        """Begin a run: lock and tidy the results, copy damaged outputs, and start the import server.
 
         Rules call this while Snakemake builds the graph of jobs. It does nothing a second time, in the processes of
         jobs, or where Snakemake only shows something and has no executor.
@@ -73,7 +76,10 @@ class RunEvents:
                     f"{path} has a time stamp ahead of this machine's clock, so everything made from it would always "
                     f"count as outdated. Fix: correct the clock, or run `touch {path}`"
                 )
-        results.mkdir(parents=True, exist_ok=True)
+        try:
+            results.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            raise _CannotBegin(_not_writable(results)) from None
         self._lock = lock(results)
         if self._lock is None:
             raise _CannotBegin(
@@ -88,14 +94,9 @@ class RunEvents:
             forget_failures(results)
         if self._workflow.local_exec and sys.platform == "linux":
             os.environ["FAIRCLUST_MAIN_PROCESS"] = str(os.getpid())
+            if import_server.ADDRESS not in os.environ:
+                self._server = import_server.start()
         atexit.register(self._tidy_up)
-
-    def start_server(self) -> None:
-        """Start the import server, which saves time and on which nothing depends."""
-        workflow = self._workflow
-        local = workflow.is_main_process and workflow.local_exec and sys.platform == "linux"
-        if local and import_server.ADDRESS not in os.environ:
-            self._server = import_server.start()
 
     def _say_work(self) -> None:
         """Say how many cells a run would fit, and about how long that takes. Snakemake's graph may have failed."""
