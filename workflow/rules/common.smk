@@ -81,7 +81,7 @@ def of_method(resource, default=None):
     """The resource that the configuration states for the methods of a fit job."""
 
     def asked(wildcards):
-        own = getattr(INPUTS.requests_of(wildcards.dataset, wildcards.job), resource)
+        own = getattr(INPUTS.resources_of(wildcards.dataset, wildcards.job), resource)
         return default if own is None else own
 
     return asked
@@ -125,7 +125,7 @@ def of_cluster(**keys):
         default = (
             str(defaults[resource].raw).strip("'\"") if resource in defaults else None
         )
-        return lambda w: getattr(INPUTS.requests_of(w.dataset, w.job), key) or default
+        return lambda w: getattr(INPUTS.resources_of(w.dataset, w.job), key) or default
 
     return {
         resource: asked(resource, key)

@@ -56,8 +56,8 @@ NO_PROBLEMS = "[]"
 
 # Time after which a run tries again to download a source that could not be downloaded.
 RETRY_SECONDS = 3600
-# Environment variable: for each folder of results, the jobs whose outputs were damaged, and how often they have run again
-# for that.
+# Environment variable: for each folder of results, the jobs whose outputs were damaged, and how often they have run
+# again for that.
 REMADE = "FAIRCLUST_REMADE"
 _USUAL = tuple(name for name, metric in METRICS.items() if not metric.audit)
 _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name == "sse")
@@ -578,7 +578,7 @@ class RuleInputs:
 
     # Fits
 
-    def requests_of(self, dataset: str, name: str) -> MethodJobSpec:
+    def resources_of(self, dataset: str, name: str) -> MethodJobSpec:
         """The resources that the methods of a fit job ask for; they are the same for all of them."""
         return self.config.methods[self.jobs[f"{dataset}/{name}"][0].method].jobs
 
