@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -173,11 +173,10 @@ def remade(results: Path) -> dict[str, int]:
     The number is a parameter of the job. It grows if an output is damaged, and the job writes it beside its digests,
     so that it stays the same afterwards.
     """
-    damaged = set(damaged_outputs(results))
     found = {}
     for file, stated in stated_digests(results):
         first = file.read_text(errors="replace").partition("\n")[0].removeprefix(_REMADE)
-        number = (int(first) if first.isdecimal() else 0) + any(path in damaged for path in stated)
+        number = (int(first) if first.isdecimal() else 0) + bool(_damaged(stated))
         if number:
             found[file.relative_to(results / "logs").with_suffix("").as_posix()] = number
     return found
@@ -186,10 +185,14 @@ def remade(results: Path) -> dict[str, int]:
 def damaged_outputs(results: Path) -> Iterator[Path]:
     """Outputs that do not match the digest of their job, or that are missing while the job's other outputs exist."""
     for _, stated in stated_digests(results):
-        damaged = [path for path, digest in stated.items() if is_damaged(path, digest)]
-        # If all outputs are gone, they were deleted on purpose, for example with `--delete-all-output`.
-        if any(path.exists() for path in stated):
-            yield from damaged
+        yield from _damaged(stated)
+
+
+def _damaged(stated: Mapping[Path, str]) -> list[Path]:
+    # If all outputs are gone, they were deleted on purpose, for example with `--delete-all-output`.
+    if not any(path.exists() for path in stated):
+        return []
+    return [path for path, digest in stated.items() if is_damaged(path, digest)]
 
 
 def forget_failures(results: str | Path) -> None:
