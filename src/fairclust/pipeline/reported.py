@@ -126,7 +126,7 @@ def _read(path: str | Path) -> pd.DataFrame:
     try:
         # A line with too few values has missing ones at its end.
         return pd.read_csv(path, dtype=str, keep_default_na=False).fillna("")
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+    except (OSError, ValueError) as error:  # errors of pandas are ValueErrors
         raise ReportedError(f"{path} cannot be read: {error}") from None
 
 
