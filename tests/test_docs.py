@@ -14,7 +14,6 @@ from fairclust.cli import CommandError
 from fairclust.cli.publish import filled, overview_block, results_block, with_results
 from fairclust.pipeline import papers
 from fairclust.pipeline.config import Config, MethodSpec, RunnableDataset, laid_over, load_config, read_yaml
-from fairclust.pipeline.report_inputs import ReportInputs
 from fairclust.pipeline.reported import load_reported
 from fairclust.pipeline.rule_inputs import RuleInputs
 from toys import write_people
@@ -81,9 +80,9 @@ def test_a_data_set_in_eight_lines_and_a_method_in_four(shipped, clone):
     mine["run"]["methods"].append("stripes")
     config = load_config(laid_over(shipped, mine), user=mine)
     inputs = RuleInputs(config)
-    at = {(block.dataset, block.method) for block in inputs._blocks.values()}
+    at = {(block.dataset, block.method) for block in inputs.blocks}
     assert at == {("people", method) for method in mine["run"]["methods"]}
-    vfc = next(block for block in inputs._blocks.values() if block.method == "vfc_kmeans_accelerated")
+    vfc = next(block for block in inputs.blocks if block.method == "vfc_kmeans_accelerated")
     assert {settings["lam"] for grid in vfc.grids for settings in grid.settings()} == {0, 50, 100}
 
 
@@ -280,7 +279,7 @@ def test_the_numbers_on_the_pages_come_from_the_published_run(page, shipped, mon
         pytest.skip("no results are published; tests/test_published_results.py says so")
     monkeypatch.chdir(ROOT)
     text = Path(page).read_text()
-    assert filled(text, Path("docs/results"), ReportInputs(load_config(shipped)), page) == text
+    assert filled(text, Path("docs/results"), RuleInputs(load_config(shipped)), page) == text
 
 
 def test_rows_of_the_overview_that_a_page_asks_for():

@@ -49,8 +49,8 @@ def test_the_crate_names_every_file_and_every_source(folder, inputs):
     assert crate["./"]["license"] == {"@id": "https://spdx.org/licenses/MIT"}
     read = run_crate.inputs_of(crate)
     for name in (Path(place).name for place in inputs.sources()):
-        stated = inputs.source_params(name)
-        digest = stated["member_sha256" if stated["member"] else "sha256"]
+        stated = inputs.source_spec(name)
+        digest = stated.member_sha256 if stated.member else stated.sha256
         assert name not in read or digest in ("unknown", read[name])
     assert {
         Path(path).name for paper in inputs.config.run.papers for path in inputs.reported_files(paper)
@@ -60,7 +60,7 @@ def test_the_crate_names_every_file_and_every_source(folder, inputs):
 def test_every_cell_of_the_plan_has_a_row(folder, inputs):
     scores = pd.read_parquet(folder / "scores" / "scores.parquet")
     rows = set(zip(scores.dataset, scores.method, scores.n_clusters, strict=True))
-    assert {(block.dataset, block.method, block.n_clusters) for block in inputs._blocks.values()} == rows
+    assert {(block.dataset, block.method, block.n_clusters) for block in inputs.blocks} == rows
 
 
 def test_the_published_files_are_small_and_name_no_folder_of_a_machine(folder):

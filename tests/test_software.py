@@ -85,7 +85,7 @@ def test_the_run_of_continuous_integration_is_small_and_needs_no_download(root):
     config = load_config(read_yaml(root / ".test/config/config.yaml"), base=root / ".test")
     inputs = RuleInputs(config)
     assert inputs.sources() == []
-    assert 0 < sum(len(block.cells()) for block in inputs._blocks.values()) < 100
+    assert 0 < sum(len(block.cells()) for block in inputs.blocks) < 100
 
 
 def test_no_rule_is_in_a_group(root):

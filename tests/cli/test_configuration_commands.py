@@ -10,7 +10,7 @@ import yaml
 
 from fairclust.cli import main
 from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
-from fairclust.pipeline.blocks import plan_blocks, plan_jobs
+from fairclust.pipeline.blocks import Request, plan_blocks, plan_jobs
 from fairclust.pipeline.cell_store import write_output
 from fairclust.pipeline.config import load_config
 from fairclust.pipeline.fingerprint import class_fingerprint, remember_code
@@ -58,8 +58,8 @@ def finished(tmp_path_factory):
         for name, blocks in plan_jobs(given, plan_blocks(given)).items():
             path = results / f"fits/{name}.cells"
             path.parent.mkdir(parents=True, exist_ok=True)
-            code = class_fingerprint(CLASS)
-            write_output(path, [r for b in blocks for r in run_block(b, setup, CLASS, code, ("sse",), "s")])
+            request = Request(CLASS, class_fingerprint(CLASS), ("sse",), "s")
+            write_output(path, [record for block in blocks for record in run_block(block, request, setup)])
     return tmp_path
 
 

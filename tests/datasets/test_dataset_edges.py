@@ -21,7 +21,7 @@ from fairclust.datasets import (
 )
 from fairclust.datasets.graph import load_graph
 from fairclust.datasets.msbm import _pairs_within, make_msbm
-from fairclust.pipeline.blocks import Block, Grid
+from fairclust.pipeline.blocks import Block, Grid, Request
 from fairclust.pipeline.fit_block import Setup, run_block
 from fairclust.pipeline.prepare_jobs import graph_folder
 
@@ -140,7 +140,7 @@ def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path: Path) -> No
         block = Block("demo", "m", 2, (Grid(params, {}, (0,)),))
         limits = {"cell_seconds": 60.0, "cell_memory_mb": 4000.0}
         setup = Setup(tmp_path / "data", graph, tmp_path, [], limits, {}, 1)
-        return run_block(block, setup, cls, "f", ("balance", "sse", "ncut"), "s")[0]
+        return run_block(block, Request(cls, "f", ("balance", "sse", "ncut"), "s"), setup)[0]
 
     for cls in (
         "fairclust.methods.fair_spectral.FairSpectralClustering",

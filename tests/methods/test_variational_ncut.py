@@ -11,7 +11,8 @@ from fairclust.kernels.graph import build_knn_graph
 from fairclust.methods import VariationalFairNCut
 from fairclust.metrics import fairness_error
 from fairclust.metrics.quality import ncut
-from fairclust.pipeline.fit_process import fit_cell
+from fairclust.pipeline.blocks import Cell
+from fairclust.pipeline.fit_cell import fit_cell
 from twins import vfc_inner
 
 
@@ -140,7 +141,7 @@ def test_the_pipeline_passes_the_points_beside_the_graph():
     params = {"affinity": "precomputed", "match_reference": True, "init": "k-means++", "lam": 10}
     found = []
     for seed in range(8):
-        cell = {"params": params, "random_state": seed}
+        cell = Cell(params, seed, random_state=seed)
         _, labels = fit_cell(W, codes, "fairclust.methods.VariationalFairNCut", 2, cell, X)
         found.append(fairness_error(labels, sensitive_features=codes))
     assert sum(error == 0 for error in found) >= 4

@@ -1,10 +1,14 @@
 """Runs of blocks of the misbehaving methods, without Snakemake."""
 
+import pickle
 from dataclasses import replace
+from pathlib import Path
 
-from fairclust.pipeline.blocks import Block, Grid
+from fairclust.pipeline.blocks import Block, Grid, Request
 from fairclust.pipeline.cell_store import read_record
 from fairclust.pipeline.fit_block import Setup, run_block
+from fairclust.pipeline.job import Job
+from fairclust.pipeline.script import supervise
 
 LIMITS = {"cell_seconds": 30.0, "cell_memory_mb": 4000.0}
 
@@ -14,9 +18,29 @@ def block(*hows, seeds=(0,), k=3, seed=None):
 
 
 def run(folder, data, block, *, fingerprint="f1", metrics=("balance", "sse"), scorer="s1", **changes):
-    """Run a block, and return the records of its cells."""
-    plain = Setup(data, None, folder, [], LIMITS, {"dunn_max_rows": 0}, 1)
-    return run_block(block, replace(plain, **changes), "odd_methods.Odd", fingerprint, tuple(metrics), scorer)
+    """Run a block as a job, and return the records of its cells."""
+    setup = replace(Setup(data, None, folder, [], LIMITS, {"dunn_max_rows": 0}, 1), **changes)
+    request = Request("odd_methods.Odd", fingerprint, tuple(metrics), scorer)
+    folder.mkdir(exist_ok=True)
+    params = {"asked": (block, request, setup), "found": folder / "found"}
+    log = str(folder / "job.log")
+    message = supervise(Job("fit", {}, [], params, {}, {}, 1, log, str(Path.cwd()), {}), "blocks_of_odd:work")
+    assert message == ""
+    found = pickle.loads(params["found"].read_bytes())
+    params["found"].unlink()
+    if isinstance(found, Exception):
+        raise found
+    return found
+
+
+def work(job):
+    """What `run` does in the process of the job."""
+    block, request, setup = job.params["asked"]
+    try:
+        found = run_block(block, request, replace(setup, watch=job.watch))
+    except Exception as error:
+        found = error
+    job.params["found"].write_bytes(pickle.dumps(found))
 
 
 def stored(folder):

@@ -8,7 +8,6 @@ import fairclust.base
 import fairclust.metrics.quality
 import fairclust.metrics.table  # noqa: F401
 from fairclust.datasets.store import PreparedDataset, data_hash, save_prepared
-from fairclust.pipeline import fit_process
 
 HERE = str(Path(__file__).parent)
 
@@ -16,8 +15,6 @@ HERE = str(Path(__file__).parent)
 @pytest.fixture(autouse=True)
 def _methods_beside_the_tests(monkeypatch):
     monkeypatch.syspath_prepend(HERE)
-    # Other tests may have left threads here. The small methods of these tests do not wait for any, so forking is safe.
-    monkeypatch.setattr(fit_process, "_has_threads", lambda: False)
 
 
 @pytest.fixture

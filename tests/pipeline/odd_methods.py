@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -49,6 +50,10 @@ class Odd(FairClusterer):
             raise NotSupported("two groups only")
         elif self.how == "diverge":
             raise Diverged("not finite at step 3")
+        elif self.how == "note":
+            with Path(os.environ["ODD_NOTES"]).open("a") as file:
+                file.write("once\n")
+            raise RuntimeError("noted")
         elif self.how == "raise":
             raise RuntimeError("no idea of \ud800")
         elif self.how == "die":
@@ -57,3 +62,11 @@ class Odd(FairClusterer):
             self.labels_ = self.labels_ + 7
         elif self.how == "shape":
             self.labels_ = self.labels_[:-1]
+
+
+def fit_with_threads(job):
+    """Fit with scikit-learn, whose loops have threads, and print the number of OpenMP's threads."""
+    from sklearn.cluster import KMeans
+
+    KMeans(2, n_init=1).fit([[float(i)] for i in range(1000)])
+    print(os.environ["OMP_NUM_THREADS"])

@@ -6,7 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from fairclust.pipeline.script import Job, ServerGone, ask
+from fairclust.pipeline.job import Job
+from fairclust.pipeline.script import ADDRESS, supervise
 
 
 def job_in(folder, **params):
@@ -39,9 +40,12 @@ def wait(job):
     time.sleep(97)
 
 
+def ask(address, job, function):
+    """Have the server at an address do a job."""
+    os.environ[ADDRESS] = address
+    return supervise(job, function)
+
+
 if __name__ == "__main__":
     address, folder, function = sys.argv[1:]
-    try:
-        print(ask(address, job_in(Path(folder)), f"server_jobs:{function}"), end="")
-    except ServerGone:
-        print("gone", end="")
+    print(ask(address, job_in(Path(folder)), f"server_jobs:{function}"), end="")

@@ -5,7 +5,6 @@ from small import GENERATED, small_paper
 
 from fairclust.pipeline.blocks import (
     Block,
-    block_of,
     block_params,
     count_cells,
     derive_random_state,
@@ -167,15 +166,12 @@ def test_canonical_json_tells_true_from_one():
     assert canonical_json(True) != canonical_json(1)
 
 
-def test_the_parameters_of_a_block_describe_only_this_block_completely():
+def test_the_parameters_of_a_block_describe_only_this_block():
     before = one(config())
     after = one(
         config(methods={"other": {"class": CLASS}}, run={"datasets": ["a"], "methods": ["vfc", "other"]})
     )
     assert block_params(before) == block_params(after)
-    again = block_of("a", "vfc", 3, block_params(before))
-    assert (again, again.grids, again.cells()) == (before, before.grids, before.cells())
-    assert isinstance(again, Block)
 
 
 def test_planning_a_hundred_thousand_cells_makes_no_cell_objects(monkeypatch):

@@ -107,8 +107,9 @@ def plan_or_error(raw):
     """Make the plan, and return the message of the ConfigError, or '' if there is none."""
     try:
         inputs = RuleInputs(load_config(raw))
+        inputs.check_classes()
         inputs.targets()
-        for block in inputs._blocks.values():
+        for block in inputs.blocks:
             inputs.metrics_of(block)
     except ConfigError as error:
         return str(error)

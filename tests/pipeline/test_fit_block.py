@@ -11,13 +11,15 @@ import numpy as np
 import psutil
 import pytest
 from blocks_of_odd import LIMITS, block, run, stored
+from small import GENERATED, small_config
 
 from fairclust.datasets.errors import DatasetError
 from fairclust.datasets.store import write_skipped
 from fairclust.pipeline.cell_store import cell_path, read_output, write_cell
 from fairclust.pipeline.fit_block import TryAgain, fit
-from fairclust.pipeline.models import version_text
-from fairclust.pipeline.script import Job
+from fairclust.pipeline.job import Job
+from fairclust.pipeline.provenance import version_text
+from fairclust.pipeline.rule_inputs import inputs_of
 
 
 def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data):
@@ -51,6 +53,13 @@ def test_every_outcome_of_a_fit_is_a_row_and_the_other_fits_go_on(tmp_path, data
     assert ok["history"][0]["objective"] == 2.5
     assert {"numpy", "numba"} <= ok["versions"].keys()
     assert len(list(tmp_path.glob("cells/*/*"))) == len(hows)
+
+
+def test_a_fit_that_ends_its_process_lets_no_other_fit_run_twice(tmp_path, data, monkeypatch):
+    monkeypatch.setenv("ODD_NOTES", str(tmp_path / "notes"))
+    rows = run(tmp_path, data, block("note", "die", "ok", seeds=[0, 1]))
+    assert [row["status"] for row in rows] == ["error"] * 4 + ["ok"] * 2
+    assert (tmp_path / "notes").read_text() == "once\n" * 2
 
 
 def finished(rows):
@@ -175,7 +184,7 @@ def test_a_fit_over_its_memory_is_tried_again_and_becomes_a_row_at_the_last_atte
     assert "limit of 600 MB" in rows[1]["reason"]
 
 
-def test_a_damaged_cell_is_fitted_again_and_no_other(tmp_path, data, capsys):
+def test_a_damaged_cell_is_fitted_again_and_no_other(tmp_path, data):
     asked = block("ok", "global", "ever new")
     first = run(tmp_path, data, asked)
     # A byte of the labels is changed, and then a file is truncated, as after a crash of the machine.
@@ -183,7 +192,7 @@ def test_a_damaged_cell_is_fitted_again_and_no_other(tmp_path, data, capsys):
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     second = run(tmp_path, data, asked)
     assert [a == b for a, b in zip(finished(first), finished(second), strict=True)] == [True, False, True]
-    assert f"{path} is damaged" in capsys.readouterr().err
+    assert f"{path} is damaged" in (tmp_path / "job.log").read_text()
     path = cell_path(tmp_path, first[2]["key"])
     path.write_bytes(path.read_bytes()[:60])
     third = run(tmp_path, data, asked)
@@ -216,35 +225,27 @@ def test_forced_cells_are_fitted_again_once(tmp_path, data):
     assert run(tmp_path, data, block("ok", "global")) == [*second, first[1]]
 
 
-def job_of(tmp_path, data, attempt, *hows, results="results"):
-    blocks = [
-        {
-            **{
-                "dataset": data.name,
-                "method": method,
-                "n_clusters": 3,
-                "class_path": "odd_methods.Odd",
-                "code": "f1",
-            },
-            **{"metrics": ["sse"], "scorer": "s1"},
-            "cells": {"grids": [{"params": {}, "axes": {"how": list(hows)}, "seeds": [0]}], "seed": None},
-        }
-        for method in ("odd", "even")
-    ]
+def job_of(tmp_path, data, attempt, *hows):
+    odd = {"class": "odd_methods.Odd", "grid": {"how": list(hows)}}
+    config = small_config(
+        run={"datasets": [data.name], "methods": ["odd", "even"], "seeds": 1},
+        datasets={data.name: {**GENERATED, "n_clusters": 3}},
+        methods={"odd": odd, "even": odd},
+        limits=LIMITS,
+        jobs={"mem_mb": 5000},
+        results=str(tmp_path / "results"),
+    )
     return Job(
         rule="fit",
         input={"data": [str(data)]},
-        output=[str(tmp_path / results / "fits/toy/odd-k3.cells")],
-        params={
-            **{"blocks": blocks, "score_options": {}, "limits": LIMITS, "versions": "", "attempts": 2},
-            "reuse": [],
-        },
-        wildcards={"dataset": "toy", "job": "odd-k3"},
+        output=[str(tmp_path / f"results/fits/{data.name}/odd-k3.cells")],
+        params={},
+        wildcards={"dataset": data.name, "job": "odd-k3"},
         resources={"attempt": attempt},
         threads=1,
         log="fit.log",
         folder=str(tmp_path),
-        config={},
+        config=config,
     )
 
 
@@ -261,9 +262,11 @@ def test_a_job_has_several_blocks(tmp_path, data):
 
 
 def test_after_the_last_attempt_a_job_writes_what_is_finished_and_errors(tmp_path, data):
-    asked = replace(block("ok"), dataset=data.name)
-    (done,) = run(tmp_path / "results", data, asked, metrics=["sse"])
     job = job_of(tmp_path, data, 3, "ok", "die")
+    inputs = inputs_of(job)
+    asked = vars(inputs.request(inputs.blocks[0]))
+    asked.pop("class_path")
+    (done,) = run(tmp_path / "results", data, replace(block("ok"), dataset=data.name), **asked)
     fit(job)
     rows = read_output(Path(job.output[0]))
     assert rows[0] == done
@@ -277,51 +280,39 @@ def test_after_the_last_attempt_a_job_writes_what_is_finished_and_errors(tmp_pat
     assert [row["status"] for row in rows] == ["error"] * 4 and all(row["lost"] for row in rows)
 
 
-SCRIPT = """
-import sys
-from pathlib import Path
-from sklearn.cluster import KMeans
-from fairclust.pipeline.blocks import Block, Grid
-from fairclust.pipeline.fit_block import Setup, run_block
-
-print("once")
-KMeans(2, n_init=1).fit([[float(i)] for i in range(1000)])
-folder = Path(sys.argv[1])
-run_block(
-    Block("toy", "kmeans", 3, (Grid({"n_init": 2}, {}, (0,)),)),
-    Setup(folder / "data", None, folder, [], {"cell_seconds": 100, "cell_memory_mb": 4000}, {}, 1),
-    "fairclust.methods.kmeans.KMeans", "f", ("sse",), "s",
-)
-"""
+@pytest.mark.skipif(sys.platform != "linux", reason="only there is /proc")
+def test_the_process_that_forks_jobs_has_no_threads():
+    """A child that is forked beside threads (OpenMP's, for example) may wait for them for ever."""
+    code = (
+        "import os, fairclust.pipeline.fit_block, fairclust.base, fairclust.metrics.table, fairclust.pipeline.scores\n"
+        "names = [open(f'/proc/self/task/{task}/comm').read().strip() for task in os.listdir('/proc/self/task')]\n"
+        # The thread of pyarrow's allocator does not count: the allocator supports forks.
+        "print(len([name for name in names if name != 'jemalloc_bg_thd']))"
+    )
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=alone, capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"
 
 
-def test_a_script_with_threads_and_without_a_guard_can_fit(tmp_path, data):
-    """Scripts of Snakemake have no `__main__` guard, and a child forked beside OpenMP's threads would hang."""
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+def test_a_job_with_threads_can_fit(tmp_path, data):
+    """Its script imports nothing that has threads before it forks."""
+    code = (
+        "import sys; from snakemake import script; from pathlib import Path\n"
+        "from fairclust.pipeline.job import Job; from fairclust.pipeline.script import supervise\n"
+        "job = Job('fit', {}, [], {}, {}, {}, 2, sys.argv[1] + '/job.log', sys.argv[1], {})\n"
+        "print(supervise(job, 'odd_methods:fit_with_threads'))\n"
+        "assert 'numpy' not in sys.modules"
+    )
     done = subprocess.run(
-        [sys.executable, script, tmp_path],
-        env={**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"},
+        [sys.executable, "-c", code, tmp_path],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         timeout=200,
         check=True,
     )
-    assert done.stdout == "once\n"
-    assert [row["status"] for row in stored(tmp_path)] == ["ok"]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only there are fits forked")
-def test_the_process_of_a_job_has_no_threads():
-    """Only without threads are fits forked, and forked fits need no imports."""
-    code = (
-        "import fairclust.pipeline.fit_block, fairclust.base, fairclust.metrics.table, fairclust.pipeline.scores\n"
-        "from fairclust.pipeline.fit_process import _has_threads\n"
-        "print(_has_threads())"
-    )
-    alone = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=alone, capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    assert done.stdout == "\n"
+    assert (tmp_path / "job.log").read_text() == "2\n"
 
 
 def test_a_skipped_data_set_gives_skipped_rows_until_it_is_there(tmp_path, data):

@@ -11,12 +11,14 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from server_jobs import job_in
+from server_jobs import ask, job_in
 
 from fairclust.pipeline import import_server, script
-from fairclust.pipeline.script import ServerGone, ask
+from fairclust.pipeline.job import run
+from fairclust.pipeline.script import ServerGone
 
 HERE = Path(__file__).parent
+BESIDE_THE_TESTS = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the server is for Linux")
 
 
@@ -39,8 +41,7 @@ def lives(pid):
 @pytest.fixture(scope="module")
 def server():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(import_server, "_PRELOADED", ())
-        patch.setenv("PYTHONPATH", str(HERE))
+        patch.setenv("PYTHONPATH", BESIDE_THE_TESTS)
         found = import_server.start()
         yield SimpleNamespace(process=found, address=os.environ["FAIRCLUST_IMPORT_SERVER"])
         import_server.stop(found)
@@ -78,7 +79,7 @@ def test_noise_does_not_stop_the_server(tmp_path, server):
     assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
     for noise in (b"", b"\x05\0\0\0\0\0\0\0ab", b"x"):
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(server.address)
+            connection.connect(f"\0{server.address}")
             connection.sendall(noise)
     assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
 
@@ -98,22 +99,6 @@ def test_a_killed_script_ends_its_job_and_all_processes_of_the_job(tmp_path, ser
     assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
 
 
-def test_sockets_of_dead_runs_are_removed_at_the_next_start(tmp_path, monkeypatch):
-    monkeypatch.setattr(import_server.tempfile, "gettempdir", lambda: str(tmp_path))
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    for name in (f"fairclust-{gone.pid}-x", f"fairclust-{os.getpid()}-x", "fairclust-mine-x"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "socket").write_text("")
-    thesis = tmp_path / f"fairclust-{gone.pid}-y" / "thesis.tex"
-    thesis.parent.mkdir()
-    thesis.write_text("years of work")
-    import_server._remove_sockets_of_the_dead()
-    left = {path.name for path in tmp_path.iterdir()}
-    assert left == {f"fairclust-{os.getpid()}-x", "fairclust-mine-x", f"fairclust-{gone.pid}-y"}
-    assert thesis.exists()
-
-
 STARTER = """
 import sys, time
 from fairclust.pipeline import import_server
@@ -125,7 +110,7 @@ time.sleep(90)
 
 
 def test_server_and_jobs_end_when_snakemake_is_killed(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    environment = {**os.environ, "PYTHONPATH": BESIDE_THE_TESTS}
     parent = subprocess.Popen(
         [sys.executable, "-c", STARTER], stdout=subprocess.PIPE, text=True, env=environment
     )
@@ -167,10 +152,10 @@ def test_a_script_works_without_a_server(tmp_path, monkeypatch):
         else:
             monkeypatch.setenv("FAIRCLUST_IMPORT_SERVER", address)
         script.main(snakemake_of(tmp_path), "server_jobs:write")
-        assert ast.literal_eval((tmp_path / "written").read_text())["pid"] == os.getpid()
+        assert ast.literal_eval((tmp_path / "written").read_text())["parent"] == os.getpid()
         (tmp_path / "written").unlink()
     with pytest.raises(ServerGone):
-        ask(str(tmp_path / "nobody"), job_in(tmp_path), "server_jobs:write")
+        script.ask("nobody", job_in(tmp_path), "server_jobs:write")
     with pytest.raises(script.JobFailed, match=r"ValueError: no idea\n\(full trace: "):
         script.main(snakemake_of(tmp_path), "server_jobs:fail")
 
@@ -190,7 +175,7 @@ def test_the_message_says_that_the_disk_is_full(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("server_jobs.write", full)
-    message = script.run(job_in(tmp_path), "server_jobs:write")
+    message = run(job_in(tmp_path), "server_jobs:write")
     assert "The disk is full. Finished fits are kept: make room, then run the same command again." in message
 
 

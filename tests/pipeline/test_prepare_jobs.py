@@ -7,13 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from fairclust.datasets.errors import DatasetError
+from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import read_card
 from fairclust.pipeline.cell_store import DamagedFile
 from fairclust.pipeline.prepare_jobs import check_downloads, obtain_source, prepare_folder
 
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i * 7 % 31},{i * i % 17}\n" for i in range(40))
-FAR = {"file": "deep/far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
-SPEC = {"title": "Far", "source": "far", "sensitive": {"column": "sex"}, "n_clusters": 2}
+FAR = SourceSpec(file="deep/far.csv", urls=["https://127.0.0.1:9/x"], sha256="unknown", licence="none")
+SPEC = DatasetSpec(title="Far", source="far", sensitive={"column": "sex"}, n_clusters=2)
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def source(tmp_path):
 
 def prepared(source):
     folder = source.with_name("prepared")
-    prepare_folder("far", {"dataset": SPEC, "sources": {"far": FAR}}, [str(source)], folder)
+    prepare_folder("far", SPEC, {"far": FAR}, [source], folder)
     return read_card(folder)
 
 

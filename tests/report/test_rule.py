@@ -9,8 +9,8 @@ from frames import cell, frame
 
 from fairclust.pipeline.columns import TIMES
 from fairclust.pipeline.config import shipped_config
-from fairclust.pipeline.report_inputs import ReportInputs
 from fairclust.pipeline.reported import OF_DATA, load_programs, load_reported
+from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.scores import load_scores
 from fairclust.report.verdicts import table_rows
 
@@ -23,7 +23,7 @@ PASSES = {*AGREES, "better", "reached by a start", "as the published program"}
 
 @pytest.fixture(scope="module")
 def inputs():
-    return ReportInputs(shipped_config(ROOT))
+    return RuleInputs(shipped_config(ROOT))
 
 
 @pytest.fixture(scope="module")

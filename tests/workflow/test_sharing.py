@@ -7,7 +7,7 @@ import re
 import pandas as pd
 import pytest
 
-from fairclust.pipeline.sharing import forget_failures
+from fairclust.pipeline.results_folder import forget_failures
 from working_folder import METHOD, QUIET, Project
 
 TABLE = "sex,a,b\n" + "".join(f"{'fm'[i % 2]},{i},{i * i % 17}\n" for i in range(40))

@@ -12,7 +12,7 @@ _rules = Path(workflow.current_basedir.get_path_or_uri(secret_free=True))
 sys.path[:0] = [str(_rules.parents[1] / "src"), str(Path.cwd())]
 
 from fairclust.pipeline import run_events
-from fairclust.pipeline.config import ConfigError, as_list, load_config, read_yaml
+from fairclust.pipeline.config import ConfigError, load_config, read_yaml
 from fairclust.pipeline.results_folder import foreign_folder
 from fairclust.pipeline.rule_inputs import RuleInputs, megabytes, share_sources
 
@@ -36,6 +36,8 @@ try:
     if workflow.is_main_process and (reason := foreign_folder(PLACE)):
         raise ConfigError(f"{ORIGIN} cannot be used:\n  - {reason}")
     INPUTS = RuleInputs(CONFIG, PLACE)
+    if workflow.is_main_process:
+        INPUTS.check_classes()
     if workflow.is_main_process and CONFIG.run.papers:
         from fairclust.report.paper_checks import paper_problems
 
@@ -48,8 +50,8 @@ try:
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
 RESULTS = CONFIG.results
-# Scripts read the selection from this key.
-config["run"] = CONFIG.run.model_dump(mode="json")
+# Scripts get the configuration with the catalogues in it, so that they need not read the files again.
+config.update(CONFIG.model_dump(by_alias=True, exclude_unset=True))
 
 
 wildcard_constraints:
@@ -79,7 +81,7 @@ def of_method(resource, default=None):
     """The resource that the configuration states for the methods of a fit job."""
 
     def asked(wildcards):
-        own = getattr(INPUTS.requests_of(wildcards.dataset, wildcards.job), resource)
+        own = getattr(INPUTS.resources_of(wildcards.dataset, wildcards.job), resource)
         return default if own is None else own
 
     return asked
@@ -100,7 +102,7 @@ def of_paper(method, paper):
 def prepared_for_fit(wildcards):
     """The prepared data sets of a fit job."""
     EVENTS.begin()
-    return INPUTS.prepared_of(wildcards.dataset, wildcards.job)
+    return INPUTS.data_of(wildcards.dataset, wildcards.job)
 
 
 def own_archive(wildcards):
@@ -123,7 +125,7 @@ def of_cluster(**keys):
         default = (
             str(defaults[resource].raw).strip("'\"") if resource in defaults else None
         )
-        return lambda w: getattr(INPUTS.requests_of(w.dataset, w.job), key) or default
+        return lambda w: getattr(INPUTS.resources_of(w.dataset, w.job), key) or default
 
     return {
         resource: asked(resource, key)

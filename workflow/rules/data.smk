@@ -14,7 +14,7 @@ rule download_source:
         mem_mb=scaled(500),
         runtime=scaled(60),
     params:
-        spec=lambda w: INPUTS.source_params(w.source),
+        spec=lambda w: INPUTS.source_spec(w.source).model_dump(mode="json"),
         asked=lambda w: INPUTS.asked(
             w.source, at_once="download" in workflow.dag_settings.targets
         ),
@@ -39,7 +39,7 @@ rule prepare_dataset:
         mem_mb=scaled(2000, per_input_mb=20),
         runtime=scaled(30, per_input_mb=0.1),
     params:
-        spec=lambda w: INPUTS.dataset_params(w.dataset),
+        digest=lambda w: INPUTS.dataset_digest(w.dataset),
         versions=INPUTS.versions("numpy", "pandas", "scikit-learn"),
     message:
         "Preparing {wildcards.dataset}"
@@ -54,7 +54,8 @@ use rule prepare_dataset as prepare_plane with:
     log:
         f"{RESULTS}/logs/prepare_plane/{{dataset}}.log",
     params:
-        spec=lambda w: INPUTS.dataset_params(w.dataset, scale="none"),
+        digest=lambda w: INPUTS.dataset_digest(w.dataset),
+        unscaled=True,
         versions=INPUTS.versions("numpy", "pandas", "scikit-learn"),
     message:
         "Preparing {wildcards.dataset}, unscaled"

@@ -1,7 +1,7 @@
 rule fit:
     input:
         data=prepared_for_fit,
-        graph=lambda w: INPUTS.graph_of(w.dataset, w.job),
+        graph=lambda w: INPUTS.graphs_of(w.dataset, w.job),
     output:
         f"{RESULTS}/fits/{{dataset}}/{{job}}.cells",
     log:
@@ -25,15 +25,10 @@ rule fit:
         )(w, input, attempt),
         attempt=lambda w, attempt: attempt,
     params:
-        blocks=lambda w: INPUTS.fit_params(w.dataset, w.job),
-        score_options={"dunn_max_rows": CONFIG.score.dunn_max_rows},
-        limits=CONFIG.limits.model_dump(),
-        versions=INPUTS.strict_versions(),
+        digest=lambda w: INPUTS.fit_digest(w.dataset, w.job),
         again=lambda w: INPUTS.retry_errors(w.dataset, w.job),
         remade=lambda w: INPUTS.remade(f"fit/{w.dataset}/{w.job}"),
-        code=INPUTS.code_of("pipeline.fit_block", "pipeline.fit_process"),
-        attempts=CONFIG.jobs.attempts,
-        reuse=as_list(CONFIG.reuse),
+        code=INPUTS.code_of("pipeline.fit_block", "pipeline.fit_cell"),
     message:
         "Fitting and scoring {wildcards.job} on {wildcards.dataset}"
     script:

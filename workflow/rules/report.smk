@@ -16,7 +16,7 @@ rule scores:
     params:
         remade=INPUTS.remade("scores"),
         configuration=INPUTS.configuration_digest(),
-        code=INPUTS.code_of("pipeline.scores", "pipeline.summary"),
+        code=INPUTS.code_of("pipeline.scores"),
     message:
         "Gathering scores"
     script:

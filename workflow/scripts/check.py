@@ -2,4 +2,4 @@
 
 from fairclust.pipeline.script import main
 
-main(snakemake, "fairclust.pipeline.score_jobs:check")
+main(snakemake, "fairclust.pipeline.summary:check")

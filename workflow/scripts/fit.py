@@ -1,4 +1,4 @@
-"""Fit and score the cells of one block that are in no file yet; writes the file of the block's cells."""
+"""Fit and score the cells of a job that the store does not have yet; writes the records of all its cells."""
 
 from fairclust.pipeline.script import main
 

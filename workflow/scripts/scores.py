@@ -2,4 +2,4 @@
 
 from fairclust.pipeline.script import main
 
-main(snakemake, "fairclust.pipeline.score_jobs:scores")
+main(snakemake, "fairclust.pipeline.scores:scores")

@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> list[str]:
     if reason := foreign_folder(Path(config.results)):
         problems.append(reason)
     try:
-        RuleInputs(config)
+        RuleInputs(config).check_classes()
     except ConfigError as error:
         problems.append(str(error))
     cells: dict[str, int] = {}

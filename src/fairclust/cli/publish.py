@@ -17,7 +17,6 @@ from fairclust.cli import CommandError
 from fairclust.cli.configuration import load
 from fairclust.cli.crate import CRATE, WORKFLOW, run_crate
 from fairclust.outputs import atomic_write, check_outputs, replace_folder
-from fairclust.pipeline.report_inputs import ReportInputs
 from fairclust.pipeline.rule_inputs import RuleInputs
 from fairclust.pipeline.summary import describe, job_seconds
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
@@ -127,7 +126,7 @@ def _copy(path: Path, to: Path) -> None:
         shutil.copyfile(path, to)
 
 
-def filled(text: str, folder: Path, inputs: ReportInputs, name: str) -> str:
+def filled(text: str, folder: Path, inputs: RuleInputs, name: str) -> str:
     """The text of a page, called `name`, with the numbers of a published run in `folder` between its marks.
 
     CommandError if the page has no marks, or asks for rows that the overview does not have.

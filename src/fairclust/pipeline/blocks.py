@@ -90,6 +90,16 @@ class Block:
         return list(found.values())
 
 
+@dataclass(frozen=True)
+class Request:
+    """How the cells of a block are fitted and scored."""
+
+    class_path: str
+    fingerprint: str  # of the class
+    metrics: tuple[str, ...]
+    scorer: str  # fingerprint of the metrics: when it changes, cells are scored again but not fitted again
+
+
 def derive_random_state(dataset: str, n_clusters: int, seed: int) -> int:
     """The random state of a cell, in [0, 2**31). It depends on data set, K and seed, and never on the order of cells.
 
@@ -210,13 +220,7 @@ def count_cells(block: Block) -> int:
 
 
 def block_params(block: Block) -> dict[str, Any]:
-    """A block's cells as parameters of its job. They are short, because Snakemake prints them when they change."""
+    """What decides a block's cells, as plain data for digests."""
     grids = [{"params": dict(g.params), "axes": dict(g.axes), "seeds": list(g.seeds)} for g in block.grids]
     earlier = {"states_of": block.states_of} if block.states_of else {}
     return {"grids": grids, "seed": block.seed, **earlier}
-
-
-def block_of(dataset: str, method: str, n_clusters: int, params: Mapping[str, Any]) -> Block:
-    """Rebuild a block from its names and its `block_params`."""
-    grids = tuple(Grid(g["params"], g["axes"], tuple(g["seeds"])) for g in params["grids"])
-    return Block(dataset, method, n_clusters, grids, params["seed"], params.get("states_of", ""))

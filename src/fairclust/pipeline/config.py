@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
 from fairclust.datasets.spec import Catalogue, DatasetSpec, Name
-from fairclust.messages import nearest
+from fairclust.messages import nearest, shortened
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.models import Clusters, GridSpec, Names, Seeds, Strict, _check_unique
 from fairclust.pipeline.papers import Papers
@@ -306,7 +306,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise ConfigError(f"{path}: expected keys and values; found {_short(found)}")
+        raise ConfigError(f"{path}: expected keys and values; found {shortened(repr(found))}")
     return found
 
 
@@ -317,7 +317,7 @@ def catalogue_files(places: Any, key: str = "catalogues", base: Path = Path()) -
     """
     found: list[Path] = []
     if not isinstance(places, str | list | None) or any(not isinstance(p, str) for p in as_list(places)):
-        raise ConfigError(f"{key}: expected a folder or a list of folders; found {_short(places)}")
+        raise ConfigError(f"{key}: expected a folder or a list of folders; found {shortened(repr(places))}")
     for place in (base / place for place in as_list(places)):
         if place.is_dir():
             found += sorted([*place.glob("*.yaml"), *place.glob("*.yml")])
@@ -342,7 +342,9 @@ def read_catalogues(files: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Pa
             if section not in SECTIONS:
                 raise ConfigError(f"{file}: no such key {section!r}; {nearest(str(section), SECTIONS)}")
             if not isinstance(entries, dict):
-                raise ConfigError(f"{file}: {section}: expected names and entries; found {_short(entries)}")
+                raise ConfigError(
+                    f"{file}: {section}: expected names and entries; found {shortened(repr(entries))}"
+                )
             for name, entry in entries.items():
                 key = f"{section}.{name}"
                 if key in homes:
@@ -392,7 +394,9 @@ def load_config(
     problem: the key, what was found, what is expected, the nearest valid name.
     """
     if not isinstance(raw, Mapping):
-        raise ConfigError(f"{origin} cannot be used:\n  - expected keys and values; found {_short(raw)}")
+        raise ConfigError(
+            f"{origin} cannot be used:\n  - expected keys and values; found {shortened(repr(raw))}"
+        )
     homes: dict[str, Path] = {}
     try:
         resolved, homes = resolve(with_user_layer(raw, user or {}), base)
@@ -416,7 +420,7 @@ def load_config(
             elif problem["type"] == "value_error":
                 texts = str(problem["ctx"]["error"]).splitlines()
             else:
-                texts = [f"{problem['msg']}; found {_short(problem['input'])}"]
+                texts = [f"{problem['msg']}; found {shortened(repr(problem['input']))}"]
             home = homes.get(".".join(map(str, location[:2])))
             where = f" (see {home})" if home else ""
             lines += [f"{key}: {text}{where}" if key else text for text in texts]
@@ -462,11 +466,6 @@ def _is_union_tag(part: Any) -> bool:
     return isinstance(part, str) and (
         part in {"int", "str"} or part.endswith("Spec") or part.startswith(("list[", "function-"))
     )
-
-
-def _short(value: Any, limit: int = 80) -> str:
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def json_schema() -> str:

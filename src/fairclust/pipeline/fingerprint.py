@@ -263,31 +263,23 @@ def class_parameters(path: str) -> set[str] | None:
     Those of a dataclass are its fields and those of its bases.
     """
     module, _, name = path.rpartition(".")
-    file = _module_file(module)
-    if file is None:
+    place = _resolved((module, name), module.partition(".")[0])
+    if place is None:
         return None
-    # Where each name at the top of the module comes from.
-    homes = {node.name: node for node in ast.iter_child_nodes(_tree(file)) if isinstance(node, ast.ClassDef)}
-    imported = {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.iter_child_nodes(_tree(file))
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level
-        for alias in node.names
-    }
-    if name not in homes:
-        return None
-    for item in homes[name].body:
-        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
-            taken = {a.arg for a in [*item.args.args[1:], *item.args.kwonlyargs]}
-            return None if item.args.kwarg is not None else taken
-    fields = _fields(homes[name])
-    for base in homes[name].bases:
-        if isinstance(base, ast.Name) and base.id != name:
-            own = f"{module}.{base.id}" if base.id in homes else imported.get(base.id)
-            found = class_parameters(own) if own is not None else None
-            if found is not None:
-                return found | (fields or set())
-    return fields
+    for found in _module(place[0]).named.get(place[1], ()):
+        if not isinstance(found, ast.ClassDef):
+            continue
+        for item in found.body:
+            if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+                taken = {argument.arg for argument in [*item.args.args[1:], *item.args.kwonlyargs]}
+                return None if item.args.kwarg is not None else taken
+        fields = _fields(found)
+        for base in found.bases:
+            inherited = class_parameters(f"{place[0]}.{base.id}") if isinstance(base, ast.Name) else None
+            if inherited is not None:
+                return inherited | (fields or set())
+        return fields
+    return None
 
 
 def _fields(node: ast.ClassDef) -> set[str] | None:

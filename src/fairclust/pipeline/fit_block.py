@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fairclust.datasets.store import read_card
-from fairclust.pipeline.blocks import Block, block_of
+from fairclust.pipeline.blocks import Block, Request
 from fairclust.pipeline.cell_store import (
     DamagedFile,
     cell_path,
@@ -25,17 +25,18 @@ from fairclust.pipeline.cell_store import (
     write_cell,
     write_output,
 )
+from fairclust.pipeline.config import as_list
 from fairclust.pipeline.fingerprint import remember_code
-from fairclust.pipeline.fit_process import FitProcess, Task
+from fairclust.pipeline.fit_cell import Fitter
 from fairclust.pipeline.forced import forced_since
-from fairclust.pipeline.models import version_text
-from fairclust.pipeline.provenance import git_commit, package_versions
-from fairclust.pipeline.script import Job
+from fairclust.pipeline.job import Job, Watch
+from fairclust.pipeline.provenance import git_commit, package_versions, version_text
+from fairclust.pipeline.rule_inputs import inputs_of
 
 # Statuses that a later run does not compute again. A timeout is tried again when the limit has grown, an error
 # always (`RuleInputs.retry_errors` lets the job run again).
 _FINAL = {"ok", "skipped", "diverged"}
-# Memory of a fit job in addition to that of its fitting process.
+# Memory that a fit job keeps for itself.
 _OWN_MEMORY_MB = 500
 
 
@@ -57,43 +58,43 @@ class Setup:
     versions: str = ""  # a text of `version_text`: cells that other versions have fitted are fitted again
     since: float = 0.0  # cells that were finished before this time are fitted again
     last_attempt: bool = True  # a cell over its memory gets the status 'error'; otherwise TryAgain is raised
-    given_up: str = (
-        ""  # if not empty, nothing is fitted, and missing cells get the status 'error' with this reason
-    )
+    watch: Watch = field(default_factory=Watch)
+    # If not empty, nothing is fitted, and missing cells get the status 'error' with this reason.
+    given_up: str = ""
 
 
 def fit(job: Job) -> None:
     """What the rule `fit` does."""
-    params, output = job.params, Path(job.output[0])
-    limits = dict(params["limits"])
-    if limits.get("cell_memory_mb") is None:
+    inputs, output = inputs_of(job), Path(job.output[0])
+    config = inputs.config
+    limits = config.limits.model_dump()
+    if limits["cell_memory_mb"] is None:
         limits["cell_memory_mb"] = job.resources["mem_mb"] - _OWN_MEMORY_MB
-    attempt = job.resources.get("attempt", 1)
+    attempt, attempts = job.resources.get("attempt", 1), config.jobs.attempts
     data = {Path(folder).name: Path(folder) for folder in job.input["data"]}
     graphs = {Path(folder).name: Path(folder) for folder in job.input.get("graph", [])}
     common = partial(
         Setup,
         results=store_of(output),
-        reuse=[Path(folder) for folder in params["reuse"]],
+        reuse=list(map(Path, as_list(config.reuse))),
         limits=limits,
-        scoring=params["score_options"],
+        scoring={"dunn_max_rows": config.score.dunn_max_rows},
         threads=job.threads,
-        versions=params["versions"],
+        versions=inputs.strict_versions(),
         since=forced_since(job),
-        last_attempt=attempt >= params["attempts"],
-        given_up=f"its job ended without a result {params['attempts']} times; see {job.log}"
-        if attempt > params["attempts"]
+        watch=job.watch,
+        last_attempt=attempt >= attempts,
+        given_up=f"its job ended without a result {attempts} times; see {job.log}"
+        if attempt > attempts
         else "",
     )
     records = []
-    for given in params["blocks"]:
-        block = block_of(given["dataset"], given["method"], given["n_clusters"], given["cells"])
+    for block in inputs.jobs["{dataset}/{job}".format(**job.wildcards)]:
         setup = common(data=data[block.dataset], graph=graphs.get(block.dataset))
-        remember_code(setup.results, given["class_path"])
+        request = inputs.request(block)
+        remember_code(setup.results, request.class_path)
         try:
-            records += run_block(
-                block, setup, given["class_path"], given["code"], tuple(given["metrics"]), given["scorer"]
-            )
+            records += run_block(block, request, setup)
         except Exception:  # the data may be damaged
             if not setup.given_up:
                 raise
@@ -107,17 +108,14 @@ def _lost(reason: str) -> dict[str, Any]:
     return {"status": "error", "reason": reason, "lost": True}
 
 
-def run_block(
-    block: Block, setup: Setup, class_path: str, fingerprint: str, metrics: tuple[str, ...], scorer: str
-) -> list[dict[str, Any]]:
+def run_block(block: Block, request: Request, setup: Setup) -> list[dict[str, Any]]:
     """Fit and score every cell of a block that the store does not have, and return the records of all its cells.
 
-    When the fingerprint `scorer` of the metrics changes, cells are scored again but not fitted again. TryAgain if a
-    cell exceeds its memory and this is not the last attempt.
+    TryAgain if a cell exceeds its memory and this is not the last attempt.
     """
     card = read_card(setup.data)
     own: dict[str, Any] = {"dataset": block.dataset, "method": block.method, "n_clusters": block.n_clusters}
-    own |= {"class": class_path, "fingerprint": fingerprint}
+    own |= {"class": request.class_path, "fingerprint": request.fingerprint}
     cells = block.cells()
     reason = card.get("reason")
     if reason is None and not card["columns"] and setup.graph is None:
@@ -126,73 +124,67 @@ def run_block(
         return [{**own, "key": None, "status": "skipped", "reason": reason, **vars(cell)} for cell in cells]
     own |= {"n_rows": card["rows"], "n_features": len(card["columns"]), "n_groups": len(card["groups"])}
     own["data_hash"] = input_hash(card, setup.graph)
-    graph = None if setup.graph is None else str(setup.graph)
-    task = Task(str(setup.data), graph, class_path, block.n_clusters, metrics, setup.scoring)
     limits, begin, n_fitted, records = setup.limits, time.perf_counter(), 0, []
-    with FitProcess(
-        task, cell_seconds=limits["cell_seconds"], cell_memory_mb=limits["cell_memory_mb"]
-    ) as process:
-        for number, cell in enumerate(cells, 1):
-            key = cell.key(
-                data_hash=own["data_hash"],
-                class_path=class_path,
-                fingerprint=fingerprint,
-                n_clusters=block.n_clusters,
-            )
-            identity = {**own, "key": key, **vars(cell)}
-            path = cell_path(setup.results, key)
-            found = finished_cell(path, setup.reuse, limits, setup.versions, setup.since)
-            if found is None and setup.given_up:
-                record = {**identity, **_lost(setup.given_up)}
-            elif found is None:
-                result, labels, scores = process.fit(vars(cell))
-                if result.pop("over_memory", False) and not setup.last_attempt:
-                    raise TryAgain(f"{result['reason']}; the next attempt asks for more memory")
-                record = {
-                    **identity,
-                    **result,
-                    "threads": setup.threads,
-                    "cell_seconds": limits["cell_seconds"],
-                    "git_commit": git_commit(),
-                    "versions": package_versions(),
-                    "finished": time.time(),
-                    **({**scores, "scorer": scorer} if scores else {}),
-                }
+    fitter = Fitter(setup.data, setup.graph, block.n_clusters, request, setup.scoring)
+    for number, cell in enumerate(cells, 1):
+        key = cell.key(
+            data_hash=own["data_hash"],
+            class_path=request.class_path,
+            fingerprint=request.fingerprint,
+            n_clusters=block.n_clusters,
+        )
+        identity = {**own, "key": key, **vars(cell)}
+        path = cell_path(setup.results, key)
+        found = finished_cell(path, setup)
+        if found is not None:
+            # A record from another run may state anything, so the identity of this block replaces its own.
+            record, labels, is_here = {**found[0], **identity}, *found[1:]
+            if labels is not None and _needs_scores(record, request):
+                record, is_here = record | fitter.score(labels), False
+            if not is_here:
                 write_cell(path, record, labels)
-                n_fitted += 1
-            else:
-                # A record from another run may state anything, so the identity of this block replaces its own.
-                record, labels, is_here = {**found[0], **identity}, *found[1:]
-                if labels is not None and _needs_scores(record, metrics, scorer):
-                    record, is_here = {**record, **process.score(labels), "scorer": scorer}, False
-                if not is_here:
-                    write_cell(path, record, labels)
-            records.append(record)
-            left = (time.perf_counter() - begin) / number * (len(cells) - number)
-            seconds = record.get("wall_seconds", 0.0)
-            print(
-                f"{block.dataset}, {block.method}, K = {block.n_clusters} [{number}/{len(cells)}] {record['status']} "
-                f"{cell.params} seed={cell.seed} {seconds:.2f} s {record['reason']} (about {left:.0f} s left)",
-                file=sys.stderr,
-            )
+        elif setup.given_up:
+            record = {**identity, **_lost(setup.given_up)}
+        else:
+            with setup.watch.of_fit(key, limits["cell_seconds"], limits["cell_memory_mb"]) as ended:
+                result, labels = (ended, None) if ended else fitter.fit(cell, setup.watch)
+            over_memory = result.pop("over_memory", False)
+            if over_memory and not setup.last_attempt:
+                raise TryAgain(f"{result['reason']}; the next attempt asks for more memory")
+            record = {
+                **identity,
+                **result,
+                "threads": setup.threads,
+                "cell_seconds": limits["cell_seconds"],
+                "git_commit": git_commit(),
+                "versions": package_versions(),
+                "finished": time.time(),
+            }
+            write_cell(path, record, labels)
+            n_fitted += 1
+        records.append(record)
+        left = (time.perf_counter() - begin) / number * (len(cells) - number)
+        seconds = record.get("wall_seconds", 0.0)
+        print(
+            f"{block.dataset}, {block.method}, K = {block.n_clusters} [{number}/{len(cells)}] {record['status']} "
+            f"{cell.params} seed={cell.seed} {seconds:.2f} s {record['reason']} (about {left:.0f} s left)",
+            file=sys.stderr,
+        )
     print(f"{n_fitted} cells fitted, {len(cells) - n_fitted} taken from earlier runs", file=sys.stderr)
     return records
 
 
-def finished_cell(
-    path: Path, reuse: Iterable[Path], limits: Mapping[str, float], versions: str = "", since: float = 0.0
-) -> tuple[dict[str, Any], np.ndarray | None, bool] | None:
-    """A cell that need not be fitted again: record, labels, and whether it is in this store, to which `path` belongs.
-
-    `reuse` are folders of results of other runs; the other arguments are as in `Setup`.
-    """
-    for file in places_of(path, reuse):
+def finished_cell(path: Path, setup: Setup) -> tuple[dict[str, Any], np.ndarray | None, bool] | None:
+    """A cell that need not be fitted again: record, labels, and whether it is in the store of `path`."""
+    for file in places_of(path, setup.reuse):
         record = read_record(file)
         if record is None:
             if file.is_file():
                 print(f"{file} is damaged; the cell is fitted again", file=sys.stderr)
             continue
-        if record.get("finished", 0.0) < since or not is_final(record, limits, versions):
+        finished = record.get("finished", 0.0)
+        is_own = finished >= setup.watch.began
+        if finished < setup.since or not (is_own or is_final(record, setup.limits, setup.versions)):
             continue
         try:
             return record, read_labels(file), file == path
@@ -207,8 +199,9 @@ def places_of(path: Path, reuse: Iterable[Path]) -> Iterator[Path]:
     yield from (cell_path(folder, path.stem) for folder in reuse)
 
 
-def _needs_scores(record: Mapping[str, Any], metrics: Iterable[str], scorer: str) -> bool:
-    return record.get("scorer") != scorer or any(name not in record["metrics"] for name in metrics)
+def _needs_scores(record: Mapping[str, Any], request: Request) -> bool:
+    lacking = [name for name in request.metrics if name not in record["metrics"]]
+    return bool(lacking) or record.get("scorer") != request.scorer
 
 
 def input_hash(card: Mapping[str, Any], graph: Path | None) -> str:

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fairclust.pipeline.script import Job
+from fairclust.pipeline.job import Job
 
 _FORCED = "FAIRCLUST_FORCED"
 

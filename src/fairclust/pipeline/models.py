@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import yaml
@@ -13,10 +12,6 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from fairclust.datasets.spec import Spec
 
 MAX_SEEDS = 10_000
-# The file in a source's folder that says whether the source was obtained, and if not, why.
-RECORD = "source.json"
-# The packages that compute a fit.
-_OF_FITS = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 class Strict(Spec):
@@ -128,8 +123,3 @@ class GridSpec(Strict):
         params = {k: v for k, v in {**below.params, **self.params}.items() if k not in self.grid}
         # Both grids are checked already. Checking thousands of values again for every block would take seconds.
         return GridSpec.model_construct(params=params, grid=grid)
-
-
-def version_text(versions: Mapping[str, str]) -> str:
-    """The versions of the packages that compute a fit, as one text."""
-    return ", ".join(f"{package} {versions.get(package, 'unknown')}" for package in _OF_FITS)

@@ -18,13 +18,14 @@ from fairclust.datasets.spec import DatasetSpec, SourceSpec
 from fairclust.datasets.store import load_prepared, save_prepared, write_skipped
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.cell_store import DamagedFile
-from fairclust.pipeline.models import RECORD
-from fairclust.pipeline.script import Job
+from fairclust.pipeline.job import Job
+from fairclust.pipeline.rule_inputs import RECORD, inputs_of
 
 
 def download(job: Job) -> None:
     """What the rule `download_source` does."""
-    obtain_source(job.wildcards["source"], job.params["spec"], job.output[0], job.params["asked"])
+    name = job.wildcards["source"]
+    obtain_source(name, inputs_of(job).source_spec(name), Path(job.output[0]), job.params["asked"])
 
 
 def check_downloads(job: Job) -> None:
@@ -39,24 +40,28 @@ def check_downloads(job: Job) -> None:
 
 
 def prepare(job: Job) -> None:
-    """What the rules `prepare_dataset` and `prepare_plane` do."""
-    prepare_folder(job.wildcards["dataset"], job.params["spec"], job.input.get("sources", []), job.output[0])
+    """What the rules `prepare_dataset` and `prepare_plane` do. The latter's data are not scaled."""
+    name, config = job.wildcards["dataset"], inputs_of(job).config
+    spec: DatasetSpec = config.datasets[name]
+    if job.params.get("unscaled"):
+        spec = spec.model_copy(update={"scale": ()})
+    fetched = list(map(Path, job.input.get("sources", [])))
+    prepare_folder(name, spec, config.sources_of(name), fetched, Path(job.output[0]))
 
 
 def graph(job: Job) -> None:
     """What the rule `build_graph` does."""
-    options = {key: value for key, value in job.params["graph"].items() if key != "code"}
+    options = inputs_of(job).config.graph.model_dump()
     graph_folder(Path(job.input[""][0]), Path(job.output[0]), **options)
 
 
-def obtain_source(name: str, spec: Mapping[str, Any], folder: str | Path, asked: Mapping[str, Any]) -> None:
+def obtain_source(name: str, spec: SourceSpec, folder: Path, asked: Mapping[str, Any]) -> None:
     """Fetch a source into a folder with a record: status 'ok' with the hash, or 'unavailable' with the reason.
 
     `asked` has the mirrors, and `again`, the time at which a new attempt was asked for. It is kept in the record.
     """
-    folder = Path(folder)
     try:
-        path = fetch_source(name, SourceSpec.model_validate(spec), folder, asked["mirrors"])
+        path = fetch_source(name, spec, folder, asked["mirrors"])
         found: dict[str, Any] = {"source": name, "status": "ok", "sha256": sha256_of(path)}
     except DatasetError as error:
         print(error, file=sys.stderr)
@@ -114,14 +119,14 @@ def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max
     save_graph(folder, W, info)
 
 
-def prepare_folder(name: str, spec: Mapping[str, Any], fetched: Sequence[str], folder: str | Path) -> None:
+def prepare_folder(
+    name: str, spec: DatasetSpec, sources: Mapping[str, SourceSpec], fetched: Sequence[Path], folder: Path
+) -> None:
     """Prepare a data set from the folders of `obtain_source`, or write the folder of a skipped one.
 
     DamagedFile if a file has changed since it was fetched.
     """
-    dataset = DatasetSpec.model_validate(spec["dataset"])
-    sources = {key: SourceSpec.model_validate(value) for key, value in spec["sources"].items()}
-    folders = {Path(path).name: Path(path) for path in fetched}
+    folders = {path.name: path for path in fetched}
     paths: dict[str, Path] = {}
     try:
         for source, stated in sources.items():
@@ -132,7 +137,7 @@ def prepare_folder(name: str, spec: Mapping[str, Any], fetched: Sequence[str], f
             if record["status"] != "ok":
                 raise DatasetError(record["reason"])
             paths[source] = fetched_file(folders[source], source, stated, record)
-        data = prepare_dataset(name, dataset, paths, sources)
+        data = prepare_dataset(name, spec, paths, sources)
         for note in data.card.get("notes", ()):
             print(note, file=sys.stderr)
         save_prepared(data, folder)

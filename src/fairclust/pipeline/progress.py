@@ -18,8 +18,7 @@ from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, r
 from fairclust.pipeline.config import Config, as_list
 from fairclust.pipeline.fingerprint import changed_code, class_fingerprint
 from fairclust.pipeline.fit_block import input_hash, is_final, places_of
-from fairclust.pipeline.models import version_text
-from fairclust.pipeline.provenance import package_versions
+from fairclust.pipeline.provenance import package_versions, version_text
 
 
 @dataclass(frozen=True)

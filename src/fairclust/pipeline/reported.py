@@ -29,6 +29,7 @@ import numpy as np
 import pandas as pd
 
 from fairclust.pipeline.columns import COLUMNS
+from fairclust.pipeline.config import ConfigError
 
 KEY = ("table", "dataset", "n_clusters", "method", "lam", "metric")
 """The columns that together name one reported value."""
@@ -53,7 +54,7 @@ _PROGRAM_TEXT = ("table", "dataset", "method", "metric", "program", "variant", "
 _PROGRAM_NUMBERS = ("n_clusters", "lam", "runs", "mean", "sd", "low", "high", "seconds")
 
 
-class ReportedError(ValueError):
+class ReportedError(ConfigError):
     """A CSV of reported values or values of programs cannot be used; the message names file, line and fix."""
 
 
@@ -123,8 +124,9 @@ def load_programs(path: str | Path, kinds: Mapping[str, str]) -> pd.DataFrame:
 def _read(path: str | Path) -> pd.DataFrame:
     """A CSV as text."""
     try:
-        return pd.read_csv(path, dtype=str, keep_default_na=False)
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        # A line with too few values has missing ones at its end.
+        return pd.read_csv(path, dtype=str, keep_default_na=False).fillna("")
+    except (OSError, ValueError) as error:  # errors of pandas are ValueErrors
         raise ReportedError(f"{path} cannot be read: {error}") from None
 
 

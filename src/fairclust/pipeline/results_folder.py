@@ -1,5 +1,7 @@
 """What happens to the folder of results when a run begins: it is locked and tidied, and damaged files are copied.
 
+If Snakemake shares a cache between workflows, failures are taken out of it when a run begins and ends.
+
 Beside its log, every job writes the SHA-256 of the files that it has made, in the format of `sha256sum`. Files of
 cells, prepared data and graphs hold digests of their own, which are checked when they are read.
 """
@@ -12,14 +14,14 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from fairclust.datasets.digest import content_digest
 from fairclust.outputs import atomic_write
-from fairclust.temporary import remove_leftovers
+from fairclust.temporary import remove_leftovers, temporary_beside
 
 _DIGESTS = ".sha256"
 _REMADE = "# made again: "
@@ -171,11 +173,10 @@ def remade(results: Path) -> dict[str, int]:
     The number is a parameter of the job. It grows if an output is damaged, and the job writes it beside its digests,
     so that it stays the same afterwards.
     """
-    damaged = set(damaged_outputs(results))
     found = {}
     for file, stated in stated_digests(results):
         first = file.read_text(errors="replace").partition("\n")[0].removeprefix(_REMADE)
-        number = (int(first) if first.isdecimal() else 0) + any(path in damaged for path in stated)
+        number = (int(first) if first.isdecimal() else 0) + bool(_damaged(stated))
         if number:
             found[file.relative_to(results / "logs").with_suffix("").as_posix()] = number
     return found
@@ -184,7 +185,50 @@ def remade(results: Path) -> dict[str, int]:
 def damaged_outputs(results: Path) -> Iterator[Path]:
     """Outputs that do not match the digest of their job, or that are missing while the job's other outputs exist."""
     for _, stated in stated_digests(results):
-        damaged = [path for path, digest in stated.items() if is_damaged(path, digest)]
-        # If all outputs are gone, they were deleted on purpose, for example with `--delete-all-output`.
-        if any(path.exists() for path in stated):
-            yield from damaged
+        yield from _damaged(stated)
+
+
+def _damaged(stated: Mapping[Path, str]) -> list[Path]:
+    # If all outputs are gone, they were deleted on purpose, for example with `--delete-all-output`.
+    if not any(path.exists() for path in stated):
+        return []
+    return [path for path, digest in stated.items() if is_damaged(path, digest)]
+
+
+def forget_failures(results: str | Path) -> None:
+    """Remove failed downloads and skipped data sets from the cache, and keep a copy of each in the results.
+
+    Snakemake caches every output, also one that only states why a data set was skipped. Outputs in the cache are
+    symbolic links in the results.
+    """
+    place = os.environ.get("SNAKEMAKE_OUTPUT_CACHE")
+    if place is None:
+        return
+    cache = Path(place).resolve()
+    for folder in Path(results).glob("data/*/*"):
+        card = folder / ("source.json" if folder.parent.name == "raw" else "card.json")
+        entry = Path(os.path.realpath(card)).parent
+        if cache not in entry.parents:
+            continue
+        if not entry.exists():
+            _remove(folder)  # Another workflow has removed it from the cache already, so the job runs again.
+        elif _is_failure(card):
+            copy = temporary_beside(folder, "new")
+            shutil.copytree(folder, copy)
+            _remove(folder)
+            copy.rename(folder)
+            shutil.rmtree(entry, ignore_errors=True)
+
+
+def _is_failure(card: Path) -> bool:
+    try:
+        return json.loads(card.read_text())["status"] != "ok"
+    except (OSError, ValueError, KeyError, TypeError):  # the job that reads a damaged card reports it
+        return False
+
+
+def _remove(folder: Path) -> None:
+    if folder.is_symlink():
+        folder.unlink()
+    else:
+        shutil.rmtree(folder)

@@ -1,24 +1,40 @@
-"""Targets, inputs and parameters of the Snakemake rules, all from the configuration.
+"""The plan of a run: what every rule asks for, all from the configuration.
 
-This module imports nothing heavy at the top, because every Snakemake process imports it.
+Snakemake asks this module for targets, inputs and parameters. Parameters are names and digests, so that a job runs
+again when something that it takes from the configuration has changed. The job itself loads the configuration and looks
+up what belongs to its names. Nothing heavy is imported at the top, because every Snakemake process imports this module.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import time
 from collections.abc import Iterable
-from functools import cached_property
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from fairclust.datasets.digest import content_digest
+from fairclust.datasets.spec import SourceSpec
 from fairclust.messages import nearest
 from fairclust.metrics.table import METRICS
-from fairclust.pipeline.blocks import At, Block, block_params, count_cells, estimated_minutes
+from fairclust.pipeline.blocks import (
+    At,
+    Block,
+    Request,
+    block_params,
+    blocks_of,
+    count_cells,
+    estimated_minutes,
+    plan_blocks,
+    plan_jobs,
+)
 from fairclust.pipeline.cell_store import count_errors
-from fairclust.pipeline.config import Config, ConfigError, MethodJobSpec
+from fairclust.pipeline.config import Config, ConfigError, MethodJobSpec, as_list
 from fairclust.pipeline.fingerprint import (
     ClassNotFound,
     class_fingerprint,
@@ -26,10 +42,17 @@ from fairclust.pipeline.fingerprint import (
     code_fingerprint,
     file_fingerprint,
 )
-from fairclust.pipeline.models import RECORD, version_text
-from fairclust.pipeline.provenance import installed_version, package_versions
-from fairclust.pipeline.report_inputs import ReportInputs, digest_of
+from fairclust.pipeline.job import Job
+from fairclust.pipeline.names import Names
+from fairclust.pipeline.papers import ClaimSpec, FigureSpec, MatchSpec, PaperSpec, TableSpec
+from fairclust.pipeline.provenance import installed_version, package_versions, version_text
 from fairclust.pipeline.results_folder import remade
+
+RECORD = "source.json"
+"""The file in a source's folder that says whether the source was obtained, and if not, why."""
+
+NO_PROBLEMS = "[]"
+"""The content of a file of problems if everything could be made."""
 
 # Time after which a run tries again to download a source that could not be downloaded.
 RETRY_SECONDS = 3600
@@ -41,6 +64,7 @@ _CHEAP = tuple(name for name in _USUAL if METRICS[name].needs == "table" or name
 _DEAR = tuple(name for name in _USUAL if name not in _CHEAP)
 # Cheap metrics that are computed for every block with a graph, or with the true clusters of its data set.
 _OF_GRAPH, _OF_TRUTH = "ncut", "clustering_error"
+_TABLE_FORMATS = ("md", "csv", "tex")
 
 
 def share_sources() -> None:
@@ -60,6 +84,11 @@ def megabytes(paths: Iterable[str]) -> float:
     return size / 2**20
 
 
+def digest_of(value: Any) -> str:
+    """Ten hexadecimal digits of a digest of plain data."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:10]
+
+
 def _fingerprint_or_reason(module: str) -> str:
     """The fingerprint of a module, or why there is none. The job that needs the module then writes the reason."""
     try:
@@ -68,22 +97,43 @@ def _fingerprint_or_reason(module: str) -> str:
         return str(error)
 
 
-class RuleInputs(ReportInputs):
-    """All jobs of a run. ConfigError if a class does not exist or does not take a parameter."""
+@dataclass
+class Product:
+    """What a table, a figure or the claims of a paper need from the run."""
+
+    needs: list[At] = field(default_factory=list)
+    metrics: set[str] = field(default_factory=set)
+    planes: list[str] = field(default_factory=list)  # data sets whose unscaled points it shows
+
+    def add(self, other: Product) -> None:
+        """Need what another product needs, too."""
+        self.needs += [at for at in other.needs if at not in self.needs]
+        self.metrics |= other.metrics
+
+
+class RuleInputs:
+    """The blocks and jobs of a run, and everything that is made from their cells."""
 
     def __init__(self, config: Config, place: Path | None = None) -> None:
-        super().__init__(config, place)
-        self._check_parameters()
+        self.config = config
+        self.results = config.results
+        # Where the results really lie. Snakemake puts the prefix of a module before every path of a rule itself.
+        self.place = Path(config.results) if place is None else place
+        self.blocks = plan_blocks(config)
+        self.jobs = plan_jobs(config, self.blocks)
+        self._at = list(dict.fromkeys(block.at for block in self.blocks))
+        self._datasets = list(dict.fromkeys(block.dataset for block in self.blocks))
 
-    def _check_parameters(self) -> None:
-        for method in dict.fromkeys(block.method for block in self._blocks.values()):
+    def check_classes(self) -> None:
+        """ConfigError if a method's class does not exist or does not take a parameter."""
+        for method in dict.fromkeys(block.method for block in self.blocks):
             path = self.config.methods[method].class_
             try:
                 class_fingerprint(path)
                 taken = class_parameters(path)
             except ClassNotFound as error:
                 raise ConfigError(f"methods.{method}.class: {error}") from None
-            grids = [g for block in self._blocks.values() if block.method == method for g in block.grids]
+            grids = [grid for block in self.blocks if block.method == method for grid in block.grids]
             given = {name for grid in grids for name in (*grid.params, *grid.axes)}
             for name, key in (("n_clusters", "run.n_clusters"), ("random_state", "run.seeds")):
                 if name in given:
@@ -93,60 +143,334 @@ class RuleInputs(ReportInputs):
                     f"methods.{method}: {path} takes no parameter {name!r}; {nearest(name, sorted(taken or ()))}"
                 )
 
-    # Targets
+    # What tables, figures and claims need
 
-    def targets(self) -> list[str]:
-        """Everything that `rule all` wants."""
-        return [*self.products(), f"{self.results}/.complete"]
+    @cached_property
+    def tables(self) -> dict[tuple[str, str], Product]:
+        """Every table of every paper of the run that has something to show, by paper and name."""
+        found = {
+            (paper, name): self._table(paper, spec)
+            for paper in self.config.run.papers
+            for name, spec in self.config.papers[paper].tables.items()
+        }
+        return {at: product for at, product in found.items() if product.needs}
 
-    def products(self) -> list[str]:
-        """Everything that is made from the cells."""
+    @cached_property
+    def figures(self) -> dict[tuple[str, str], Product]:
+        """Every figure of every paper of the run that has something to show. Fronts have the paper 'fronts'."""
+        found = {
+            (paper, name): self._figure(paper, spec)
+            for paper in self.config.run.papers
+            for name, spec in self.config.papers[paper].figures.items()
+        }
+        if self.config.report.fronts:
+            for dataset in self._datasets:
+                needs = [at for at in self._at if at[0] == dataset]
+                found["fronts", dataset] = Product(needs, set(self.config.report.fronts))
+        return {at: product for at, product in found.items() if product.needs}
+
+    @cached_property
+    def claims(self) -> dict[str, Product]:
+        """What the claims of every paper of the run need."""
+        found = {}
+        for paper in self.config.run.papers:
+            product = Product()
+            for spec in self.config.papers[paper].claims.values():
+                product.add(self._claim(paper, spec))
+            if product.needs:
+                found[paper] = product
+        return found
+
+    def _table(self, paper: str, spec: TableSpec) -> Product:
+        rows = [row for row in self._reported(paper) if row["table"] == spec.number]
+        metrics = {row["metric"] for row in rows} | set(spec.beside)
+        if spec.match is not None:
+            metrics |= {spec.match.fairness, spec.match.order}
+        needs: dict[At, None] = {}
+        for row in rows:
+            ks = None if row["n_clusters"] is None else [row["n_clusters"]]
+            for dataset in (row["dataset"], *spec.stand_ins.get(row["dataset"], ())):
+                variants = spec.variants.get(row["method"], ())
+                for method in filter(None, (row["method"], *variants, *spec.ours, spec.control)):
+                    needs |= dict.fromkeys(self._planned(paper, [dataset], [method], ks))
+                if row["method"] == "data":
+                    needs |= dict.fromkeys(self._planned(paper, [dataset], [], None)[:1])
+        return Product(list(needs), metrics)
+
+    def _figure(self, paper: str, spec: FigureSpec) -> Product:
+        metrics = {spec.x, *spec.y}
+        table = self.table_of(paper, spec.table)
+        if table is not None and table.match is not None:
+            metrics |= {table.match.fairness, table.match.order}
+        planes = list(spec.datasets) if spec.points else []
+        return Product(self._planned(paper, spec.datasets, spec.methods, spec.n_clusters), metrics, planes)
+
+    def _claim(self, paper: str, spec: ClaimSpec) -> Product:
+        found = Product(
+            self._planned(paper, spec.datasets, spec.methods, spec.n_clusters),
+            {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))},
+        )
+        table = self.config.papers[paper].tables.get(str(spec.options.get("table", "")))
+        if table is not None:
+            found.add(self._table(paper, table))
+        return found
+
+    def table_of(self, paper: str, number: str) -> TableSpec | None:
+        """The table of a paper that has this number, if any."""
+        tables = self.config.papers[paper].tables.values()
+        return next((table for table in tables if number and table.number == number), None)
+
+    @cache  # noqa: B019 - there is one object in a process
+    def _reported(self, paper: str) -> list[dict[str, Any]]:
+        """The reported values of a paper as rows, with None for what the paper does not print."""
+        spec = self.config.papers.get(paper)
+        if spec is None or not spec.reported:
+            return []
+        # Imported here, because pandas is heavy and runs without a paper do not need it.
+        from fairclust.pipeline.reported import load_reported
+
+        frame = load_reported(spec.reported)
+        return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+    def sources_of(self, paper: str) -> list[str]:
+        """The papers whose cells a paper reads: its own and those of `cells_of`. The fronts read every cell."""
+        spec = self.config.papers.get(paper)
+        return ["*"] if spec is None else [paper, *spec.cells_of]
+
+    @cache  # noqa: B019 - there is one object in a process
+    def _own(self, paper: str) -> list[At]:
+        return [block.at for block in blocks_of(self.config, self.sources_of(paper))]
+
+    def _planned(
+        self, paper: str, datasets: Iterable[str], methods: Iterable[str], ks: list[int] | None
+    ) -> list[At]:
+        wanted, listed = set(datasets), set(methods)
         return [
-            f"{self.results}/scores/scores.parquet",
-            f"{self.results}/scores/leaderboard.csv",
-            *self.table_files(),
-            *self.figure_files(),
-            *self.page_files(),
+            at
+            for at in self._own(paper)
+            if at[0] in wanted and (not listed or at[1] in listed) and (ks is None or at[2] in ks)
         ]
 
-    # Sources and data sets
+    # Papers, tables and figures
 
-    def sources(self) -> list[str]:
-        """Folders of all sources that the run downloads."""
-        datasets = dict.fromkeys(block.dataset for block in self._blocks.values())
-        return list(dict.fromkeys(folder for dataset in datasets for folder in self.source_folders(dataset)))
+    def papers(self) -> list[str]:
+        """The papers of the run that have something to show, and 'fronts' if the fronts of all data sets are drawn."""
+        return list(
+            dict.fromkeys([*(of for of, _ in self.tables), *self.claims, *(of for of, _ in self.figures)])
+        )
 
-    def source_params(self, source: str) -> dict[str, Any]:
-        """A source as plain data."""
-        for dataset in self.config.datasets:
-            found = self.config.sources_of(dataset)
-            if source in found:
-                return found[source].model_dump(mode="json")
-        return self.config.sources[source].model_dump(mode="json")
+    def papers_shown(self) -> dict[str, PaperSpec]:
+        """The papers of the run that have a table."""
+        return {paper: self.config.papers[paper] for paper, _ in self.tables}
 
-    def source_folders(self, dataset: str) -> list[str]:
-        """Folders of a data set's fetched sources."""
+    def needs_of(self, paper: str) -> list[At]:
+        """The part of the run that the tables, figures and claims of a paper show."""
+        shown = [product for (of, _), product in (*self.tables.items(), *self.figures.items()) if of == paper]
+        shown += [self.claims[paper]] if paper in self.claims else []
+        return list(dict.fromkeys(at for product in shown for at in product.needs))
+
+    def shown_tables(self, paper: str) -> list[tuple[str, str]]:
+        """Name and file of each table of a paper and of its claims, in three formats."""
+        names = [name for of, name in self.tables if of == paper] + ["claims"] * (paper in self.claims)
+        return [
+            (name, f"{self.results}/tables/{paper}/{name}.{kind}")
+            for name in names
+            for kind in _TABLE_FORMATS
+        ]
+
+    def shown_figures(self, paper: str) -> list[tuple[str, str]]:
+        """Name and file of each figure of a paper, in every format."""
+        return [
+            (name, f"{self.results}/figures/{of}/{name}.{kind}")
+            for of, name in self.figures
+            if of == paper
+            for kind in self.config.report.formats
+        ]
+
+    def table_files(self) -> list[str]:
+        """Files of all tables, three for each."""
+        return [file for paper in self.papers() for _, file in self.shown_tables(paper)] + self.board_files()
+
+    def figure_files(self) -> list[str]:
+        """Files of all figures."""
+        return [file for paper in self.papers() for _, file in self.shown_figures(paper)]
+
+    def board_files(self) -> list[str]:
+        """Files of the overview and the scoreboard, if they are asked for."""
+        names = ["overview"] * self.config.report.overview + ["scoreboard"] * bool(self.tables)
+        return [f"{self.results}/tables/{name}.{kind}" for name in names for kind in _TABLE_FORMATS]
+
+    def verdicts(self, paper: str) -> list[str]:
+        """Files of a paper's verdicts, one for each table."""
+        return [f"{self.results}/tables/{of}/{name}.verdicts.csv" for of, name in self.tables if of == paper]
+
+    def claim_files(self, paper: str) -> list[str]:
+        return [f"{self.results}/tables/{paper}/claims.csv"] if paper in self.claims else []
+
+    def planes(self, paper: str) -> list[str]:
+        """Folders of the unscaled data sets whose points the figures of a paper show."""
+        names = (name for (of, _), product in self.figures.items() if of == paper for name in product.planes)
+        return [f"{self.results}/data/plane/{name}" for name in dict.fromkeys(names)]
+
+    def reported_files(self, paper: str) -> list[str]:
+        """The CSV of a paper's reported values, and that of its published programs if there are any."""
+        spec = self.config.papers.get(paper)
+        if spec is None or not spec.reported:
+            return []
+        if not spec.programs:
+            return [spec.reported]
+        path = Path(spec.reported)
+        programs = path.with_name(f"{path.stem}_programs.csv")
+        if not programs.is_file():
+            raise ConfigError(
+                f"papers.{paper}.programs: there is no {programs}. Fix: write it, or remove the key"
+            )
+        return [str(path), str(programs)]
+
+    def figure_spec(self, paper: str, name: str) -> FigureSpec:
+        """A figure of a paper, or the fronts of a data set."""
+        if paper != "fronts":
+            return self.config.papers[paper].figures[name]
+        title = "Fronts of cost and fairness"
+        return FigureSpec(
+            plot="front", title=title, datasets=[name], x="sse", y=tuple(self.config.report.fronts)
+        )
+
+    def match_of(self, paper: str, name: str) -> MatchSpec | None:
+        """How a figure of a paper chooses settings, if it refers to a table that says so."""
+        number = self.figure_spec(paper, name).table
+        table = self.table_of(paper, number) if paper in self.config.papers else None
+        return None if table is None else table.match
+
+    def names_of(self, paper: str) -> Names:
+        """The names of what a paper shows, reports and claims."""
+        return self._names([paper], self.needs_of(paper))
+
+    def all_names(self) -> Names:
+        """The names of everything in the run and in the reported values and claims of its papers."""
+        return self._names(self.papers_shown(), self._at)
+
+    def _names(self, papers: Iterable[str], needs: Iterable[At]) -> Names:
+        """Titles, labels and looks. What papers report and claim need not be in the run."""
+        needs, papers = list(needs), list(papers)
+        rows = [row for paper in papers for row in self._reported(paper)]
+        specs = [self.config.papers[paper] for paper in papers if paper in self.config.papers]
+        claims = [claim for spec in specs for claim in spec.claims.values()]
+        datasets = {*(at[0] for at in needs), *(row["dataset"] for row in rows)}
+        methods = {*(at[1] for at in needs), *(row["method"] for row in rows)}
+        for claim in claims:
+            datasets.update(claim.datasets)
+            methods.update(claim.methods)
+        run = {block.method for block in self.blocks}
+        looks = {name: i for i, name in enumerate(name for name in self.config.methods if name in run)}
+        known = {name: spec for name, spec in self.config.methods.items() if name in methods}
+        return Names(
+            datasets={
+                name: spec.title + (f" ({spec.shown})" if spec.shown else "")
+                for name, spec in self.config.datasets.items()
+                if name in datasets
+            },
+            methods={name: spec.label or name for name, spec in known.items()},
+            families={name: spec.family for name, spec in known.items()},
+            ours=[name for name, spec in known.items() if spec.ours],
+            looks={name: looks[name] for name in known if name in looks},
+        )
+
+    # Digests: each changes with everything that decides what a job makes from its inputs
+
+    def paper_digest(self, paper: str) -> str:
+        spec = self.config.papers.get(paper)
+        figures = [name for of, name in self.figures if of == paper]
+        shown = {"short_name", "programs", "tables", "claims"}
+        return digest_of(
+            {
+                "needs": self.needs_of(paper),
+                "cells": [block_params(block) for block in blocks_of(self.config, self.sources_of(paper))],
+                "names": asdict(self.names_of(paper)),
+                "paper": None if spec is None else spec.model_dump(mode="json", include=shown),
+                "figures": [self.figure_spec(paper, name).model_dump(mode="json") for name in figures],
+                "formats": self.config.report.formats,
+                # Digests, because a file that replaces another one may have an older time stamp.
+                "reported": [content_digest(path) for path in self.reported_files(paper)],
+                "code": code_fingerprint(
+                    "fairclust.report.tables", "fairclust.report.figures", "fairclust.report.claims"
+                ),
+            }
+        )
+
+    def board_digest(self) -> str:
+        titles = {name: spec.short_name for name, spec in self.papers_shown().items()}
+        modules = ("fairclust.report.tables", "fairclust.report.leaderboard", "fairclust.report.scoreboard")
+        level = self.config.report.fairness_error
+        return digest_of([titles, asdict(self.all_names()), level, code_fingerprint(*modules)])
+
+    def page_digest(self) -> str:
+        page = Path(__file__).parents[1] / "report" / "page"
+        texts = b"".join(file.read_bytes() for file in sorted(page.iterdir()) if file.is_file())
+        shown = {"short_name", "citation", "tables"}
+        papers = {
+            name: spec.model_dump(mode="json", include=shown) for name, spec in self.papers_shown().items()
+        }
+        code = [code_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()]
+        return digest_of([papers, asdict(self.all_names()), code])
+
+    def fit_digest(self, dataset: str, name: str) -> str:
+        asked = [
+            [block.stem, block_params(block), asdict(self.request(block))]
+            for block in self.jobs[f"{dataset}/{name}"]
+        ]
+        limits, score = self.config.limits.model_dump(), self.config.score.dunn_max_rows
+        return digest_of([asked, limits, score, self.strict_versions(), as_list(self.config.reuse)])
+
+    def dataset_digest(self, dataset: str) -> str:
+        spec = self.config.datasets[dataset]
+        code = ["fairclust.datasets.prepare"]
+        if spec.generator is not None:
+            code.append(spec.generator.replace(":", ".").rpartition(".")[0])
         sources = self.config.sources_of(dataset)
-        return [
-            f"{self.results}/data/raw/{name}" for name, spec in sources.items() if not spec.reads_in_place
-        ]
+        own = [str(source.path) for source in sources.values() if source.reads_in_place]
+        return digest_of(
+            [
+                # As text, because keys that are numbers of columns cannot be sorted among names.
+                str(spec.model_dump(exclude_unset=True, exclude={"settings", "shown", "formerly"})),
+                {
+                    name: source.model_dump(mode="json", exclude_unset=True)
+                    for name, source in sources.items()
+                },
+                [_fingerprint_or_reason(module) for module in code],
+                # Digests and not time stamps, because a file that replaces another one may be older.
+                {path: content_digest(path) if Path(path).is_file() else None for path in own},
+            ]
+        )
 
-    def own_files(self, dataset: str) -> list[str]:
-        """The existing files of the user that a data set reads in place."""
-        own = [str(spec.path) for spec in self.config.sources_of(dataset).values() if spec.reads_in_place]
-        return [path for path in own if Path(path).is_file()]
+    def settings(self) -> dict[str, Any]:
+        """The configuration without the catalogue entries that the run does not use, in plain types."""
+        used = {
+            "datasets": self._datasets,
+            "methods": {block.method for block in self.blocks},
+            "papers": self.config.run.papers,
+        }
+        chosen = self.config.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        for section, names in used.items():
+            chosen[section] = {name: spec for name, spec in chosen.get(section, {}).items() if name in names}
+        for paper in chosen["papers"].values():
+            paper["reported"] = Path(str(paper.get("reported"))).name
+        for key in ("sources", "mirror"):
+            chosen.pop(key, None)
+        return chosen
 
-    def own_archive(self, source: str) -> list[str]:
-        """The user's archive that a source is unpacked from; empty if there is none."""
-        path = self.source_params(source)["path"]
-        return [path] if path is not None and Path(path).is_file() else []
+    def configuration_digest(self) -> str:
+        """Fingerprint of what decides the results: data sets, methods, papers and cells, but no paths or resources."""
+        settings = self.settings()
+        for key in ("results", "mirror", "reuse", "catalogues", "also", "jobs", "strict", "strict_versions"):
+            settings.pop(key, None)
+        return digest_of([settings, [[block.stem, block_params(block)] for block in self.blocks]])
 
-    def files_of_the_user(self) -> list[str]:
-        """All files of the user that the run reads: data, archives and reported values."""
-        datasets = dict.fromkeys(block.dataset for block in self._blocks.values())
-        found = [path for dataset in datasets for path in self.own_files(dataset)]
-        found += [path for source in self.sources() for path in self.own_archive(Path(source).name)]
-        return found + [path for paper in self.config.run.papers for path in self.reported_files(paper)]
+    def code_of(self, *modules: str) -> str:
+        """Fingerprint of modules of this package that a job calls, without what they import."""
+        return file_fingerprint(*(f"fairclust.{module}" for module in modules))
+
+    # Parameters that make a job run again
 
     def asked(self, source: str, *, at_once: bool = False) -> dict[str, Any]:
         """Where to look for a source. A new value makes Snakemake try the download again.
@@ -167,29 +491,82 @@ class RuleInputs(ReportInputs):
             return {**asked, **own}
         return {**new, **own, "again": f"{time.time():.0f}"}
 
-    def dataset_params(self, dataset: str, **changes: Any) -> dict[str, Any]:
-        """A data set with its sources, and the fingerprint of the code that prepares it."""
-        spec = self.config.datasets[dataset]
-        code = ["fairclust.datasets.prepare"]
-        if spec.generator is not None:
-            code.append(spec.generator.replace(":", ".").rpartition(".")[0])
-        # Not in JSON mode, which would turn keys that are numbers of columns into text.
-        stated = spec.model_dump(exclude_unset=True, exclude={"settings", "shown", "title", "formerly"})
-        return {
-            "dataset": {"title": spec.title, **stated, **changes},
-            "sources": {
-                name: source.model_dump(mode="json", exclude_unset=True)
-                for name, source in self.config.sources_of(dataset).items()
-            },
-            "code": [_fingerprint_or_reason(module) for module in code],
-            # Digests and not time stamps, because a file that replaces another one may be older.
-            "own": {path: content_digest(path) for path in self.own_files(dataset)},
-            "missing": [
-                str(source.path)
-                for source in self.config.sources_of(dataset).values()
-                if source.reads_in_place and not Path(str(source.path)).is_file()
-            ],
-        }
+    def retry_errors(self, dataset: str, name: str) -> str:
+        """Changes with every run while a fit job has errors, so that it tries them again."""
+        path = self.place / f"fits/{dataset}/{name}.cells"
+        errors = count_errors(path)
+        return f"{errors} cells with errors, {path.stat().st_mtime_ns}" if errors else ""
+
+    def retry_problems(self, paper: str) -> str:
+        """Changes with every run while a product of a paper could not be made."""
+        path = self.place / f"problems/{paper}.json"
+        with suppress(OSError):
+            if path.stat().st_size > len(NO_PROBLEMS):
+                return str(path.stat().st_mtime_ns)
+        return ""
+
+    def remade(self, log: str) -> int:
+        """Grows when an output of the job with this log is damaged."""
+        # Snakemake removes outputs before a job runs, so its processes take what the main process has seen.
+        # A workflow may have several modules with results of their own.
+        known = json.loads(os.environ.get(REMADE, "{}"))
+        if str(self.place) not in known:
+            known[str(self.place)] = remade(self.place)
+            os.environ[REMADE] = json.dumps(known)
+        return known[str(self.place)].get(log, 0)
+
+    # Targets
+
+    def targets(self) -> list[str]:
+        """Everything that `rule all` wants."""
+        return [*self.products(), f"{self.results}/.complete"]
+
+    def products(self) -> list[str]:
+        """Everything that is made from the cells."""
+        page = ["report/index.html", "report.zip"] if self.config.report.html else []
+        return [
+            *(f"{self.results}/scores/{name}" for name in ("scores.parquet", "leaderboard.csv")),
+            *self.table_files(),
+            *self.figure_files(),
+            *(f"{self.results}/{name}" for name in page),
+        ]
+
+    # Sources and data sets
+
+    def sources(self) -> list[str]:
+        """Folders of all sources that the run downloads."""
+        return list(dict.fromkeys(folder for name in self._datasets for folder in self.source_folders(name)))
+
+    def source_spec(self, source: str) -> SourceSpec:
+        """A source of the catalogue or of a single data set."""
+        for dataset in self.config.datasets:
+            found = self.config.sources_of(dataset)
+            if source in found:
+                return found[source]
+        return self.config.sources[source]
+
+    def source_folders(self, dataset: str) -> list[str]:
+        """Folders of a data set's fetched sources."""
+        sources = self.config.sources_of(dataset)
+        return [
+            f"{self.results}/data/raw/{name}" for name, spec in sources.items() if not spec.reads_in_place
+        ]
+
+    def own_files(self, dataset: str) -> list[str]:
+        """The existing files of the user that a data set reads in place."""
+        own = [str(spec.path) for spec in self.config.sources_of(dataset).values() if spec.reads_in_place]
+        return [path for path in own if Path(path).is_file()]
+
+    def own_archive(self, source: str) -> list[str]:
+        """The user's archive that a source is unpacked from; empty if there is none."""
+        path = self.source_spec(source).path
+        return [str(path)] if path is not None and Path(path).is_file() else []
+
+    def files_of_the_user(self) -> list[str]:
+        """All files of the user that the run reads: data, archives and reported values."""
+        found = [path for dataset in self._datasets for path in self.own_files(dataset)]
+        found += [path for source in self.sources() for path in self.own_archive(Path(source).name)]
+        return found + [path for paper in self.config.run.papers for path in self.reported_files(paper)]
 
     def graph_params(self) -> dict[str, Any]:
         """How the neighbour graphs are made, and the fingerprint of the code that makes them."""
@@ -199,45 +576,32 @@ class RuleInputs(ReportInputs):
         """Installed versions of packages that a shared result depends on."""
         return {package: installed_version(package) for package in packages}
 
-    # Fits and scores
+    # Fits
 
-    def job(self, dataset: str, name: str) -> list[Block]:
-        """The blocks of a fit job."""
-        return self._jobs[f"{dataset}/{name}"]
-
-    def requests_of(self, dataset: str, name: str) -> MethodJobSpec:
+    def resources_of(self, dataset: str, name: str) -> MethodJobSpec:
         """The resources that the methods of a fit job ask for; they are the same for all of them."""
-        return self.config.methods[self.job(dataset, name)[0].method].jobs
+        return self.config.methods[self.jobs[f"{dataset}/{name}"][0].method].jobs
 
-    def graph_of(self, dataset: str, name: str) -> list[str]:
-        """The graphs that a fit job needs besides the prepared data sets, if any."""
-        blocks = self.job(dataset, name)
-        if self.config.methods[blocks[0].method].input == "points":
-            return []
-        return [f"{self.results}/data/graphs/{name}" for name in _datasets(blocks)]
-
-    def prepared_of(self, dataset: str, name: str) -> list[str]:
+    def data_of(self, dataset: str, name: str) -> list[str]:
         """The prepared data sets of a fit job."""
-        return [f"{self.results}/data/prepared/{name}" for name in _datasets(self.job(dataset, name))]
+        return [f"{self.results}/data/prepared/{name}" for name in self._datasets_of(dataset, name)]
 
-    def fit_params(self, dataset: str, name: str) -> list[dict[str, Any]]:
-        """What a fit job does, for each of its blocks, in short, because Snakemake prints it when it changes."""
-        return [self._block_params(block) for block in self.job(dataset, name)]
+    def graphs_of(self, dataset: str, name: str) -> list[str]:
+        """The graphs that a fit job needs besides the prepared data sets, if any."""
+        if self.config.methods[self.jobs[f"{dataset}/{name}"][0].method].input == "points":
+            return []
+        return [f"{self.results}/data/graphs/{name}" for name in self._datasets_of(dataset, name)]
 
-    def _block_params(self, block: Block) -> dict[str, Any]:
+    def _datasets_of(self, dataset: str, name: str) -> dict[str, None]:
+        return dict.fromkeys(block.dataset for block in self.jobs[f"{dataset}/{name}"])
+
+    def request(self, block: Block) -> Request:
+        """How the cells of a block are fitted and scored."""
         path = self.config.methods[block.method].class_
         metrics = self.metrics_of(block)
         homes = sorted({METRICS[name].function.__module__ for name in metrics})
-        return {
-            "dataset": block.dataset,
-            "method": block.method,
-            "n_clusters": block.n_clusters,
-            "cells": block_params(block),
-            "class_path": path,
-            "code": class_fingerprint(path),
-            "metrics": metrics,
-            "scorer": code_fingerprint("fairclust.metrics.table", *homes),
-        }
+        scorer = code_fingerprint("fairclust.metrics.table", *homes)
+        return Request(path, class_fingerprint(path), tuple(metrics), scorer)
 
     def strict_versions(self) -> str:
         """With `strict_versions`, the versions of packages on which cells depend; otherwise empty."""
@@ -253,125 +617,38 @@ class RuleInputs(ReportInputs):
             for spec in self.config.papers[paper].claims.values()
         ]
         for product in (*self.tables.values(), *self.figures.values(), *claims):
-            names = product.metrics
-            if "accuracy" in names:
-                names = names | {_OF_TRUTH}
+            names = product.metrics | ({_OF_TRUTH} if "accuracy" in product.metrics else set())
             for at in product.needs:
                 asked.setdefault(at, set()).update(names)
         return asked
 
     def metrics_of(self, block: Block) -> list[str]:
         """Metrics of the cells of a block: the cheap ones, and those that a table, figure or claim shows."""
-        config, at = self.config, (block.dataset, block.method, block.n_clusters)
-        asked = {*self._asked_metrics.get(at, ()), *config.score.metrics}
-        dataset = config.datasets[block.dataset]
-        if config.methods[block.method].input == "graph":
+        asked = {*self._asked_metrics.get(block.at, ()), *self.config.score.metrics}
+        dataset = self.config.datasets[block.dataset]
+        if self.config.methods[block.method].input == "graph":
             asked.add(_OF_GRAPH)
         if dataset.truth is not None or dataset.generator is not None:
             asked.add(_OF_TRUTH)
-        if dataset.rows is not None and dataset.rows <= config.score.dear_max_rows:
+        if dataset.rows is not None and dataset.rows <= self.config.score.dear_max_rows:
             asked.update(_DEAR)
         return [name for name in METRICS if name in _CHEAP or name in asked]
 
-    def retry_errors(self, dataset: str, name: str) -> str:
-        """A parameter that changes with every run while a fit job has errors, so that it tries them again."""
-        path = self.place / f"fits/{dataset}/{name}.cells"
-        errors = count_errors(path)
-        return f"{errors} cells with errors, {path.stat().st_mtime_ns}" if errors else ""
-
-    def remade(self, log: str) -> int:
-        """A parameter that grows when an output of the job with this log is damaged, so that the job runs again."""
-        return self._remade.get(log, 0)
-
-    @cached_property
-    def _remade(self) -> dict[str, int]:
-        # Snakemake removes outputs before a job runs, so its processes take what the main process has seen.
-        # A workflow may have several modules with results of their own.
-        known = json.loads(os.environ.get(REMADE, "{}"))
-        if str(self.place) not in known:
-            known[str(self.place)] = remade(self.place)
-            os.environ[REMADE] = json.dumps(known)
-        return known[str(self.place)]
-
     def minutes(self, dataset: str, name: str) -> float:
         """Estimated minutes of work in a fit job."""
-        return sum(
-            estimated_minutes(self.config, *block.at, count_cells(block)) for block in self.job(dataset, name)
-        )
-
-    def work(self, dataset: str, name: str, forced: bool) -> tuple[int, float]:
-        """How many cells of a fit job a run would fit, and the estimated minutes; if `forced`, all of them."""
-        from fairclust.pipeline.progress import block_progress
-
-        here = self.config.model_copy(update={"results": str(self.place)})
-        cells, minutes = 0, 0.0
-        for block in self.job(dataset, name):
-            n_cells = len(block.cells()) if forced else block_progress(here, block).to_go
-            cells += n_cells
-            minutes += estimated_minutes(self.config, *block.at, n_cells)
-        return cells, minutes
-
-    def code_of(self, *modules: str) -> str:
-        """Fingerprint of modules of this package that a job calls, without what they import."""
-        return file_fingerprint(*(f"fairclust.{module}" for module in modules))
+        blocks = self.jobs[f"{dataset}/{name}"]
+        return sum(estimated_minutes(self.config, *block.at, count_cells(block)) for block in blocks)
 
     def packs(self, needs: Iterable[At] | None = None) -> list[str]:
         """Outputs of the fit jobs that have some or all blocks."""
         wanted = None if needs is None else set(needs)
         return [
             f"{self.results}/fits/{name}.cells"
-            for name, blocks in self._jobs.items()
+            for name, blocks in self.jobs.items()
             if wanted is None or any(block.at in wanted for block in blocks)
         ]
 
-    def settings(self) -> dict[str, Any]:
-        """The part of the configuration that the run uses, in plain types."""
-        return used_settings(self.config, self._blocks.values())
 
-    def configuration_digest(self) -> str:
-        """Fingerprint of what decides the results: data sets, methods, papers and cells, but no paths or resources."""
-        settings = self.settings()
-        for key in ("results", "mirror", "reuse", "catalogues", "also", "jobs", "strict", "strict_versions"):
-            settings.pop(key, None)
-        return digest_of([settings, [[b.stem, block_params(b)] for b in self._blocks.values()]])
-
-    def closing_words(self, began: float) -> list[str]:
-        """Lines to print when a run has ended."""
-        from fairclust.pipeline.summary import describe, describe_times
-
-        results = self.place
-        if not (results / "summary.json").is_file():
-            return []
-        lines = describe(results / "summary.json")
-        lines += describe_times(results / "scores/runs.parquet", results.glob("benchmarks/**/*.tsv"), began)
-        lines.append(f"scores:  {results}/scores/scores.csv (and .parquet; costs of the cells in runs.csv)")
-        if self.table_files():
-            lines.append(f"tables:  {results}/tables/ (Markdown, CSV and LaTeX)")
-        if self.figures:
-            count = "one figure" if len(self.figures) == 1 else f"{len(self.figures)} figures"
-            lines.append(f"figures: {results}/figures/ ({count})")
-        if self.config.report.html:
-            lines.append(f"report:  {results}/report/index.html (to share: {results}/report.zip)")
-        return lines
-
-
-def _datasets(blocks: Iterable[Block]) -> dict[str, None]:
-    return dict.fromkeys(block.dataset for block in blocks)
-
-
-def used_settings(config: Config, blocks: Iterable[Block]) -> dict[str, Any]:
-    """A configuration without the catalogue entries that a run does not use, in plain types."""
-    blocks = list(blocks)
-    used = {
-        "datasets": {block.dataset for block in blocks},
-        "methods": {block.method for block in blocks},
-        "papers": set(config.run.papers),
-    }
-    chosen = config.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    for section, names in used.items():
-        chosen[section] = {name: spec for name, spec in chosen.get(section, {}).items() if name in names}
-    for paper in chosen["papers"].values():
-        paper["reported"] = Path(str(paper.get("reported"))).name
-    for key in ("sources", "mirror"):
-        chosen.pop(key, None)
-    return chosen
+def inputs_of(job: Job) -> RuleInputs:
+    """The plan of the run to which a job belongs. Snakemake gives a job the configuration with all catalogues in it."""
+    return RuleInputs(Config.model_validate(job.config))

@@ -16,16 +16,17 @@ from typing import Any
 from snakemake.exceptions import WorkflowError
 
 from fairclust.pipeline import import_server
+from fairclust.pipeline.blocks import estimated_minutes
 from fairclust.pipeline.forced import is_forced, remember_forced
 from fairclust.pipeline.results_folder import (
+    forget_failures,
     lock,
     mend_time_stamps,
     remove_damaged_metadata,
     tidy,
 )
 from fairclust.pipeline.rule_inputs import RuleInputs
-from fairclust.pipeline.sharing import forget_failures
-from fairclust.pipeline.summary import duration
+from fairclust.pipeline.summary import closing_words, duration
 
 
 class _CannotBegin(Exception):
@@ -102,6 +103,8 @@ class RunEvents:
         dag = self._workflow.dag
         if dag is None:
             return
+        from fairclust.pipeline.progress import block_progress
+
         # In a module the rule has a prefix. Other rules may end with these letters, too.
         jobs = [
             job
@@ -109,11 +112,14 @@ class RunEvents:
             if job.rule.name.endswith("fit")
             and Path(job.output[0]).is_relative_to(self._inputs.place / "fits")
         ]
+        config = self._inputs.config.model_copy(update={"results": str(self._inputs.place)})
         cells, minutes = 0, 0.0
         for job in jobs:
             forced = is_forced(job.rule.name, job.output[0])
-            found = self._inputs.work(job.wildcards.dataset, job.wildcards.job, forced)
-            cells, minutes = cells + found[0], minutes + found[1]
+            for block in self._inputs.jobs[f"{job.wildcards.dataset}/{job.wildcards.job}"]:
+                n_cells = len(block.cells()) if forced else block_progress(config, block).to_go
+                cells += n_cells
+                minutes += estimated_minutes(config, *block.at, n_cells)
         if jobs:
             cores = self._workflow.resource_settings.cores or 1
             time_left = f"{duration(60 * minutes / cores)} on {cores} core{'s' * (cores > 1)}"
@@ -126,7 +132,7 @@ class RunEvents:
     def on_success(self) -> None:
         """Say what was done and where the results are."""
         self._tidy_up()
-        print("\n".join(self._inputs.closing_words(self._began)), flush=True)
+        print("\n".join(closing_words(self._inputs, self._began)), flush=True)
 
     def on_error(self) -> None:
         """Say where the messages of failed jobs are, and how to resume."""

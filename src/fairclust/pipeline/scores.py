@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from pathlib import Path
@@ -19,7 +20,10 @@ from fairclust.outputs import atomic_write
 from fairclust.pipeline.blocks import At
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output, store_of
 from fairclust.pipeline.columns import STATED
-from fairclust.pipeline.models import canonical_json, version_text
+from fairclust.pipeline.job import Job
+from fairclust.pipeline.models import canonical_json
+from fairclust.pipeline.provenance import provenance, version_text
+from fairclust.pipeline.rule_inputs import inputs_of
 
 RUN_COLUMNS = [
     *("wall_seconds", "cpu_seconds", "score_seconds", "peak_memory_mb", "threads"),
@@ -55,17 +59,15 @@ _NUMBERS = [
 ]
 _IDENTITY = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
 _COUNTS = ["n_rows", "n_features", "n_groups", "n_clusters", "seed", "random_state"]
-_ROWS_AT_ONCE = 20_000
 
 
 def load_cells(packs: Iterable[str | Path], needs: Iterable[At]) -> pd.DataFrame:
     """The cells of some data sets, methods and K, in this order, in the outputs of fit jobs.
 
-    The columns are `SCORE_COLUMNS`, those of `RUN_COLUMNS` with `seconds` for wall_seconds, numbers that estimators
-    state, accuracy, and `pack`, the output of the job.
+    The columns are those of `fits_frame` and `pack`, the output of the job.
     """
-    rows = [{**_row(record), "pack": pack} for record, pack in _records(packs, needs)]
-    return _with_more(_frame(rows, [*SCORE_COLUMNS, *RUN_COLUMNS, "pack"]))
+    found = _records(packs, needs)
+    return fits_frame(record for record, _ in found).assign(pack=[pack for _, pack in found])
 
 
 def cells_at(cells: pd.DataFrame, needs: Iterable[At]) -> pd.DataFrame:
@@ -93,22 +95,25 @@ def _at(record: Mapping[str, Any]) -> At:
 
 
 def fits_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Records of fits as `load_cells` returns them, without `pack`."""
-    return _with_more(_frame([_row(record) for record in records], [*SCORE_COLUMNS, *RUN_COLUMNS]))
+    """Records of cells as a data frame.
+
+    The columns are `SCORE_COLUMNS`, those of `RUN_COLUMNS` with `seconds` for wall_seconds, numbers that estimators
+    state, and accuracy.
+    """
+    return _with_more(_frame(_row(record) for record in records))
 
 
 def cells_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     """Records of cells as rows of the scores."""
-    return _frame([_row(record) for record in records], SCORE_COLUMNS)
+    return _frame(_row(record) for record in records)[SCORE_COLUMNS]
 
 
 def load_scores(scores: Path) -> pd.DataFrame:
-    """All cells of a run as `load_cells` returns them, without `pack`, from ``scores.parquet`` and ``runs.parquet``."""
-    frame, runs = _typed(read_table(scores)), _typed(read_table(scores.with_name("runs.parquet")))
-    costs = runs.drop(columns=[name for name in _IDENTITY if name != "key"])
-    if len(costs) == len(frame) and (costs.key.fillna("") == frame.key.fillna("")).all():
-        return _with_more(pd.concat([frame, costs.drop(columns="key")], axis=1))
-    return _with_more(frame.merge(costs[costs.key.notna()].drop_duplicates("key"), on="key", how="left"))
+    """All cells of a run as `fits_frame` returns them, from ``scores.parquet`` and ``runs.parquet``."""
+    frame, runs = read_table(scores), read_table(scores.with_name("runs.parquet"))
+    if frame.key.fillna("").tolist() != runs.key.fillna("").tolist():
+        raise ValueError(f"{scores} and runs.parquet are of two runs. Fix: delete both and run again")
+    return _with_more(_typed(pd.concat([frame, runs[RUN_COLUMNS]], axis=1)))
 
 
 def load_steps(packs: Iterable[str | Path], needs: Iterable[At]) -> pd.DataFrame:
@@ -150,14 +155,28 @@ def read_table(path: Path) -> pd.DataFrame:
         ) from None
 
 
+def scores(job: Job) -> None:
+    """What the rule `scores` does: it joins all cells, and writes the summary and the provenance."""
+    inputs, outputs = inputs_of(job), list(map(Path, job.output))
+    scores, _, runs, _, summary, origin = outputs
+    order = dict.fromkeys(block.at for block in inputs.blocks)
+    packs = list(map(Path, job.input[""]))
+    found = gather_scores(packs, order, scores.with_suffix(""), runs.with_suffix(""))
+    settings = {**inputs.settings(), "digest": job.params["configuration"]}
+    with atomic_write(summary) as file:
+        file.write(json.dumps(found, indent=2).encode())
+    with atomic_write(origin) as file:
+        file.write(json.dumps({**provenance(), "config": settings}, indent=2, default=str).encode())
+
+
 def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs: Path) -> dict[str, Any]:
     """Join all cells, in the order of the configuration, into tidy tables of scores and of costs, as Parquet and CSV.
 
     Returns the summary: cells, by_status, and missing, a dict for each reason. A cell is lost if its job ended without
     a result in every attempt.
     """
-    by_status: dict[str, int] = {}
-    missing: dict[tuple[str, str, str, str, bool], int] = {}
+    by_status: Counter[str] = Counter()
+    missing: Counter[tuple[str, str, str, str, bool]] = Counter()
     rows: list[tuple[At, dict[str, Any]]] = []
     damaged = []
     for pack in packs:
@@ -168,25 +187,18 @@ def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs
             continue
         for record in records:
             status = record["status"]
-            by_status[status] = by_status.get(status, 0) + 1
+            by_status[status] += 1
             if status != "ok":
-                what = (record["dataset"], record["method"], status, record["reason"], "lost" in record)
-                missing[what] = missing.get(what, 0) + 1
+                missing[record["dataset"], record["method"], status, record["reason"], "lost" in record] += 1
             # The whole records, with their histories, would take too much memory.
             rows.append((_at(record), _row(record)))
     if damaged:
         raise DamagedFile("\n".join(damaged))
     place = {at: i for i, at in enumerate(order)}
     rows.sort(key=lambda row: place[row[0]])
-    with (
-        _TableWriter(scores, SCORE_COLUMNS) as of_scores,
-        _TableWriter(runs, [*_IDENTITY, *RUN_COLUMNS]) as of_runs,
-    ):
-        for begin in range(0, max(1, len(rows)), _ROWS_AT_ONCE):
-            part = [row for _, row in rows[begin : begin + _ROWS_AT_ONCE]]
-            frame = _frame(part, [*SCORE_COLUMNS, *RUN_COLUMNS])
-            of_scores.write(frame)
-            of_runs.write(frame)
+    frame = _frame(row for _, row in rows)
+    _write_table(scores, frame[SCORE_COLUMNS])
+    _write_table(runs, frame[[*_IDENTITY, *RUN_COLUMNS]])
     names = ("dataset", "method", "status", "reason", "lost")
     return {
         "cells": len(rows),
@@ -197,43 +209,24 @@ def gather_scores(packs: Sequence[Path], order: Iterable[At], scores: Path, runs
     }
 
 
-class _TableWriter:
-    """A table written in parts, as Parquet and as CSV."""
-
-    def __init__(self, stem: Path, columns: list[str]) -> None:
-        self._columns = columns
-        self._files = [atomic_write(stem.with_suffix(ending)) for ending in (".parquet", ".csv")]
-        self._writer: Any = None
-
-    def __enter__(self) -> _TableWriter:
-        self._parquet, self._csv = (file.__enter__() for file in self._files)
-        return self
-
-    def write(self, frame: pd.DataFrame) -> None:
-        part = frame[self._columns]
-        if self._writer is None:
-            self._writer = pq.ParquetWriter(
-                self._parquet, _schema(self._columns), write_page_checksum=True, compression="zstd"
-            )
-        self._writer.write_table(pa.Table.from_pandas(part, schema=self._writer.schema, preserve_index=False))
-        part.to_csv(self._csv, index=False, header=self._csv.tell() == 0)
-
-    def __exit__(self, *error: Any) -> None:
-        if self._writer is not None and error[0] is None:
-            self._writer.close()
-        for file in reversed(self._files):
-            file.__exit__(*error)
+def _write_table(stem: Path, frame: pd.DataFrame) -> None:
+    """Write a table as Parquet and as CSV."""
+    table = pa.Table.from_pandas(frame, schema=_schema(frame.columns), preserve_index=False)
+    with atomic_write(stem.with_suffix(".parquet")) as file:
+        pq.write_table(table, file, write_page_checksum=True, compression="zstd")
+    with atomic_write(stem.with_suffix(".csv")) as file:
+        frame.to_csv(file, index=False)
 
 
 def _schema(columns: Iterable[str]) -> pa.Schema:
-    """The types of the columns. They are fixed, so that all parts of a file have the same."""
+    """The types of the columns. They do not depend on the values."""
     types = dict.fromkeys(_NUMBERS, pa.float64()) | dict.fromkeys(_COUNTS, pa.int64())
     types["converged"] = pa.bool_()
     return pa.schema([pa.field(name, types.get(name, pa.string())) for name in columns])
 
 
-def _frame(rows: list[dict[str, Any]], columns: list[str]) -> pd.DataFrame:
-    return _typed(pd.DataFrame(rows, columns=columns))
+def _frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    return _typed(pd.DataFrame(list(rows), columns=[*SCORE_COLUMNS, *RUN_COLUMNS]))
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:

@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from fairclust.messages import shortened
+
 _MOST_BYTES = 1_000_000
 _DEEPEST = 50
 # An alias counts as often as it is used, because everything that reads the configuration visits its copies.
@@ -72,7 +74,7 @@ class _Loader(yaml.SafeLoader):
             return
         is_mapping = isinstance(node, yaml.MappingNode)
         if kind != ("map" if is_mapping else "seq"):
-            raise self._error(node, f"the tag {_short(node.tag)} is not used here. Fix: remove it")
+            raise self._error(node, f"the tag {shortened(node.tag)} is not used here. Fix: remove it")
         if is_mapping:
             self._check_keys(node)
         parts = [part for pair in node.value for part in pair] if is_mapping else node.value
@@ -88,27 +90,27 @@ class _Loader(yaml.SafeLoader):
         if kind == "str":
             raise self._error(node, "the text holds a character that no file can hold. Fix: remove it")
         try:
-            read = f"YAML 1.1 reads it as the {kind} {_short(str(self.construct_object(node)))}"
+            read = f"YAML 1.1 reads it as the {kind} {shortened(str(self.construct_object(node)))}"
         except (ValueError, LookupError, AttributeError, yaml.YAMLError):  # an explicit tag that does not fit
-            read = f"it is no value of the kind {_short(kind)}"
+            read = f"it is no value of the kind {shortened(kind)}"
         fix = _FIX.get(kind, "put it in quotes, without a tag")
-        raise self._error(node, f"{_short(text)!r} cannot be used, because {read}. Fix: {fix}")
+        raise self._error(node, f"{shortened(text)!r} cannot be used, because {read}. Fix: {fix}")
 
     def _check_keys(self, node: yaml.Node) -> None:
         seen = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag.removeprefix(_KIND) not in _KEYS:
-                name = f"the key {_short(key.value)!r}" if isinstance(key, yaml.ScalarNode) else "a key"
+                name = f"the key {shortened(key.value)!r}" if isinstance(key, yaml.ScalarNode) else "a key"
                 raise self._error(key, f"{name} is no text. Fix: put it in quotes")
             if key.value != "<<" and key.value in seen:
-                raise self._error(key, f"key {_short(key.value)!r} occurs more than once. Fix: remove one")
+                raise self._error(key, f"key {shortened(key.value)!r} occurs more than once. Fix: remove one")
             seen.add(key.value)
 
     def _error(self, at: Any, problem: str) -> yaml.MarkedYAMLError:
         """An error that names the line and the key."""
         steps = (getattr(step, "value", step) for step in self._path)
         names = [str(step) for step in steps if isinstance(step, str | int)]
-        key = _short(".".join(names))
+        key = shortened(".".join(names))
         return yaml.MarkedYAMLError(None, None, f"{key}: {problem}" if key else problem, at.start_mark)
 
 
@@ -133,7 +135,3 @@ def load_file(path: Path) -> Any:
         raise ValueError(line + ", ".join(filter(None, [error.context, error.problem]))) from None
     except (OSError, yaml.YAMLError) as error:
         raise ValueError(str(error).partition("\n")[0]) from None
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 80 else f"{text[:77]}..."

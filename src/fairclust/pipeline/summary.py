@@ -7,18 +7,9 @@ import json
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-from fairclust.outputs import atomic_write
-from fairclust.pipeline.provenance import provenance
-
-
-def write_summary(summary: dict[str, Any], settings: dict[str, Any], output: Path, origin: Path) -> None:
-    """Write counts and missing cells of `gather_scores`, and the provenance with the configuration, as JSON."""
-    with atomic_write(output) as file:
-        file.write(json.dumps(summary, indent=2).encode())
-    with atomic_write(origin) as file:
-        file.write(json.dumps({**provenance(), "config": settings}, indent=2, default=str).encode())
+from fairclust.pipeline.job import Job
+from fairclust.pipeline.rule_inputs import RuleInputs
 
 
 def describe(summary: Path) -> list[str]:
@@ -77,6 +68,30 @@ def describe_times(runs: Path, benchmarks: Iterable[Path], began: float) -> list
         f"fitting {fit:.1f} s; starting, compiling, reading, scoring and drawing {added:.1f} s{share}; "
         f"from start to end {time.time() - began:.1f} s",
     ]
+
+
+def closing_words(inputs: RuleInputs, began: float) -> list[str]:
+    """Lines to print when a run has ended."""
+    results = inputs.place
+    if not (results / "summary.json").is_file():
+        return []
+    lines = describe(results / "summary.json")
+    lines += describe_times(results / "scores/runs.parquet", results.glob("benchmarks/**/*.tsv"), began)
+    lines.append(f"scores:  {results}/scores/scores.csv (and .parquet; costs of the cells in runs.csv)")
+    if inputs.table_files():
+        lines.append(f"tables:  {results}/tables/ (Markdown, CSV and LaTeX)")
+    if inputs.figures:
+        count = "one figure" if len(inputs.figures) == 1 else f"{len(inputs.figures)} figures"
+        lines.append(f"figures: {results}/figures/ ({count})")
+    if inputs.config.report.html:
+        lines.append(f"report:  {results}/report/index.html (to share: {results}/report.zip)")
+    return lines
+
+
+def check(job: Job) -> None:
+    """What the rule `check` does: it sets the exit status of the run."""
+    problems = [line for path in job.input.get("problems", []) for line in json.loads(Path(path).read_text())]
+    require_complete(Path(job.input["summary"][0]), problems, strict=job.params["strict"])
 
 
 def require_complete(summary: Path, problems: Sequence[str] = (), *, strict: bool) -> None:

@@ -14,18 +14,13 @@ import pandas as pd
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.blocks import blocks_of
 from fairclust.pipeline.cell_store import DamagedFile
-from fairclust.pipeline.config import load_config
+from fairclust.pipeline.job import Job
 from fairclust.pipeline.models import canonical_json
-from fairclust.pipeline.report_inputs import ReportInputs
 from fairclust.pipeline.reported import NO_VALUES, load_programs, load_reported
+from fairclust.pipeline.rule_inputs import inputs_of
 from fairclust.pipeline.scores import load_cells, load_scores, load_steps, read_table
-from fairclust.pipeline.script import Job
 from fairclust.report.material import Material
 from fairclust.report.render import escape_latex, escape_markdown
-
-
-def _inputs(job: Job) -> ReportInputs:
-    return ReportInputs(load_config(job.config))
 
 
 def paper(job: Job) -> None:
@@ -34,7 +29,7 @@ def paper(job: Job) -> None:
     from fairclust.report.figures import make_figure
     from fairclust.report.tables import make_table
 
-    inputs, paper = _inputs(job), str(job.params["paper"])
+    inputs, paper = inputs_of(job), str(job.params["paper"])
     config, spec = inputs.config, inputs.config.papers.get(paper)
     own = {
         (*block.at, canonical_json(cell.params), cell.seed)
@@ -124,7 +119,7 @@ def board(job: Job) -> None:
     from fairclust.report.scoreboard import make_scoreboard
     from fairclust.report.tables import make_overview
 
-    inputs = _inputs(job)
+    inputs = inputs_of(job)
     names, papers = inputs.all_names(), inputs.papers_shown()
     scores = load_scores(Path(job.input["scores"][0]))
     make_leaderboard(scores, names, Path(job.output[-1]))
@@ -148,7 +143,7 @@ def page(job: Job) -> None:
     """Write the page for readers and its archive."""
     from fairclust.report.html import write_page
 
-    inputs = _inputs(job)
+    inputs = inputs_of(job)
     papers = inputs.papers_shown()
     tables: dict[str, list[Path]] = {}
     for path in map(Path, job.input.get("tables", [])):

@@ -1,0 +1,232 @@
+"""One fit: a cell becomes a record, a dictionary of plain values, and an array of labels."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import json
+import math
+import random
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairclust.pipeline.blocks import Cell, Request
+from fairclust.pipeline.job import Watch
+
+_WARM_UP_ROWS = 256
+
+
+def load_class(path: str) -> Any:
+    """The class that a dotted path names."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def _reset_peak_memory() -> None:
+    # Without /proc (macOS), the reported peak is that of the whole process so far.
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak_memory_mb() -> float:
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def _scalars(model: Any) -> dict[str, Any]:
+    """Single numbers that the fitted estimator exposes, such as n_iter_ and converged_."""
+    found = {}
+    for name, value in vars(model).items():
+        if (
+            name.endswith("_")
+            and not name.startswith("_")
+            and isinstance(value, int | float | np.number | np.bool_)
+        ):
+            found[name] = value.item() if isinstance(value, np.generic) else value
+    return found
+
+
+def _plain_history(history: Any) -> list[dict[str, Any]]:
+    """The history in JSON's types, with NumPy values converted to Python values."""
+    plain = json.loads(json.dumps(history, default=lambda value: np.asarray(value).tolist()))
+    if not isinstance(plain, list) or not all(isinstance(step, dict) for step in plain):
+        raise TypeError("history_ must be a list of dicts, one for each step")
+    return plain
+
+
+def _check_labels(labels: Any, n_samples: int, n_clusters: int) -> np.ndarray:
+    labels = np.asarray(labels)
+    if labels.shape != (n_samples,) or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(
+            f"labels_ has shape {labels.shape} and type {labels.dtype}, expected {n_samples} integers"
+        )
+    if labels.min() < 0 or labels.max() >= n_clusters:
+        raise ValueError(
+            f"labels_ runs from {labels.min()} to {labels.max()}, expected 0 to {n_clusters - 1}"
+        )
+    return labels
+
+
+def _make(class_path: str, n_clusters: int, cell: Cell) -> Any:
+    cls = load_class(class_path)
+    params = dict(cell.params)
+    if "random_state" in inspect.signature(cls.__init__).parameters:
+        params.setdefault("random_state", cell.random_state)
+    return cls(n_clusters=n_clusters, **params)
+
+
+def fit_cell(
+    X: Any, groups: Any, class_path: str, n_clusters: int, cell: Cell, points: Any = None
+) -> tuple[dict[str, Any], np.ndarray | None]:
+    """Fit one cell in this process; returns its record and its labels or None.
+
+    Beside a graph X, `points` are the features of its nodes, for methods whose `fit` takes them. The record has
+    status, reason, seconds, memory, the estimator's own numbers and its history.
+    """
+    from fairclust.base import Diverged, NotSupported
+
+    labels = None
+    status, reason = "ok", ""
+    extra: dict[str, Any] = {}
+    _reset_peak_memory()
+    # Some methods draw from the global generators although they have a random_state.
+    np.random.seed(cell.random_state)  # noqa: NPY002
+    random.seed(cell.random_state)
+    begin = time.perf_counter(), time.process_time()
+    end: tuple[float, float] | None = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            model = _make(class_path, n_clusters, cell)
+            takes_points = points is not None and "points" in inspect.signature(model.fit).parameters
+            model.fit(X, sensitive_features=groups, **({"points": points} if takes_points else {}))
+            end = time.perf_counter(), time.process_time()
+            labels = _check_labels(model.labels_, X.shape[0], n_clusters)
+            extra = {"estimator": _scalars(model), "history": _plain_history(getattr(model, "history_", []))}
+        except NotSupported as error:
+            status, reason = "skipped", str(error)
+        except (Diverged, FloatingPointError) as error:
+            status, reason = "diverged", str(error)
+        except Exception as error:
+            status, reason, labels = "error", f"{type(error).__name__}: {error}", None
+    end = end or (time.perf_counter(), time.process_time())
+    messages = list(dict.fromkeys(_writable(str(w.message)) for w in caught))
+    record = {
+        "status": status,
+        "reason": _writable(reason),
+        "warnings": messages[:5],
+        "wall_seconds": end[0] - begin[0],
+        "cpu_seconds": end[1] - begin[1],
+        "peak_memory_mb": _peak_memory_mb(),
+        **extra,
+    }
+    return record, labels
+
+
+def _writable(text: str) -> str:
+    """A text without halves of surrogate pairs, as in undecodable file names, because no file can hold them."""
+    return text.encode(errors="replace").decode()
+
+
+def _takes_columns(class_path: str) -> bool:
+    """Whether a method takes several sensitive columns. Other methods get the combinations of their values."""
+    with contextlib.suppress(Exception):  # if the class cannot be loaded, the fit reports why
+        return bool(getattr(load_class(class_path), "takes_columns", False))
+    return False
+
+
+@dataclass
+class Fitter:
+    """Fits and scores the cells of a block. The data are read when they are first needed."""
+
+    data_folder: Path  # of the prepared data set
+    graph_folder: Path | None  # for methods that fit the graph
+    n_clusters: int
+    request: Request
+    scoring: Mapping[str, Any]  # keyword arguments of `score_labels`
+    _is_warm: bool = False
+
+    @cached_property
+    def _data(self) -> Any:
+        from fairclust.datasets.store import load_prepared
+
+        return load_prepared(self.data_folder)
+
+    @cached_property
+    def _graph(self) -> Any:
+        from fairclust.datasets.graph import load_graph
+
+        return None if self.graph_folder is None else load_graph(self.graph_folder)[0]
+
+    def fit(self, cell: Cell, watch: Watch) -> tuple[dict[str, Any], np.ndarray | None]:
+        """Fit and score one cell: its record with the scores, and its labels or None.
+
+        The watching process is told when the fit itself begins and ends, so that nothing else counts for its limit.
+        """
+        class_path, X = self.request.class_path, self._data.X if self._graph is None else self._graph
+        points = None if self._graph is None or not self._data.X.shape[1] else self._data.X
+        means = cell.params.get("mean_tolerance") or ()
+        groups = self._data.with_numbers(means) if _takes_columns(class_path) else self._data.groups
+        if not self._is_warm:
+            self._warm_up(X, groups, cell)
+            self._is_warm = True
+        watch.tell("started")
+        record, labels = fit_cell(X, groups, class_path, self.n_clusters, cell, points)
+        watch.tell("fitted")
+        if labels is not None:
+            record |= self.score(labels)
+        return record, labels
+
+    def score(self, labels: np.ndarray) -> dict[str, Any]:
+        """Metrics by name (None where one does not apply), rows of each group in each cluster, and the seconds."""
+        from fairclust.metrics.counts import contingency
+        from fairclust.metrics.table import score_labels
+        from fairclust.pipeline.columns import of_columns
+
+        begin, data, k = time.perf_counter(), self._data, self.n_clusters
+        labels, n_groups = labels.astype(np.int64), len(data.group_names)
+        found = score_labels(data.scored(labels, k, self._graph), self.request.metrics, **self.scoring)
+        table = contingency(labels, data.groups, k, n_groups)
+        by_column = of_columns(labels, data.columns, k, data.numbers) if data.columns else None
+        return {
+            "metrics": {name: None if math.isnan(value) else value for name, value in found.items()},
+            **({"by_column": by_column} if by_column else {}),
+            "counts": dict(zip(data.group_names, table.tolist(), strict=True)),
+            "scorer": self.request.scorer,
+            "score_seconds": time.perf_counter() - begin,
+        }
+
+    def _warm_up(self, X: Any, groups: Any, cell: Cell) -> None:
+        """Fit a few rows, so that compilation is not timed. Errors are ignored, because the timed fit reports them."""
+        import scipy.sparse as sp
+
+        every = max(1, X.shape[0] // max(_WARM_UP_ROWS, 2 * self.n_clusters))
+        several = isinstance(groups, Mapping)
+        groups = {name: codes[::every] for name, codes in groups.items()} if several else groups[::every]
+        if sp.issparse(X):
+            # A few rows of the graph itself would not be connected, so a ring with the same types is fitted.
+            n = len(range(0, X.shape[0], every))
+            ring = sp.eye_array(n, k=1) + sp.eye_array(n, k=2) + sp.eye_array(n, k=n - 1)
+            few = sp.csr_array(ring + ring.T).astype(X.dtype)
+        else:
+            few = np.ascontiguousarray(X[::every])
+        with contextlib.suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _make(self.request.class_path, self.n_clusters, cell).fit(few, sensitive_features=groups)

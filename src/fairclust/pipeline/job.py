@@ -1,0 +1,178 @@
+"""A job of a rule as plain data, and the run of its function in the process of the job.
+
+This module and `script` import nothing heavy: thread settings must be in place before NumPy and numba are imported.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import math
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+_HINTS = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT),
+        "\nThe disk is full. Finished fits are kept: make room, then run the same command again.",
+    ),
+    **dict.fromkeys(
+        (errno.EROFS, errno.EACCES, errno.EPERM),
+        "\nFix: make the folder of results writable, or set `results` to another one.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Watch:
+    """The connection of a job's process to the script that watches its fits."""
+
+    connection: Connection | None = None  # None if nobody watches
+    # Cells whose fit has ended an earlier process of the job, by key: what their records say.
+    ended: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    # When the first process of the job began, in seconds since the epoch. Its fits are not tried again.
+    began: float = math.inf
+
+    def tell(self, *message: Any) -> None:
+        if self.connection is not None:
+            self.connection.send(message)
+
+    @contextmanager
+    def of_fit(self, key: str, seconds: float, memory_mb: float) -> Iterator[dict[str, Any] | None]:
+        """Have a fit watched, or give the end of its record if it has ended an earlier process of the job."""
+        ended = self.ended.get(key)
+        if ended is None:
+            self.tell("fit", key, os.getpid(), seconds, memory_mb)
+        yield None if ended is None else dict(ended)
+        self.tell("scored")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A Snakemake job as plain data. Unnamed inputs are under the empty name, and `config` has all layers merged."""
+
+    rule: str
+    input: Mapping[str, list[str]]
+    output: list[str]
+    params: Mapping[str, Any]
+    wildcards: Mapping[str, str]
+    resources: Mapping[str, Any]
+    threads: int
+    log: str
+    folder: str
+    config: Mapping[str, Any]
+    watch: Watch = field(default_factory=Watch)
+
+    @classmethod
+    def of(cls, snakemake: Any) -> Job:
+        """The job of the object that Snakemake passes to scripts."""
+        named = {name: _paths(value) for name, value in snakemake.input.items()}
+        n_named = sum(len(paths) for paths in named.values())
+        return cls(
+            rule=snakemake.rule,
+            input={**named, "": [str(path) for path in snakemake.input][: len(snakemake.input) - n_named]},
+            output=[str(path) for path in snakemake.output],
+            params=dict(snakemake.params.items()),
+            wildcards=dict(snakemake.wildcards.items()),
+            resources=dict(snakemake.resources.items()),
+            threads=snakemake.threads,
+            log=str(snakemake.log[0]),
+            folder=str(Path.cwd()),
+            config=dict(snakemake.config),
+        )
+
+
+def _paths(value: Any) -> list[str]:
+    return [str(value)] if isinstance(value, str | Path) else [str(path) for path in value]
+
+
+def die_with(parent: int) -> None:
+    """End this process when its parent is killed, so that no orphan goes on writing (Linux)."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None, use_errno=True).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    # The parent may have been killed before this request.
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def work(
+    connection: Connection,
+    others: Iterable[Any],
+    job: Job,
+    function: str,
+    environment: Mapping[str, str],
+    parent: int,
+) -> None:
+    """What the process of a job does. `others` are connections of other processes that it has inherited."""
+    os.setsid()
+    die_with(parent)
+    # A keyboard interrupt reaches all processes of the terminal; the script decides which of them end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # If this process held them open, their scripts would not notice the end of their own processes.
+    for other in others:
+        other.close()
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(job.folder)
+    watched = replace(job, watch=replace(job.watch, connection=connection))
+    connection.send(("answer", run(watched, function)))
+
+
+def run(job: Job, function: str) -> str:
+    """Run a function for a job in this process; returns what went wrong, empty if nothing did."""
+    sys.path.insert(0, job.folder)  # so that classes in the user's working folder can be imported
+    log, began = Path(job.log), min(time.time(), job.watch.began)
+    try:
+        from fairclust.pipeline.results_folder import forget_digests, write_digests
+
+        log.parent.mkdir(parents=True, exist_ok=True)
+        forget_digests(log)
+        # The log of a job that is tried again says why the attempts before have failed.
+        is_first = job.resources.get("attempt", 1) == 1 and not job.watch.ended
+        with log.open("w" if is_first else "a", buffering=1) as file:
+            try:
+                with redirect_stdout(file), redirect_stderr(file):
+                    module, _, name = function.partition(":")
+                    getattr(importlib.import_module(module), name)(job)
+                _write_usage(log, time.time() - began)
+                write_digests(job.output, log, job.params.get("remade", 0))
+            except Exception:
+                with suppress(OSError):  # a full disk has no room for the traceback either
+                    traceback.print_exc(file=file)
+                raise
+    except Exception as error:
+        hint = _HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
+        return f"{job.rule}: {type(error).__name__}: {error}{hint}\n(full trace: {log})"
+    return ""
+
+
+def _write_usage(log: Path, seconds: float) -> None:
+    """Write what the job took to ``benchmarks/`` in the results, in the columns of Snakemake's `benchmark:`.
+
+    With an import server the work is done in another process than the script, whose usage Snakemake would measure.
+    """
+    import resource
+
+    found = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu = sum(of.ru_utime + of.ru_stime for of in found)
+    # Kilobytes on Linux, bytes on macOS.
+    unit = 2**10 if sys.platform == "linux" else 2**20
+    peak = max(of.ru_maxrss for of in found) / unit
+    place = next((above for above in log.parents if above.name == "logs"), None)
+    if place is not None:
+        file = place.with_name("benchmarks") / log.relative_to(place).with_suffix(".tsv")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"s\tmax_rss\tcpu_time\n{seconds:.2f}\t{peak:.1f}\t{cpu:.2f}\n")
