@@ -26,10 +26,10 @@ from sklearn.base import clone
 
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.methods import FairMixture, VariationalFairKMeans
+from fairclust.methods.mixture.fit import FairPart, FullData, fair_em
+from fairclust.methods.mixture.group_gap import delta, smooth_penalty
+from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.metrics import Scored, score_labels
-from fairclust.solvers.group_gap import delta, smooth_penalty
-from fairclust.solvers.mixture import Family, Mixture
-from fairclust.solvers.mixture_fit import FairPart, FullData, fair_em
 from measuring import (
     CENSUS_ROWS,
     SEED,

@@ -24,8 +24,8 @@ from scipy.spatial.distance import cdist
 
 from fairclust import fair_assignment
 from fairclust.methods import PriceFairKMeans
+from fairclust.methods.programs.fair_lp import fair_assignment_lp
 from fairclust.metrics import balance, contingency, delta, fairness_error, sse
-from fairclust.solvers.fair_lp import fair_assignment_lp
 from measuring import CENSUS_ROWS, SEED, apart, drawn, paper_data, tell, write_measurements
 
 K_LARGE = 20

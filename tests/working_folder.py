@@ -91,7 +91,7 @@ class Project:
                 }
             },
             "methods": {
-                "random": {"class": "fairclust.methods.random_labels.RandomLabels"},
+                "random": {"class": "fairclust.methods.RandomLabels"},
                 "stripes": {"class": "my_methods.stripes.Stripes", "grid": {"lam": [0, 1]}},
                 "other": {"class": "my_methods.other.Other"},
             },

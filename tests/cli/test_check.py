@@ -13,7 +13,7 @@ from fairclust.cli import main
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shipped = {"run": {"datasets": [], "methods": ["kmeans"], "seeds": 2}}
-    shipped["methods"] = {"kmeans": {"class": "fairclust.methods.kmeans.KMeans"}}
+    shipped["methods"] = {"kmeans": {"class": "fairclust.methods.KMeans"}}
     Path("config").mkdir()
     Path("config/config.yaml").write_text(yaml.safe_dump(shipped))
     frame = pd.DataFrame(

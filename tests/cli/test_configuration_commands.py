@@ -16,7 +16,7 @@ from fairclust.pipeline.config import load_config
 from fairclust.pipeline.fingerprint import class_fingerprint, remember_code
 from fairclust.pipeline.fit_block import Setup, run_block
 
-CLASS = "fairclust.methods.random_labels.RandomLabels"
+CLASS = "fairclust.methods.RandomLabels"
 
 
 def config(seeds=2, methods=("one",)):

@@ -31,7 +31,7 @@ def clone(tmp_path, monkeypatch):
     config = {
         "run": {"datasets": ["toy_blobs"], "methods": ["kmeans"]},
         "datasets": {"toy_blobs": toy, "people": people},
-        "methods": {"kmeans": {"class": "fairclust.methods.kmeans.KMeans", "label": "K-means"}},
+        "methods": {"kmeans": {"class": "fairclust.methods.KMeans", "label": "K-means"}},
     }
     Path("config").mkdir()
     Path("config/config.yaml").write_text(yaml.safe_dump(config))

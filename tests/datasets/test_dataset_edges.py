@@ -143,8 +143,8 @@ def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path: Path) -> No
         return run_block(block, Request(cls, "f", ("balance", "sse", "ncut"), "s"), setup)[0]
 
     for cls in (
-        "fairclust.methods.fair_spectral.FairSpectralClustering",
-        "fairclust.methods.variational_ncut.VariationalFairNCut",
+        "fairclust.methods.FairSpectralClustering",
+        "fairclust.methods.VariationalFairNCut",
     ):
         found = run(cls, tmp_path / "graph", affinity="precomputed")
         assert found["status"] == "ok", found["reason"]
@@ -152,7 +152,7 @@ def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path: Path) -> No
         assert found["metrics"]["sse"] is None
         assert sum(map(sum, found["counts"].values())) == 5
         assert list(found["counts"]) == ["f", "m"]
-    points = run("fairclust.methods.kmeans.KMeans", None)
+    points = run("fairclust.methods.KMeans", None)
     assert points["status"] == "skipped"
     assert "the data set is a graph" in points["reason"]
 

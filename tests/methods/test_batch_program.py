@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairclust.methods import BatchProgramKMeans, PriceFairKMeans
+from fairclust.methods.programs.batches import assign_batches
 from fairclust.metrics import balance, data_balance, sse
-from fairclust.solvers.batch_program import assign_batches
 
 
 def slow_assignment(costs, counts, min_balance):

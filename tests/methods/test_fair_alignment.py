@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from fairclust.base import NotSupported
 from fairclust.methods import FairAlignmentKMeans
 from fairclust.methods.fair_alignment import _pair_costs
+from fairclust.methods.programs.fair_lp import fair_assignment_lp
 from fairclust.metrics import balance, contingency, data_balance, sse
-from fairclust.solvers.fair_lp import fair_assignment_lp
 
 
 def unequal(grouped_blobs, n=400, seed=0):

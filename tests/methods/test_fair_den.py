@@ -10,8 +10,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from fairclust.base import NotSupported
 from fairclust.methods import FairDen, KMeans
+from fairclust.methods.spectral.density import density_distances, density_similarities
 from fairclust.metrics import average_balance
-from fairclust.solvers.density import density_distances, density_similarities
 
 
 def slow_distances(X, min_points):

@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from fairclust.methods import IndividuallyFairClustering
+from fairclust.methods.centers.local_search import _after_swap, _allowed, critical_balls
 from fairclust.metrics import individual_fairness, neighbourhood_radii
-from fairclust.solvers.local_search import _after_swap, _allowed, critical_balls
 
 
 def drawn(seed, n=40):

@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
 from fairclust.methods import FairKCenter, KCenter
+from fairclust.methods.centers.coverings import farthest_first, least_radius_assignment
 from fairclust.metrics import contingency
-from fairclust.solvers.k_center import farthest_first, least_radius_assignment
 
 
 def test_farthest_first_by_hand():

@@ -6,9 +6,9 @@ from numpy.testing import assert_array_equal
 from scipy.optimize import linprog
 
 from fairclust.methods import KMeans, MultiStageFlowKMeans
-from fairclust.methods.multi_stage_flow import _size_bounds
+from fairclust.methods.programs.bounded_sizes import assign_within_sizes
+from fairclust.methods.programs.multi_stage_flow import _size_bounds
 from fairclust.metrics import balance, data_balance, sse
-from fairclust.solvers.bounded_sizes import assign_within_sizes
 
 
 def program(distances, lower, upper):

@@ -14,9 +14,9 @@ from fairclust import (
     VariationalFairKMedians,
     VariationalFairNCut,
 )
+from fairclust.methods.mixture.group_gap import smooth_delta, sum_of_columns
+from fairclust.methods.variational.penalty import _penalty_hessian, padded_fairness, penalty_slope
 from fairclust.metrics import contingency, delta, sse
-from fairclust.solvers.group_gap import smooth_delta, sum_of_columns
-from fairclust.solvers.penalty import _penalty_hessian, padded_fairness, penalty_slope
 
 K = 3
 

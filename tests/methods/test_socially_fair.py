@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
 from fairclust.methods import KMeans, SociallyFairKMeans
+from fairclust.methods._social import fair_centers, group_moments
 from fairclust.metrics import group_costs
-from fairclust.solvers.social import fair_centers, group_moments
 
 
 def drawn(seed, n=60, n_groups=3, n_clusters=3):

@@ -5,8 +5,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.methods import VariationalFairKMeans, VariationalFairKMedians
+from fairclust.methods.variational.bound import fairness_term
 from fairclust.metrics import contingency
-from fairclust.solvers.bound import fairness_term
 
 BOTH = pytest.mark.parametrize("cls", [VariationalFairKMeans, VariationalFairKMedians])
 

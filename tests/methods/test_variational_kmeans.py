@@ -12,8 +12,8 @@ from fairclust.base import Diverged
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.tiles import make_layout, pack_points
 from fairclust.methods import VariationalFairKMeans
-from fairclust.solvers.bound import bound_iteration, fairness_term
-from fairclust.solvers.penalty import Effort, minimize_penalty
+from fairclust.methods.variational.bound import bound_iteration, fairness_term
+from fairclust.methods.variational.penalty import Effort, minimize_penalty
 from twins import padded_fairness, vfc_inner, vfc_kmeans
 
 
@@ -234,7 +234,7 @@ def test_a_first_step_ends_early_only_if_its_centers_will_move_far(
         how.append(effort)
         return minimize_penalty(potentials, effort=effort, **problem)
 
-    monkeypatch.setattr("fairclust.solvers.steps.minimize_penalty", solve)
+    monkeypatch.setattr("fairclust.methods.variational.steps.minimize_penalty", solve)
     VariationalFairKMeans(4, lam=300, random_state=0, **params).fit(X[:, :2], sensitive_features=codes)
     assert how[0] is first
     assert Effort.FIRST not in how[1:]
@@ -255,7 +255,7 @@ def test_a_step_that_is_no_better_is_not_taken(grouped_blobs, monkeypatch, fault
             return found._replace(energy=first[0].energy + 1)
         return found._replace(energy=0.0, counts=found.counts * [[0, 1, 1, 1]])
 
-    monkeypatch.setattr("fairclust.solvers.steps.minimize_penalty", solve)
+    monkeypatch.setattr("fairclust.methods.variational.steps.minimize_penalty", solve)
     model = VariationalFairKMeans(4, lam=300, init=X[:4]).fit(X, sensitive_features=codes)
     # The solver starts cold. Then it tries a warm start with two passes, one with more passes, a cold start, and a warm
     # start at a higher temperature. None of these is better.

@@ -8,7 +8,7 @@ def small_config(**sections):
     return {
         "run": {"datasets": ["a"], "methods": ["m"]},
         "datasets": {"a": GENERATED},
-        "methods": {"m": {"class": "fairclust.methods.kmeans.KMeans"}},
+        "methods": {"m": {"class": "fairclust.methods.KMeans"}},
         **sections,
     }
 

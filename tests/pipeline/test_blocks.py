@@ -14,7 +14,7 @@ from fairclust.pipeline.blocks import (
 from fairclust.pipeline.config import load_config
 from fairclust.pipeline.models import canonical_json
 
-CLASS = "fairclust.methods.variational_kmeans.VariationalFairKMeans"
+CLASS = "fairclust.methods.VariationalFairKMeans"
 VFC = {"class": CLASS, "params": {"tol": 1e-4}, "grid": {"lam": [1, 10]}}
 
 

@@ -18,8 +18,11 @@ from fairclust.pipeline.results_folder import write_digests
 from fairclust.pipeline.rule_inputs import REMADE, RuleInputs
 
 ROOT = Path(__file__).parents[2]
-KMEANS = {"class": "fairclust.methods.kmeans.KMeans"}
-VFC = {"class": "fairclust.methods.variational_kmeans.VariationalFairKMeans", "grid": {"lam": [1, 10]}}
+KMEANS = {"class": "fairclust.methods.KMeans"}
+VFC = {
+    "class": "fairclust.methods.VariationalFairKMeans",
+    "grid": {"lam": [1, 10]},
+}
 FAR = {"file": "far.csv", "urls": ["https://127.0.0.1:9/x"], "sha256": "unknown", "licence": "none"}
 DEAR = {"kmedians_cost", "dunn_index", "ncut"}
 
@@ -267,7 +270,7 @@ def test_targets_without_a_page_or_overview(tmp_path):
     "methods, message",
     [
         (
-            {"m": {"class": "fairclust.methods.kmeans.KMean"}},
+            {"m": {"class": "fairclust.methods.KMean"}},
             r"methods.m.class: .*does not define 'KMean'; it defines",
         ),
         ({"m": {"class": "nowhere.KMeans"}}, r"methods.m.class: .*no Python module 'nowhere'"),

@@ -119,7 +119,7 @@ def test_a_paper_reads_its_own_cells(tmp_path):
         raw = {
             "run": {"papers": ["mine", "theirs"]},
             "datasets": {"a": generated},
-            "methods": {"vfc": {"class": "fairclust.methods.variational_kmeans.VariationalFairKMeans"}},
+            "methods": {"vfc": {"class": "fairclust.methods.VariationalFairKMeans"}},
             "papers": {"mine": paper_of([3, 5], [1, 2], **more), "theirs": paper_of([2, 3], [2, 9])},
         }
         return RuleInputs(load_config(raw))

@@ -9,11 +9,11 @@ import pytest
 from problems import from_blobs, optimum
 
 from fairclust import NotSupported, fair_assignment
+from fairclust.methods.price.bounds import Asked, bounds_criterion, size_bounds
+from fairclust.methods.price.criteria import Work
+from fairclust.methods.price.fair_assignment import solve
+from fairclust.methods.price.row_system import RowSystem
 from fairclust.metrics import balance, contingency, fairness_ratio
-from fairclust.solvers.bounds import Asked, bounds_criterion, size_bounds
-from fairclust.solvers.criteria import Work
-from fairclust.solvers.fair_assignment import solve
-from fairclust.solvers.row_system import RowSystem
 from fairclust.solvers.sensitive import read_sensitive
 
 

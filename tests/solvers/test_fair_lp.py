@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-import fairclust.solvers.fair_lp as fair_lp
-from fairclust.solvers.fair_lp import bound_violation, fair_assignment_lp, round_assignment
+import fairclust.methods.programs.fair_lp as fair_lp
+from fairclust.methods.programs.fair_lp import bound_violation, fair_assignment_lp, round_assignment
 
 
 def plain_lp(cost, inside, lower, upper):

@@ -9,8 +9,7 @@ from scipy.spatial.distance import cdist
 
 from fairclust.base import NotSupported
 from fairclust.kernels.fairlets import fairlet_medoids
-from fairclust.metrics import contingency, kmedians_cost
-from fairclust.solvers.fairlets import (
+from fairclust.methods.fairlets.fairlets import (
     cluster_medoids,
     flow_fairlets,
     nearest,
@@ -18,6 +17,7 @@ from fairclust.solvers.fairlets import (
     quadtree_fairlets,
     resolve_balance,
 )
+from fairclust.metrics import contingency, kmedians_cost
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fairclust import PriceFairKMeans
-from fairclust.solvers.criteria import make_criterion
-from fairclust.solvers.loose_labels import move_dearest
+from fairclust.methods.price.criteria import make_criterion
+from fairclust.methods.price.loose_labels import move_dearest
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

@@ -10,10 +10,10 @@ from scipy.optimize import approx_fprime
 from scipy.special import logsumexp
 
 from fairclust.kernels.mixture import MixtureTiles
+from fairclust.methods.mixture.fit import Batches, FairPart, FullData, ascend, fair_em, plain_em
+from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.metrics.fairness import delta as delta_of_counts
 from fairclust.solvers import group_gap
-from fairclust.solvers.mixture import Family, Mixture
-from fairclust.solvers.mixture_fit import Batches, FairPart, FullData, ascend, fair_em, plain_em
 
 N = 90
 KINDS = {

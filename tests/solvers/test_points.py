@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from fairclust.kernels.points import NearestPoints, TiledPoints
-from fairclust.solvers.alternation import Alternation, Prototypes, alternate, mean_centers
-from fairclust.solvers.bound import bound_iteration
-from fairclust.solvers.criteria import share_bounds
-from fairclust.solvers.fair_assignment import round_prices, solve
-from fairclust.solvers.penalty import minimize_penalty
-from fairclust.solvers.steps import plain_step, price_step
+from fairclust.methods.price.criteria import share_bounds
+from fairclust.methods.price.fair_assignment import round_prices, solve
+from fairclust.methods.price.steps import price_step
+from fairclust.methods.variational.bound import bound_iteration
+from fairclust.methods.variational.penalty import minimize_penalty
+from fairclust.solvers.alternation import Alternation, Prototypes, alternate, mean_centers, plain_step
 from toys import make_grouped_blobs
 
 

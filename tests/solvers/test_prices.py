@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from problems import from_blobs, from_matrix, optimum
 
-from fairclust.solvers.criteria import exact_shares, gap_bound, ratio_bound, share_bounds
-from fairclust.solvers.prices import dual_prices
+from fairclust.methods.price.criteria import exact_shares, gap_bound, ratio_bound, share_bounds
+from fairclust.methods.price.prices import dual_prices
 
 LEVELS = (0.2, 0.04, 0.008, 0.0016, 0.0003)
 KINDS = ["exact", "loose", "tight", "balance", "gap", "no gap"]

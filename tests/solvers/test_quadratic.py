@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from fairclust.solvers.criteria import exact_shares, share_bounds
-from fairclust.solvers.quadratic import (
+from fairclust.methods.price.criteria import exact_shares, share_bounds
+from fairclust.methods.price.quadratic import (
     nonnegative_minimum,
     step_of_bands,
     step_of_equal_rows,

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from problems import from_blobs, from_matrix
 from scipy.optimize import linear_sum_assignment
 
-from fairclust.solvers.criteria import exact_shares, ratio_bound, share_bounds
-from fairclust.solvers.prices import dual_prices
-from fairclust.solvers.rounding import integer_table, move_to_table, tables_of_equal_shares
+from fairclust.methods.price.criteria import exact_shares, ratio_bound, share_bounds
+from fairclust.methods.price.prices import dual_prices
+from fairclust.methods.price.rounding import integer_table, move_to_table, tables_of_equal_shares
 
 
 def cheapest_with_table(a, codes, table):

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from fairclust.solvers.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
-from fairclust.solvers.group_system import GroupSystem
-from fairclust.solvers.row_system import RowSystem, step_of_rows
+from fairclust.methods.price.criteria import combine, exact_shares, gap_bound, ratio_bound, share_bounds
+from fairclust.methods.price.group_system import GroupSystem
+from fairclust.methods.price.row_system import RowSystem, step_of_rows
 
 A, B, K = 4, 3, 3
 N_GROUPS = A * B
@@ -92,7 +92,7 @@ def test_solution_is_that_of_the_dense_system(make, kind, some_zero):
 @pytest.mark.parametrize("attempts", [0, 10])
 def test_step_meets_the_conditions_of_the_optimum(make, kind, attempts, monkeypatch):
     """With no pivots allowed, the interior point method finds the step; otherwise pivoting is tried first."""
-    monkeypatch.setattr("fairclust.solvers.row_system._PIVOTS", attempts)
+    monkeypatch.setattr("fairclust.methods.price.row_system._PIVOTS", attempts)
     criterion, (blocks, mass) = bounded(kind), curved()
     rng = np.random.default_rng(1)
     mass = mass * rng.uniform(0.5, 1.5, mass.shape)

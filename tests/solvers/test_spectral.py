@@ -9,10 +9,10 @@ from sklearn.manifold import spectral_embedding as sklearn_embedding
 from fairclust.base import NotSupported
 from fairclust.datasets.msbm import make_msbm
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph
+from fairclust.methods.spectral.embedding import NotConverged, nullspace_embedding, spectral_embedding
 from fairclust.pipeline.blocks import Cell
 from fairclust.pipeline.fit_cell import fit_cell
 from fairclust.solvers import spectral as module
-from fairclust.solvers.spectral import NotConverged, nullspace_embedding, spectral_embedding
 
 LAPLACIANS = ["normalized", "unnormalized"]
 
@@ -129,9 +129,7 @@ def test_an_unconverged_embedding_raises_an_error(no_dense):
 def test_an_unconverged_embedding_has_the_status_diverged(no_dense):
     graph, groups = blob_graph()
     cell = Cell({"affinity": "precomputed", "max_iter": 1, "tol": 1e-12}, seed=0, random_state=0)
-    record, labels = fit_cell(
-        graph.W, groups, "fairclust.methods.fair_spectral.FairSpectralClustering", 6, cell
-    )
+    record, labels = fit_cell(graph.W, groups, "fairclust.methods.FairSpectralClustering", 6, cell)
     assert (record["status"], labels) == ("diverged", None)
     assert "eigenvectors" in record["reason"]
 

@@ -7,13 +7,16 @@ import pandas as pd
 from working_folder import Project
 
 METHODS = {
-    "kmeans": {"class": "fairclust.methods.kmeans.KMeans", "label": "k-means"},
-    "vfc": {"class": "fairclust.methods.variational_kmeans.VariationalFairKMeans", "params": {"lam": 50.0}},
+    "kmeans": {"class": "fairclust.methods.KMeans", "label": "k-means"},
+    "vfc": {
+        "class": "fairclust.methods.VariationalFairKMeans",
+        "params": {"lam": 50.0},
+    },
     "price": {
-        "class": "fairclust.methods.price_kmeans.PriceFairKMeans",
+        "class": "fairclust.methods.PriceFairKMeans",
         "params": {"tolerance": {"sex": 0.1, "race": 0.2}},
     },
-    "bera": {"class": "fairclust.methods.bera.BeraFairKMeans", "params": {"tolerance": 0.2}},
+    "bera": {"class": "fairclust.methods.BeraFairKMeans", "params": {"tolerance": 0.2}},
 }
 TABLE = "sex,race,x,y\n" + "".join(
     f"{'fm'[i % 2]},{'abc'[i % 7 % 3]},{i % 13 + i % 2},{i * i % 17 + 2 * (i % 7 % 3)}\n" for i in range(420)

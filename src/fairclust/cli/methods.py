@@ -53,9 +53,9 @@ def list_methods() -> list[str]:
     """One line per method: its short name, its class, and the first sentence of its documentation."""
     also = {name: short for short, name in SHORT_NAMES.items()}
     rows = []
-    for name, home in sorted(methods._HOMES.items(), key=lambda item: item[1]):
-        called = f"{home} ({also[name]})" if name in also else home
-        rows.append((called, name, _first_line(name, home)))
+    for module, name in sorted(_modules().items()):
+        called = f"{module} ({also[name]})" if name in also else module
+        rows.append((called, name, _first_line(name)))
     widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
     return [
         *(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows),
@@ -67,9 +67,18 @@ def list_methods() -> list[str]:
     ]
 
 
-def _first_line(name: str, home: str) -> str:
+def _modules() -> dict[str, str]:
+    """The class of each method by the last part of its module's name."""
+    return {home.rpartition(".")[2]: name for name, home in methods._HOMES.items()}
+
+
+def _first_line(name: str) -> str:
     """The first line of a class's documentation. The module is not imported, as it may need a package of an extra."""
-    source = files(methods.__name__).joinpath(f"{home}.py").read_text(encoding="utf-8")
+    source = (
+        files(methods.__name__)
+        .joinpath(methods._HOMES[name].replace(".", "/") + ".py")
+        .read_text(encoding="utf-8")
+    )
     classes = [of for of in ast.parse(source).body if isinstance(of, ast.ClassDef) and of.name == name]
     return (ast.get_docstring(classes[0]) or "").partition("\n")[0]
 
@@ -79,10 +88,10 @@ def find_method(name: str) -> type:
 
     CommandError, with the name of a similar method, if there is none.
     """
-    homes = {home: cls for cls, home in methods._HOMES.items()}
-    found = SHORT_NAMES.get(name) or homes.get(name) or (name if name in homes.values() else None)
+    modules = _modules()
+    found = SHORT_NAMES.get(name) or modules.get(name) or (name if name in modules.values() else None)
     if found is None:
-        hint = nearest(name, [*SHORT_NAMES, *homes, *homes.values()])
+        hint = nearest(name, [*SHORT_NAMES, *modules, *modules.values()])
         raise CommandError(f"--method: there is no method {name!r}; {hint} (`fairclust methods` lists them)")
     return getattr(methods, found)
 
@@ -111,7 +120,7 @@ def describe_parameters(cls: type) -> list[str]:
 
 def _shortest(cls: type) -> str:
     short = {name: short for short, name in SHORT_NAMES.items()}
-    return short.get(cls.__name__, methods._HOMES[cls.__name__])
+    return short.get(cls.__name__, methods._HOMES[cls.__name__].rpartition(".")[2])
 
 
 def _documented(doc: str) -> dict[str, tuple[str, str]]:

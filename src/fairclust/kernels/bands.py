@@ -32,7 +32,7 @@ def _eliminate(rows, n, width):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def solve_groups(blocks, limits, free, y, slack, damping, solved):  # type: ignore[no-untyped-def]
-    """Solve for the free multipliers of every group, as functions of c and s (`fairclust.solvers.quadratic`).
+    """Solve for the free multipliers of every group, as functions of c and s (`fairclust.methods.price.quadratic`).
 
     Multipliers, shape (n_groups, 2 * n_clusters), belong first to the upper, then to the lower bounds; those that are
     not free become zero. `solved` gets the step of each: a constant, the coefficients of c and those of s. Returns

@@ -16,7 +16,7 @@ matter for this choice, because the loop adds in another order than NumPy, and r
 def bound_loop(  # type: ignore[no-untyped-def]
     a, group, count, row_min_sum, target, lam, lipschitz, max_iter, tol, least_share
 ):
-    """The loop of `fairclust.solvers.bound.bound_iteration`, which explains it.
+    """The loop of `fairclust.methods.variational.bound.bound_iteration`, which explains it.
 
     Returns the scale, offset, mass, clustering term, number of iterations and last bound. The bound is not finite if
     the iteration has diverged.

@@ -12,8 +12,14 @@ from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey
 from fairclust.methods._centers import CenterClusterer
 from fairclust.methods._in_chunks import InChunks, first_rows, stages
-from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, mean_centers
-from fairclust.solvers.steps import plain_step
+from fairclust.solvers.alternation import (
+    Alternation,
+    Prototypes,
+    alternate,
+    judge_fall,
+    mean_centers,
+    plain_step,
+)
 
 
 class PlainInChunks(InChunks, CenterClusterer):

@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from fairclust.base import initial_centers, positive_weights, record
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.methods._social import FairCenters, fair_centers, group_moments
 from fairclust.solvers.alternation import Prototypes
-from fairclust.solvers.social import FairCenters, fair_centers, group_moments
 
 # Costs with a smaller relative difference than this differ by rounding errors only.
 _ALIKE = 1e-9
@@ -60,7 +60,7 @@ class SociallyFairKMeans(PrototypeClusterer):
     Notes
     -----
     The shares of the groups in the clusters are not bounded. The result is a local optimum, as in k-means. For more
-    than two groups the centres come from the convex dual, see `fairclust.solvers.social`.
+    than two groups the centres come from the convex dual, see `fairclust.methods._social`.
 
     References
     ----------

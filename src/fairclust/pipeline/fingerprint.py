@@ -297,24 +297,32 @@ def _fields(node: ast.ClassDef) -> set[str] | None:
     }
 
 
+def _place_of_class(path: str) -> _Place:
+    """The module and the name of a class, ``package.module.Class``, that a package may import lazily."""
+    module, _, name = path.rpartition(".")
+    file = _module_file(module)
+    home = _lazy_homes(file).get(name) if file is not None else None
+    return (module if home is None else f"{module}.{home}"), name
+
+
 def class_closure(path: str) -> dict[str, str]:
     """The `code_closure` of a class, ``package.module.Class``."""
-    module, _, name = path.rpartition(".")
-    return code_closure(f"{module}:{name}")
+    return code_closure(":".join(_place_of_class(path)))
 
 
 def class_fingerprint(path: str) -> str:
-    """Fingerprint of ``package.module.Class``, which the module must define itself, and of all that the class reaches.
+    """Fingerprint of ``package.module.Class`` and of all that the class reaches.
 
-    ClassNotFound, with the classes that the module defines, if there is no such class.
+    The module must define the class itself or import it lazily, as ``fairclust.methods`` does. ClassNotFound, with the
+    classes that there are, if there is no such class.
     """
-    module, _, name = path.rpartition(".")
+    module, name = _place_of_class(path)
     file = _module_file(module)
     if file is None:
         raise ClassNotFound(f"class {path!r}: there is no Python module {module!r}")
     classes = [node.name for node in ast.iter_child_nodes(_tree(file)) if isinstance(node, ast.ClassDef)]
     if name not in classes:
-        defined = ", ".join(classes) or "no class"
+        defined = ", ".join([*classes, *_lazy_homes(file)]) or "no class"
         raise ClassNotFound(
             f"class {path!r}: module {module!r} does not define {name!r}; it defines {defined}"
         )

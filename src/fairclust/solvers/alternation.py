@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from fairclust.kernels.medoid import medoids
-from fairclust.solvers.points import MeasuredPoints
+from fairclust.solvers.points import MeasuredPoints, Points
 
 AnyPoints = TypeVar("AnyPoints", bound=MeasuredPoints)
 
@@ -45,6 +45,13 @@ class Step(NamedTuple):
     @property
     def n_empty(self) -> int:
         return int((self.counts.sum(axis=0) == 0).sum())
+
+
+def plain_step(points: Points, last: Step | None) -> Step:
+    """Assign every point to its nearest cluster."""
+    offset = np.zeros((points.n_groups, points.n_clusters))
+    labels, counts, cost = points.hard(1.0, offset)
+    return Step(labels, counts, 1.0, offset, cost, cost, 0.0, 0)
 
 
 class Run(NamedTuple):

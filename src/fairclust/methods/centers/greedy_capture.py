@@ -1,0 +1,80 @@
+"""Greedy capture (Chen et al., ICML 2019): centres for which no large set of points is much nearer to another row."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from math import ceil
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.utils import check_random_state
+
+from fairclust.base import COUNT, record
+from fairclust.kernels.capture import capture
+from fairclust.methods._prototypes import RowCenterClusterer
+from fairclust.methods.centers.coverings import farthest_first
+
+
+@dataclass(eq=False, repr=False)
+class GreedyCapture(RowCenterClusterer):
+    """Proportionally fair clustering: n/k rows that are near each other get a centre of their own.
+
+    Balls around all rows grow at the same speed. When a ball holds ``ceil(n/k)`` rows that no centre has taken, its row
+    becomes a centre and takes them. The ball of a centre continues to grow and takes every row that it reaches. In the
+    end every row is assigned to the nearest centre.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        k. If fewer balls become centres, the other centres are rows far from these, chosen by farthest-first
+        traversal. More centres make no row worse off.
+    max_rows : int, default=2_000
+        With more rows, the balls grow in a random sample of this size. Time and memory grow with its square.
+    random_state : int, RandomState or None
+        The seed of the sample.
+
+    Attributes
+    ----------
+    labels_, groups_, cluster_centers_, n_iter_, history_
+        The groups do not change the clustering. The objective in the history is the mean distance of a row to its
+        centre, and the fairness term is `n_captured_`.
+    center_indices_ : ndarray of shape (n_clusters,)
+        The rows that are centres, those of balls first.
+    n_captured_ : int
+        Number of centres that came from balls.
+
+    Notes
+    -----
+    With at most `max_rows` rows the centres are (1 + sqrt(2))-proportional: for any row and any ``ceil(n/k)`` rows, at
+    least one of the latter is at most 1 + sqrt(2) times as far from its own centre as from that row.
+    `fairclust.metrics.proportionality`, called with these centres, measures the factor.
+
+    References
+    ----------
+    Chen, Fain, Lyu, Munagala, "Proportionally fair clustering", ICML 2019, Algorithm 1.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_rows": COUNT,
+    }
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    max_rows: int = 2_000
+    random_state: Any = None
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        begin = perf_counter()
+        rows = np.arange(len(X))
+        if len(X) > self.max_rows:
+            # The sample must have a row for every centre.
+            size = max(self.max_rows, self.n_clusters)
+            rows = np.sort(check_random_state(self.random_state).permutation(len(X))[:size])
+        found = capture(cdist(X[rows], X[rows]), ceil(len(rows) / self.n_clusters))
+        self.n_captured_ = len(found)
+        distances = self._take(X, codes, farthest_first(X, self.n_clusters, list(rows[found])))
+        self.n_iter_ = 1
+        mean = float(distances.mean())
+        self.history_ = [record(1, begin, mean, mean, float(self.n_captured_))]

@@ -1,0 +1,136 @@
+"""Individually fair k-means and k-medians by local search (Mahabadi and Vakilian, ICML 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from fairclust.base import COUNT
+from fairclust.methods._prototypes import RowCenterClusterer
+from fairclust.methods.centers.local_search import critical_balls, swap_search
+from fairclust.metrics import neighbourhood_radii
+
+_METRICS = {"k-means": "sqeuclidean", "k-medians": "euclidean"}
+
+
+@dataclass(eq=False, repr=False)
+class IndividuallyFairClustering(RowCenterClusterer):
+    """K-means or k-medians in which every row has a centre about as near as its n/k nearest rows.
+
+    The radius of a row is that of the smallest ball around it with ``ceil(n/k)`` rows. Some rows have a critical ball
+    of `alpha` times their radius. If every critical ball contains a centre, every row is near enough to a centre. A
+    local search starts with a centre in each critical ball. It swaps centres for other rows to lower the cost, and
+    every critical ball always contains a centre.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        k.
+    objective : "k-means" or "k-medians", default="k-means"
+        The cost: the sum of squared distances, or of distances, to centres that are rows.
+    alpha : float, default=1.0
+        At least 1. No row is farther from its centre than ``3 alpha`` times its radius.
+    n_candidates : int, default=1_000
+        Number of rows that are tried as centres in each pass, drawn at random.
+    max_iter : int, default=20
+        Largest number of passes.
+    tol : float, default=1e-4
+        A swap must lower the cost by more than this fraction.
+    max_rows : int, default=5_000
+        With more rows the radii are estimated from a random sample of this size, and the bound ``3 alpha`` holds for
+        the estimated radii.
+    random_state : int, RandomState or None
+        The seed of the sample, the first centres and the candidates.
+
+    Attributes
+    ----------
+    labels_, groups_, cluster_centers_, n_iter_, history_
+        The groups do not change the clustering. The fairness term in the history is `ratio_`.
+    center_indices_ : ndarray of shape (n_clusters,)
+        The rows that are centres.
+    cost_ : float
+        Sum of the (squared) distances.
+    radii_ : ndarray of shape (n_samples,)
+        The radius of each row, as a Euclidean distance.
+    ratio_ : float
+        The largest ratio of a row's distance to its centre and its radius, at most ``3 alpha``; see
+        `fairclust.metrics.individual_fairness`.
+    n_balls_ : int
+        Number of critical balls.
+
+    References
+    ----------
+    Mahabadi and Vakilian, "Individual fairness for k-clustering", ICML 2020; Jung, Kannan, Lutz, "Service in your
+    neighborhood", 2020, for the radii.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "objective": [StrOptions(set(_METRICS))],
+        "alpha": [Interval(Real, 1, None, closed="left")],
+        "n_candidates": COUNT,
+        "max_rows": COUNT,
+    }
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    objective: str = "k-means"
+    alpha: float = 1.0
+    n_candidates: int = 1_000
+    max_iter: int = 20
+    tol: float = 1e-4
+    max_rows: int = 5_000
+    random_state: Any = None
+
+    @property
+    def _power(self) -> int:  # type: ignore[override]
+        return 2 if self.objective == "k-means" else 1
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        rng = check_random_state(self.random_state)
+        points = X.astype(np.float64)
+        sample = points
+        if len(points) > self.max_rows:
+            sample = points[rng.permutation(len(points))[: max(self.max_rows, self.n_clusters)]]
+        self.radii_ = neighbourhood_radii(sample, self.n_clusters, queries=points)
+        balls = critical_balls(points, self.radii_, self.alpha)
+        self.n_balls_ = len(balls)
+        must = np.stack(
+            [np.linalg.norm(points - points[p], axis=1) <= self.alpha * self.radii_[p] for p in balls]
+        )
+        found = swap_search(
+            points,
+            _filled(points, balls, self.n_clusters, rng),
+            must,
+            metric=_METRICS[self.objective],
+            n_candidates=self.n_candidates,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            rng=rng,
+        )
+        distances = self._take(X, codes, found.rows)
+        self.cost_ = float((distances**2).sum() if self.objective == "k-means" else distances.sum())
+        away = distances > 0
+        with np.errstate(divide="ignore"):
+            self.ratio_ = float((distances[away] / self.radii_[away]).max(initial=0.0))
+        self.history_ = [{**record, "fairness": self.ratio_} for record in found.history]
+        self.n_iter_ = len(self.history_)
+
+
+def _filled(X: np.ndarray, rows: np.ndarray, n_clusters: int, rng: np.random.RandomState) -> np.ndarray:
+    """Add rows until there are `n_clusters`, as k-means++ does.
+
+    The probability of a row is proportional to its squared distance to the nearest row that was chosen before.
+    """
+    found = list(rows)
+    nearest = np.min([((X - X[p]) ** 2).sum(axis=1) for p in found], axis=0)
+    while len(found) < n_clusters:
+        total = nearest.sum()
+        p = int(rng.choice(len(X), p=nearest / total if total > 0 else None))
+        found.append(p)
+        nearest = np.minimum(nearest, ((X - X[p]) ** 2).sum(axis=1))
+    return np.array(found)

@@ -1,0 +1,59 @@
+"""K-center by farthest-first traversal (Gonzalez 1985), which ignores the groups."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fairclust.base import record
+from fairclust.methods._prototypes import RowCenterClusterer
+from fairclust.methods.centers.coverings import farthest_first
+
+
+@dataclass(eq=False, repr=False)
+class KCenter(RowCenterClusterer):
+    """Rows as centres with a small radius, which is the largest distance of a row to its centre.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    n_init : int, default=10
+        Number of starts, each from a row drawn at random. The one with the smallest radius is kept.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, groups_, cluster_centers_, n_iter_, history_
+    radius_ : float
+        The radius, at most twice the smallest radius of any centres.
+    center_indices_ : ndarray of shape (n_clusters,)
+        The rows that are centres.
+
+    References
+    ----------
+    Gonzalez, "Clustering to minimize the maximum intercluster distance", 1985.
+    """
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_init: int = 10
+    random_state: Any = None
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        begin = perf_counter()
+        rng = check_random_state(self.random_state)
+        best: tuple[float, np.ndarray] | None = None
+        for _ in range(self.n_init):
+            rows = farthest_first(X, self.n_clusters, [int(rng.randint(len(X)))])
+            radius = float(self._take(X, codes, rows).max())
+            if best is None or radius < best[0]:
+                best = radius, rows
+        assert best is not None
+        distances = self._take(X, codes, best[1])
+        self.radius_ = float(distances.max())
+        self.n_iter_ = self.n_init
+        self.history_ = [record(self.n_init, begin, self.radius_, self.radius_, 0.0)]

@@ -1,0 +1,565 @@
+"""Fair model-based clustering (Park et al.): mixtures whose mean responsibilities are similar in all groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import DTypeLike
+from scipy.spatial.distance import pdist
+from scipy.special import logsumexp, softmax
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from fairclust.base import COUNT, POSITIVE
+from fairclust.frame import Frame
+from fairclust.kernels.mixture import MixtureTiles
+from fairclust.kernels.tiles import blocks
+from fairclust.methods._columns import ColumnsClusterer
+from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
+from fairclust.methods.mixture.fit import (
+    Batches,
+    Expectation,
+    FairPart,
+    FullData,
+    Trace,
+    ascend,
+    calibrated,
+    fair_em,
+    plain_em,
+)
+from fairclust.methods.mixture.group_gap import (
+    Penalty,
+    program_penalty,
+    smooth_penalty,
+    sum_of_columns,
+)
+from fairclust.methods.mixture.parameters import Family, Mixture
+from fairclust.methods.mixture.rows import (
+    BLOCK_ROWS,
+    Columns,
+    Rows,
+    as_index,
+    count_of,
+    draw,
+    find_columns,
+    in_batches,
+)
+from fairclust.methods.mixture.start import start_mixture
+from fairclust.metrics import balance, contingency, delta, sse
+from fairclust.stored import Stored, StoredError
+
+# The variances are squares of the unit, and their sums must be finite.
+_LARGEST_UNIT = 1e150
+# Rounds or steps, and the learning rate of Adam.
+_DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
+# Gradient steps in each round of EM, as in the authors' program.
+_GRADIENT_STEPS = 10
+# Learning stops when the objective has changed by no more than this in a step of plain EM, in each of five rounds of
+# generalised EM, or in 50 gradient steps.
+_TOL = 1e-6
+# Without a least variance, in units of the mean variance of the numeric features, a component with a diagonal
+# covariance shrinks to a single point.
+_MIN_VARIANCE = 1e-3
+# Points and responsibilities are in single precision, parameters and sums are double.
+_DTYPE: DTypeLike = np.float32
+# The log-likelihood is a mean over points, so this weight does not depend on the number of rows or the data's unit.
+_DEFAULT_LAM = 10.0
+_FIRST = 0.5
+# The authors' program adds this to the variances of plain EM.
+_PROGRAM_RIDGE = 1e-6
+_AMOUNT = [None, Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
+
+
+class _Learned(NamedTuple):
+    mixture: Mixture
+    trace: Trace
+    offset: np.ndarray
+    labels: np.ndarray
+
+
+@dataclass(eq=False, repr=False)
+class FairMixture(ColumnsClusterer):
+    """Mixture of Gaussian, categorical or mixed components with a penalty on the gap between groups.
+
+    Maximises ``mean log-likelihood - lam * Delta``, where Delta is the largest difference over components between the
+    groups' mean responsibilities. With several sensitive columns it is the sum of the columns' values. Every point is
+    assigned to its most probable component. This does not depend on its group, so new points need no groups.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    lam : float or "auto", default="auto"
+        Weight of Delta. It does not depend on the number of rows or on the unit of the data. 0 is a mixture without
+        fairness. "auto" searches for the smallest weight that reaches the level of fairness that one of the next
+        three parameters sets. Without them it is 10.
+    max_fairness_error, min_balance, max_gap : float, optional
+        Levels of the labels for ``lam="auto"``, as in `VariationalFairKMeans`.
+    solver : {"em", "gd"}, default="em"
+        Generalised EM, or gradient ascent (both with Adam). With ``lam=0``, EM takes closed-form steps.
+    covariance : {"isotropic", "diag"}, default="isotropic"
+        One variance for all features of all components, or one for every feature of every component.
+    categorical_features : array-like of int or str, optional
+        Categorical columns, by index, or by name for data frames. Their values are integer codes from 0 on. Columns of
+        a data frame that are categories, strings or objects are always categorical, and `fit` encodes their values.
+    match_reference : bool or "best_balance", default=False
+        By default, the absolute value and the maximum of Delta are smoothed, and a barrier keeps every component from
+        losing all its points. With True, the objective is that of the authors' published program, and it is optimised
+        as the program does: a new Adam optimiser in each round, no shortened steps, and data that are not scaled. The
+        result is the last iterate, which the program prints, or, with "best_balance", the first iterate with the
+        largest balance of hard labels, which its class keeps. For two groups, `lam` then has the effect of
+        ``n_clusters * P(0) * P(1) * lam`` in the objective above.
+    batch_size : int or float, optional
+        Number of rows, or share of the rows, in a mini-batch (Algorithm 3), for ``solver="em"``. The likelihood is
+        learned batch by batch, and Delta is measured on a sample of as many rows, drawn within groups. `X` may be a
+        memory map, of which one batch at a time is read. The rows are divided into batches at random, once, so that
+        the statistics of a batch can be replaced when it is visited again. Batches of a memory map are contiguous
+        blocks, so sorted files must be shuffled first.
+    subsample : int or float, optional
+        Number of rows, or share of the rows, to learn from, drawn within groups. All rows are assigned to clusters.
+    max_iter : int, optional
+        Largest number of rounds of EM (default 200) or of gradient steps (default 10,000).
+    learning_rate : float, optional
+        Learning rate of Adam. By default 0.01 for EM and 0.001 for gradient ascent.
+    init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
+        The first means: those of k-means, or the given ones. K-means reads all rows, but for a memory map it reads
+        a random sample of 200,000 of them, which have to fit in memory.
+        All components start with equal weights. Their variance is the mean variance of the columns, or the
+        squared length of the rows if all have one length. "em" then runs plain EM from this start. The probabilities of
+        categories start equal or, if there are no numeric features, at random.
+        With `match_reference`, "k-means" is the start of the paper's text, with a variance of 1 and random
+        probabilities, and "em" is the start of the program: plain EM from the labels of k-means, weights averaged with
+        those of plain EM on the categories, and equal probabilities.
+    calibrate : bool, default=False
+        Whether to shift the components' log weights after learning, so that hard labels are as fair as possible. The
+        shifts are used in the assignment only.
+    record_labels : bool, default=False
+        Whether to record `sse`, `delta` and `balance` of the hard labels at every step, which costs a pass over all
+        rows.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, groups_, n_iter_, history_
+        In the history, `objective` is the negative log-likelihood plus the penalty, `clustering` is the negative
+        log-likelihood, and `fairness` is Delta of the responsibilities. With several sensitive columns, `fairness` is
+        Delta of the combinations of their values, while the penalty in `objective`, `soft_delta_` and `hard_delta_`
+        are sums over the columns.
+    weights_ : ndarray of shape (n_clusters,)
+    means_ : ndarray of shape (n_clusters, n_numeric)
+    variances_ : ndarray of shape (n_clusters, n_numeric)
+    probabilities_ : list of ndarray of shape (n_clusters, n_categories)
+        For each categorical column.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The means and, in categorical columns, the most probable codes.
+    categories_ : dict of column index to ndarray
+        Values of the columns that `fit` has encoded.
+    nll_ : float
+        Mean negative log-likelihood of the rows that were learned from.
+    soft_delta_, hard_delta_ : float
+        Delta of the responsibilities of these rows, and Delta of the labels of all rows. If components coincide,
+        `soft_delta_` can be small although the labels are unfair.
+    n_nonempty_ : int
+        Number of clusters with points.
+    min_distance_ : float
+        Least distance between two means. It is zero if components coincide, and NaN if there are no two means.
+    converged_ : bool
+        Whether the objective stopped changing before `max_iter`.
+    lam_ : float
+        The weight that was used.
+    path_ : WeightPath
+        Only with a level of fairness, as in `VariationalFairKMeans`.
+
+    Notes
+    -----
+    A row with a category that was not seen in `fit` is assigned by its other features. A category without rows gets
+    nearly no probability (1e-6 by closed-form steps). A component that loses all its weight keeps its parameters and
+    gets no points. A warning says how many components have points. If all columns are categorical, rows with the same
+    categories and group count as one point with a weight.
+
+    References
+    ----------
+    Park, Kim, Lee, Kim, "Fair model-based clustering".
+    """
+
+    # scikit-learn's metadata routing then passes the groups on without a call of `set_predict_request`.
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "lam": WEIGHT,
+        **LEVELS,
+        "solver": [StrOptions(set(_DEFAULTS))],
+        "covariance": [StrOptions({"isotropic", "diag"})],
+        "categorical_features": [None, "array-like"],
+        "match_reference": ["boolean", StrOptions({"best_balance"})],
+        "batch_size": _AMOUNT,
+        "subsample": _AMOUNT,
+        "max_iter": [None, *COUNT],
+        "learning_rate": [None, *POSITIVE],
+        "init": [StrOptions({"k-means", "em"}), "array-like"],
+        "calibrate": ["boolean"],
+        "record_labels": ["boolean"],
+    }
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    lam: float | str = "auto"
+    max_fairness_error: float | None = None
+    min_balance: float | None = None
+    max_gap: float | None = None
+    solver: str = "em"
+    covariance: str = "isotropic"
+    categorical_features: Any = None
+    match_reference: bool | str = False
+    batch_size: float | None = None
+    subsample: float | None = None
+    max_iter: int | None = None
+    learning_rate: float | None = None
+    init: Any = "k-means"
+    calibrate: bool = False
+    record_labels: bool = False
+    random_state: Any = None
+
+    def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
+        self._validate_params()
+        self.categories_: dict[int, np.ndarray] = {}
+        if isinstance(X, pd.DataFrame):
+            for i in range(X.shape[1]):
+                column = X.iloc[:, i]
+                if not pd.api.types.is_numeric_dtype(column):
+                    values = column.astype("category")
+                    if values.isna().any():
+                        raise ValueError(f"column {column.name!r} has missing values")
+                    self.categories_[i] = values.cat.categories.to_numpy()
+        return super()._check_input(self._encoded(X), sensitive_features)
+
+    def _encoded(self, X: Any) -> Any:
+        """The same frame with codes instead of the values of categorical columns; -1 for values not seen in fit."""
+        if not isinstance(X, pd.DataFrame) or not self.categories_:
+            return X
+        codes = {
+            X.columns[i]: pd.Index(values).get_indexer(pd.Index(X.iloc[:, i])).astype(float)
+            for i, values in self.categories_.items()
+            if i < X.shape[1]
+        }
+        return X.assign(**codes)
+
+    def _new_rows(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return super()._new_rows(self._encoded(X))
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        if self.solver == "gd" and self.batch_size is not None:
+            raise ValueError("batch_size is made for solver='em': leave one of them out")
+        rng = check_random_state(self.random_state)
+        names = list(getattr(self, "feature_names_in_", []))
+        self._columns = find_columns(X, self.categorical_features, names, self.categories_)
+        chosen = draw(codes, self.subsample, rng)
+        learned, learned_codes = (X, codes) if chosen is None else (X[chosen], codes[chosen])
+        if len(learned) < self.n_clusters:
+            raise ValueError(f"subsample leaves {len(learned)} rows for n_clusters={self.n_clusters}")
+        numeric = self._columns.numeric
+        frame = Frame.of(learned, numeric) if len(numeric) else Frame.plain(0)
+        if frame.unit > _LARGEST_UNIT:
+            size = np.abs(X[:, numeric])
+            row, column = np.unravel_index(int(size.argmax()), size.shape)
+            raise ValueError(
+                f"X holds {X[row, numeric[column]]:g} in row {row}, column {numeric[column]}, and squares of such "
+                "numbers are too large: divide X by a power of ten, or correct or leave out such rows"
+            )
+        # The published program takes steps of fixed length in the unit of the data.
+        self._shift, self._unit = frame.mean, 1.0 if self.match_reference else frame.unit
+        rows = self._rows(learned, learned_codes, len(self.groups_))
+        tiles = rows.tiles(as_index(draw(learned_codes, self.batch_size, rng)), merge=True)
+        family = self._family(frame.spread / self._unit)
+
+        def count(labels: np.ndarray) -> np.ndarray:
+            return contingency(labels, codes, self.n_clusters, len(self.groups_))
+
+        def watch(mixture: Mixture) -> dict[str, float]:
+            labels = self._labels(X, mixture, np.zeros(self.n_clusters))
+            table = count(labels)
+            cost = sse(X[:, numeric], labels) if len(numeric) else np.nan
+            return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
+
+        def fit(lam: float, before: _Learned | None) -> tuple[_Learned, list[np.ndarray], float]:
+            if before is None:
+                warm, reference = isinstance(self.init, str) and self.init == "em", bool(self.match_reference)
+                mixture = start_mixture(
+                    rows, tiles, family, self.n_clusters, self.init, warm, rng, reference=reference
+                )
+            else:
+                mixture = before.mixture
+            rank = balance if self.match_reference == "best_balance" else None
+            trace = Trace(watch if self.record_labels else None, rank)
+            mixture = self._learn(rows, tiles, mixture, rng, trace, lam)
+            nll = tiles.table(mixture.components())[1] / -tiles.n_samples
+            offset = np.zeros(self.n_clusters)
+            if self.calibrate and len(tiles.group_sizes) > 1 and self.n_clusters > 1:
+                offset = calibrated(tiles, mixture)
+            labels = self._labels(X, mixture, offset)
+            return _Learned(mixture, trace, offset, labels), self._tables(count(labels)), nll
+
+        sizes = self._tables(np.bincount(codes))
+        found, self.lam_ = fit_to_level(
+            self,
+            "lam",
+            fit,
+            sizes=sizes,
+            targets=[of_column / len(codes) for of_column in sizes],
+            first=_FIRST,
+            default=_DEFAULT_LAM,
+        )
+        if hasattr(self, "path_"):
+            self.path_ = replace(self.path_, costs=self.path_.costs + self._log_volume)
+        self._mixture, trace, self._offset, self.labels_ = found
+        self.history_, self.converged_ = trace.history, trace.converged
+        self.n_iter_ = max(1, int(trace.history[-1]["step"]))
+        self._expose(rows)
+        counts = count(self.labels_)
+        self.hard_delta_ = self._delta(counts)
+        self.n_nonempty_ = int((counts.sum(axis=0) > 0).sum())
+        if not self.converged_:
+            self._complain(
+                f"stopped after {self.n_iter_} steps with the objective still moving: raise max_iter"
+            )
+        if self.n_nonempty_ < self.n_clusters:
+            self._complain(
+                f"{self.n_nonempty_} of {self.n_clusters} components have points (lam={self.lam_:g}, "
+                f"match_reference={self.match_reference}): the others are empty or coincide with one of them. "
+                "Take fewer clusters or a smaller lam"
+            )
+
+    @property
+    def _log_volume(self) -> float:
+        """What a log density loses if the numeric columns are put back into the unit of the data."""
+        return float(len(self._columns.numeric) * np.log(self._unit))
+
+    @property
+    def _sorts_rows(self) -> bool:  # type: ignore[override]
+        # Batches and samples depend on the positions of the rows, so rows are not sorted if there are any.
+        return self.batch_size is None and self.subsample is None
+
+    def _framing(self, X: np.ndarray) -> Frame:
+        # `X` is not scaled: categorical columns hold codes, and rows may be read from a file batch by batch. `Rows`
+        # scales the numeric columns of each batch.
+        return Frame.plain(X.shape[1])
+
+    def _rows(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Rows:
+        return Rows(X, codes, n_groups, self._columns, self._shift, self._unit, _DTYPE)
+
+    def _family(self, scale: float) -> Family:
+        shared = self.covariance == "isotropic"
+        floor = 0.5 * np.log(_MIN_VARIANCE) + np.log(scale)
+        return Family(
+            shared,
+            len(self._columns.numeric),
+            self._columns.sizes,
+            np.full((1, 1) if shared else (len(self._columns.numeric),), floor),
+            by_precision=bool(self.match_reference) and self.lam != 0,
+            ridge=_PROGRAM_RIDGE if self.match_reference else 0.0,
+        )
+
+    def _learn(
+        self,
+        rows: Rows,
+        tiles: MixtureTiles,
+        start: Mixture,
+        rng: np.random.RandomState,
+        trace: Trace,
+        lam: float,
+    ) -> Mixture:
+        reference = bool(self.match_reference)
+        max_iter, rate = _DEFAULTS[self.solver]
+        max_iter, rate = self.max_iter or max_iter, self.learning_rate or rate
+        batch = None if self.batch_size is None else count_of(self.batch_size, len(rows.X))
+        load, n_batches = in_batches(rows, batch, rng)
+        in_full = n_batches == 1 and tiles.n_samples == len(rows.X)
+        fair = FairPart(tiles, self._penalty(tiles.group_sizes, lam), with_labels=reference and lam != 0)
+        expect: Expectation = Batches(load, n_batches, rng)
+        if n_batches == 1:
+            expect = FullData(tiles if in_full else load(0))
+        if self.solver == "gd":
+            mixture, _ = ascend(fair, start, max_iter=max_iter, learning_rate=rate, tol=_TOL, trace=trace)
+        elif lam == 0:
+            mixture, _ = plain_em(expect, start, max_iter=max_iter, tol=_TOL, patience=n_batches, trace=trace)
+        else:
+            mixture, _ = fair_em(
+                expect,
+                fair,
+                start,
+                max_iter=max_iter,
+                n_gradient_steps=_GRADIENT_STEPS,
+                learning_rate=rate,
+                tol=_TOL,
+                reference=reference,
+                trace=trace,
+            )
+        # The objective of an iterate is known only if every step uses all rows. Otherwise the last iterate is returned.
+        keeps = trace.rank is not None or (in_full and not reference)
+        return trace.best if keeps and trace.best is not None else mixture
+
+    def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
+        if lam == 0:
+            return lambda M: (0.0, np.zeros_like(M))
+
+        def of(sizes: np.ndarray) -> Penalty:
+            return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
+
+        members = self._members()
+        return sum_of_columns([of(one @ sizes) for one in members], members, sizes) if members else of(sizes)
+
+    def _delta(self, table: np.ndarray) -> float:
+        """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
+        return float(sum(delta(of_column) for of_column in self._tables(table)))
+
+    def _expose(self, rows: Rows) -> None:
+        """Set public attributes, from the parameters and one more pass over the rows that were learned from."""
+        mixture, columns = self._mixture, self._columns
+        self.weights_ = np.exp(mixture.log_weights)
+        self.means_ = mixture.means * self._unit + self._shift
+        self.variances_ = np.exp(2 * np.broadcast_to(mixture.log_sd, mixture.means.shape)) * self._unit**2
+        ends = np.cumsum(columns.sizes)[:-1].astype(int)
+        by_column = np.split(np.exp(mixture.log_probabilities), ends, axis=1) if columns.sizes else []
+        self.probabilities_ = by_column
+        self.cluster_centers_ = np.empty((self.n_clusters, len(columns.numeric) + len(columns.categorical)))
+        self.cluster_centers_[:, columns.numeric] = self.means_
+        for i, table in zip(columns.categorical, by_column, strict=True):
+            self.cluster_centers_[:, i] = table.argmax(axis=1)
+        components, loglik, sums = mixture.components(), 0.0, np.zeros((rows.n_groups, self.n_clusters))
+        for block in blocks(len(rows.X), BLOCK_ROWS):
+            by_group, logsum = rows.tiles(block).table(components)
+            sums, loglik = sums + by_group, loglik + logsum
+        self.nll_ = -loglik / len(rows.X) + self._log_volume
+        for record in self.history_:
+            record["objective"] += self._log_volume
+            record["clustering"] += self._log_volume
+        self.soft_delta_ = self._delta(sums)
+        two_means = self.n_clusters > 1 and len(columns.numeric)
+        self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
+
+    def _log_joint(
+        self, X: np.ndarray, mixture: Mixture, offset: np.ndarray | float = 0.0
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield the log joint densities of blocks of rows, in the frame of the fit."""
+        components = mixture.components(offset)
+        rows = self._rows(X, np.zeros(len(X), np.int32), 1)
+        for block in blocks(len(X), BLOCK_ROWS):
+            yield block, rows.tiles(block).log_joint(components)
+
+    def _labels(self, X: np.ndarray, mixture: Mixture, offset: np.ndarray) -> np.ndarray:
+        labels = np.empty(len(X), np.int32)
+        for block, z in self._log_joint(X, mixture, offset):
+            labels[block] = z.argmax(axis=1)
+        return labels
+
+    def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
+        """Most probable component of each row. The groups are not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        sensitive_features : ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._labels(self._new_rows(X), self._mixture, self._offset)
+
+    def _stored(self) -> dict[str, Any]:
+        """What `predict` needs, for a file; `_take_stored` sets it."""
+        mixture, columns = self._mixture, self._columns
+        return {
+            "categorical": columns.categorical.tolist(),
+            "sizes": list(columns.sizes),
+            "shift": self._shift.tolist(),
+            "unit": float(self._unit),
+            "shared": mixture.family.shared,
+            "eta": mixture.eta.tolist(),
+            "means": mixture.means.tolist(),
+            "log_sd": mixture.log_sd.tolist(),
+            "logits": mixture.logits.tolist(),
+            "offset": self._offset.tolist(),
+        }
+
+    def _take_stored(self, stored: Stored, n_features: int) -> None:
+        """Set what `predict` needs from a file that may be damaged: every shape is checked."""
+        self.n_features_in_ = n_features
+        categorical = stored.array("categorical", None).astype(int)
+        sizes = tuple(stored.array("sizes", len(categorical)).astype(int).tolist())
+        numeric = np.setdiff1d(np.arange(n_features), categorical)
+        if len(numeric) + len(categorical) != n_features or min(sizes, default=1) < 1:
+            raise StoredError("the categorical columns do not fit the features")
+        self._columns = Columns(numeric, categorical, sizes)
+        self._shift, self._unit = stored.array("shift", len(numeric)), stored.number("unit")
+        eta = stored.array("eta", None)
+        k, shared = len(eta), stored.flag("shared")
+        self._mixture = Mixture(
+            Family(shared, len(numeric), sizes, np.zeros((1, 1))),
+            eta,
+            stored.array("means", k, len(numeric)),
+            stored.array("log_sd", *((1, 1) if shared else (k, len(numeric)))),
+            stored.array("logits", k, sum(sizes)),
+        )
+        self.n_clusters, self._offset, self.categories_ = k, stored.array("offset", k), {}
+
+    def predict_proba(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
+        """Responsibilities psi_k(x) of each row. `calibrate` does not change them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        sensitive_features : ignored
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+        """
+        X = self._new_rows(X)
+        found = np.empty((len(X), self.n_clusters))
+        for block, z in self._log_joint(X, self._mixture):
+            found[block] = softmax(z.astype(float), axis=1)
+        return found
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Mean log density of the rows. The groups are not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y, sensitive_features : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            The weight of each row in the mean; 1 by default.
+
+        Returns
+        -------
+        float
+        """
+        return float(np.average(self.score_samples(X), weights=sample_weight))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Log density of each row, without features whose category was not seen in `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        X = self._new_rows(X)
+        found = np.empty(len(X))
+        for block, z in self._log_joint(X, self._mixture):
+            found[block] = logsumexp(z.astype(float), axis=1)
+        return found - self._log_volume

@@ -1,0 +1,269 @@
+"""The bounds that a user gives, on sensitive columns and on cluster sizes, combined in one criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fairclust.base import NotSupported
+from fairclust.group_encoding import SensitiveColumn, resolve_target, split_columns
+from fairclust.methods.price.criteria import (
+    Criterion,
+    combine,
+    make_criterion,
+    mean_bound,
+    no_bound,
+    share_bounds,
+)
+from fairclust.solvers.sensitive import Sensitive
+
+
+class Asked(NamedTuple):
+    """The bounds among the parameters of `fairclust.fair_assignment`."""
+
+    tolerance: Any = 0.0
+    min_balance: Any = None
+    max_gap: Any = None
+    target: Any = None
+    size_min: Any = None
+    size_max: Any = None
+    crossed: bool = False
+    mean_tolerance: Any = None
+
+
+def bounds_criterion(
+    asked: Asked, sensitive: Sensitive, sizes: np.ndarray, n_clusters: int, *, unit: float | None = None
+) -> Criterion:
+    """The criterion for the bounds that a user gave; a ValueError or `NotSupported` says which bounds the data can
+    meet.
+
+    For data with weights, `sizes` are sums of weights divided by their mean, `unit`, and bounds on sizes are sums of
+    the weights that the user gave. Without weights, cluster sizes are whole numbers.
+    """
+    total = float(sizes.sum())
+    least, most = size_bounds(
+        asked.size_min, asked.size_max, total * (unit or 1.0), n_clusters, whole=unit is None
+    )
+    least, most = least / (unit or 1.0), most / (unit or 1.0)
+    bounded = asked.size_min is not None or asked.size_max is not None
+    if not sensitive.columns:
+        if not bounded:
+            raise ValueError(
+                "sensitive_features is missing: pass the group of every row, as in "
+                "fit(X, sensitive_features=data['sex']), or bound the sizes of the clusters with size_min or size_max"
+            )
+        return combine([], sizes, least, most)
+    names = [column.name for column in sensitive.columns]
+    if asked.crossed and len(names) > 1:
+        if asked.mean_tolerance:
+            raise ValueError("mean_tolerance bounds one column at a time: pass it without crossed=True")
+        # The combinations of values are treated as the values of one column without a name.
+        _check_names(asked, [])
+        columns, members = [SensitiveColumn("", sensitive.names)], [np.eye(len(sizes))]
+    else:
+        _check_names(asked, names)
+        columns, members = list(sensitive.columns), [sensitive.members(i) for i in range(len(names))]
+    if len(columns) == 1 and not bounded and not columns[0].measured:
+        return _of_column(asked, columns[0], sizes, alone=True)
+    several = len(columns) > 1
+    parts = [
+        (_of_column(asked, column, of_values @ sizes, several=several), of_values)
+        for column, of_values in zip(columns, members, strict=True)
+    ]
+    return combine(parts, sizes, least, most)
+
+
+def size_bounds(
+    size_min: Any, size_max: Any, total: float, n_clusters: int, *, whole: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest size of every cluster, (n_clusters,) each; without a bound 0 and `total`.
+
+    Integers are numbers of points, floats multiples of ``total / n_clusters``. With `whole`, these are rounded to the
+    stricter side, or to the looser one if the sizes could not add up to `total` otherwise.
+    """
+    mean = total / n_clusters
+    low, low_shares = _sizes(size_min, "size_min", 0.0, mean, n_clusters)
+    high, high_shares = _sizes(size_max, "size_max", total, mean, n_clusters)
+    high = np.minimum(high, total)
+    if whole:
+        inward = (
+            np.where(low_shares, np.ceil(low - 1e-9), low),
+            np.where(high_shares, np.floor(high + 1e-9), high),
+        )
+        outward = np.where(low_shares, np.floor(low), low), np.where(high_shares, np.ceil(high), high)
+        low = inward[0] if inward[0].sum() <= total else outward[0]
+        high = inward[1] if inward[1].sum() >= total else outward[1]
+        if (low > high).any():
+            low, high = outward
+    slack = 1e-9 * total
+    if low.sum() > total + slack:
+        raise NotSupported(
+            f"size_min={size_min} cannot be met: {n_clusters} clusters would have {low.sum():g} of {total:g} rows. "
+            f"The largest size_min for all of them is {_floor(mean, whole):g}"
+        )
+    if high.sum() < total - slack:
+        raise NotSupported(
+            f"size_max={size_max} cannot be met: {n_clusters} clusters would have {high.sum():g} of {total:g} rows. "
+            f"The smallest size_max for all of them is {-_floor(-mean, whole):g}"
+        )
+    if (low > high + slack).any():
+        k = int((low - high).argmax())
+        raise NotSupported(
+            f"cluster {k} cannot have at least {low[k]:g} and at most {high[k]:g} rows: "
+            "lower size_min or raise size_max"
+        )
+    return low, high
+
+
+def _floor(value: float, whole: bool) -> float:
+    return float(np.floor(value)) if whole else value
+
+
+def _sizes(
+    asked: Any, name: str, default: float, mean: float, n_clusters: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of all clusters in points, and which of them were given as floats."""
+    if asked is None:
+        return np.full(n_clusters, default), np.zeros(n_clusters, bool)
+    listed = list(asked) if np.ndim(asked) else [asked] * n_clusters
+    if len(listed) != n_clusters:
+        raise ValueError(
+            f"{name} has {len(listed)} entries, there are {n_clusters} clusters: "
+            "pass one number, or one for each cluster"
+        )
+    shares = np.array([not isinstance(value, Integral) for value in listed])
+    values = np.array(listed, dtype=float)
+    if not (values >= 0).all():
+        raise ValueError(f"{name} must not be negative, found {asked}")
+    return np.where(shares, values * mean, values), shares
+
+
+def _of_column(
+    asked: Asked, column: SensitiveColumn, sizes: np.ndarray, *, several: bool = False, alone: bool = False
+) -> Criterion:
+    """The criterion of one column's values.
+
+    `several` says that there are several columns. Messages then name the column, and `target` maps columns to shares.
+    `alone` says that there are neither other columns nor bounds on the sizes.
+    """
+    name = column.name
+    if column.measured:
+        return _mean_bound(float(_entry(asked.mean_tolerance, name)), column.values, sizes)
+    balance, gap = _entry(asked.min_balance, name), _entry(asked.max_gap, name)
+    tolerance, target = _entry(asked.tolerance, name), asked.target
+    if several:
+        target = _entry(target, name)
+    # If min_balance or max_gap is a mapping, the default tolerance of 0 does not bound the columns it leaves out.
+    named = isinstance(asked.min_balance, Mapping) or isinstance(asked.max_gap, Mapping)
+    if named and not isinstance(asked.tolerance, Mapping) and tolerance == 0:
+        tolerance = None
+    if balance is None and gap is None and tolerance is None:
+        return no_bound(len(sizes))
+    if target is not None:
+        target = _resolve(target, column, sizes)
+    try:
+        if column.overlapping:
+            if balance is not None or gap is not None:
+                raise ValueError(
+                    "groups that share rows can be bounded by tolerance only: leave out min_balance and max_gap"
+                )
+            return _member_bounds(tolerance, sizes, target)
+        return make_criterion(
+            column.values,
+            sizes,
+            target=target,
+            tolerance=0.0 if tolerance is None else tolerance,
+            min_balance=balance,
+            max_gap=gap,
+            complete=not alone,
+        )
+    except ValueError as error:
+        if not several:
+            raise
+        raise type(error)(f"{name}: {error}") from None
+
+
+def rounded_away(
+    sensitive_features: Any, sensitive: Sensitive, sizes: np.ndarray, weights: np.ndarray | None
+) -> dict[int, tuple[np.ndarray, np.ndarray]]:
+    """For columns that `measure_column` has rounded: the scores of the values, and what rounding took from each row.
+
+    Both are in standard deviations from the mean, the first of the rounded column, the second of the column itself.
+    """
+    found = {}
+    for i, column in enumerate(sensitive.columns):
+        if not column.measured:
+            continue
+        numbers = np.asarray(split_columns(sensitive_features)[column.name], dtype=np.float64)
+        scores = _scores(column.values, sensitive.members(i) @ sizes)
+        each = np.ones(len(numbers)) if weights is None else weights
+        residual = _scores(numbers, each) - scores[sensitive.cells[sensitive.codes, i]]
+        if len(scores) > 1 and residual.any():
+            found[i] = scores, residual
+    return found
+
+
+def _scores(values: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Distances to the weighted mean in standard deviations; zeros if all values are equal."""
+    mean = float(values @ sizes / sizes.sum())
+    deviation = float(np.sqrt((values - mean) ** 2 @ sizes / sizes.sum()))
+    return (values - mean) / (deviation or 1.0)
+
+
+def _mean_bound(tolerance: float, values: np.ndarray, sizes: np.ndarray) -> Criterion:
+    """Bound a cluster's mean of a numeric column to within `tolerance` standard deviations of the mean of all rows."""
+    if not tolerance >= 0:
+        raise ValueError(f"mean_tolerance must be at least 0, found {tolerance}")
+    scores = _scores(values, sizes)
+    return mean_bound(scores, tolerance) if scores.any() else no_bound(len(sizes))
+
+
+def _member_bounds(tolerance: float, sizes: np.ndarray, target: np.ndarray | None) -> Criterion:
+    """Bounds on the share of the points inside a group that may overlap with other groups."""
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance must be at least 0 and below 1, found {tolerance}")
+    share = float(sizes[1] / sizes.sum())
+    wanted = share if target is None else float(target[1])
+    lower, upper = (1 - tolerance) * wanted, wanted / (1 - tolerance)
+    if not lower - 1e-9 <= share <= upper + 1e-9:
+        least = 1 - min(share / wanted, wanted / share)
+        raise NotSupported(
+            f"tolerance={tolerance} cannot be met: the group has the share {share:.6g} of the data, its target is "
+            f"{wanted:.6g}; the smallest tolerance for this target is {least:.6g}"
+        )
+    # If the share inside is within [lower, upper], the share outside is within [1 - upper, 1 - lower].
+    upper = min(upper, 1.0)
+    return share_bounds(np.array([1 - upper, lower]), np.array([1 - lower, upper]))
+
+
+def _resolve(target: Any, column: SensitiveColumn, sizes: np.ndarray) -> np.ndarray:
+    if column.overlapping:
+        return np.array([1 - target, target], dtype=float)
+    return resolve_target(target, column.values, np.arange(len(sizes)))
+
+
+def _entry(asked: Any, name: str) -> Any:
+    """The bound of one column. A mapping has an entry for each bounded column; any other value is for all columns."""
+    if not isinstance(asked, Mapping):
+        return asked
+    return {str(key): value for key, value in asked.items()}.get(name)
+
+
+def _check_names(asked: Asked, names: list[str]) -> None:
+    """Raise an error if a mapping names a column that does not exist. `names` is empty for crossed columns."""
+    for parameter in ("tolerance", "min_balance", "max_gap", "mean_tolerance"):
+        given = getattr(asked, parameter)
+        if isinstance(given, Mapping) and (unknown := [str(key) for key in given if str(key) not in names]):
+            known = f"the sensitive columns are {names}" if any(names) else "there are no columns to name"
+            raise ValueError(f"{parameter} names {unknown}, but {known}")
+    target = asked.target
+    if len(names) <= 1 or target is None:
+        return
+    if not isinstance(target, Mapping) or (set(map(str, target)) - set(names)):
+        raise ValueError(
+            f"target must be a mapping of sensitive columns to shares, such as {{{names[0]!r}: ...}}, with columns out "
+            f"of {names}"
+        )

@@ -1,0 +1,456 @@
+"""Fairness bounds as linear rows on the group-by-cluster table, the same rows for every cluster.
+
+Column k of the table is fair if there are helper numbers v_k with
+``rows @ n[:, k] + helpers @ v_k <= limits`` (``=`` for equalities). All rows are in points, so moving about one point
+removes an excess of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg import block_diag
+from scipy.sparse import csr_array
+
+from fairclust.base import NotSupported
+from fairclust.methods.price.group_system import row_products
+from fairclust.methods.price.row_system import Factors
+from fairclust.solvers.programs import SECONDS
+
+# About the seconds that a linear system, each pair of its unknowns, each operation that eliminates other unknowns, each
+# operation on the blocks of groups, each distance in a pass over the points, and each entry of a mixed-integer program
+# take.
+_SYSTEM, _UNKNOWNS, _ELIMINATION, _OPERATION, _DISTANCE, _ENTRY = 8e-4, 6e-8, 1.5e-10, 1e-8, 3e-9, 1e-4
+
+
+@dataclass
+class Work:
+    """A limit on Newton steps and mixed-integer programs, in about the seconds that they take.
+
+    It is counted instead of measured, so that every machine stops at the same step. They may take as long as the
+    passes over the points, and `extra` seconds more.
+    """
+
+    extra: float = 3.0
+    spent: float = 0.0
+    is_cut: bool = False
+    advice: ClassVar[str] = (
+        "the limit of work was reached before the prices converged, so the gap is larger than it could be. Bound fewer "
+        "groups or columns at once"
+    )
+
+    def pass_over(self, n_distances: int) -> None:
+        """Count a pass over the points."""
+        self.spent -= _DISTANCE * n_distances
+
+    def systems(self, number: int, n_unknowns: int, n_eliminations: int = 0) -> None:
+        """Count solutions of linear systems, with the operations that eliminate other unknowns before each."""
+        self.spent += number * (_SYSTEM + _UNKNOWNS * n_unknowns**2 + _ELIMINATION * n_eliminations)
+
+    def blocks(self, number: int, size: int) -> None:
+        """Count solutions for blocks of this size, one for each group."""
+        self.spent += _OPERATION * number * size**3
+
+    def program(self, n_entries: int) -> None:
+        """Count a mixed-integer program with so many entries in its rows."""
+        self.spent += min(SECONDS, _ENTRY * n_entries)
+
+    def is_done(self, part: float = 1.0) -> bool:
+        """Whether this part of the work is spent. `is_cut` is set if all of it is."""
+        done = self.spent >= part * self.extra
+        self.is_cut |= self.spent >= self.extra
+        return done
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """The rows of every cluster, and the violation of the bounds in points."""
+
+    rows: np.ndarray  # (n_rows, n_groups)
+    # (n_rows, 1) or (n_rows, n_clusters). Also accepted with shape (n_rows,). The limits are then the same for all
+    # clusters.
+    limits: np.ndarray
+    # Called with a table, shape (n_groups, n_clusters). Returns the number of points by which each cell is outside its
+    # bounds, same shape; 0 within.
+    excess: Callable[..., np.ndarray]
+    equal: bool = False  # Whether the rows are those of `exact_shares`, which are all equalities
+    helpers: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))  # (n_rows, n_helpers)
+    # (n_groups,). The bounds of criteria whose rows are ``n_jk <= high_j n_k`` and ``low_j n_k <= n_jk`` for all
+    # groups, in this order, or whose rows fix the shares. Empty for other criteria.
+    low: np.ndarray = field(default_factory=lambda: np.empty(0))
+    high: np.ndarray = field(default_factory=lambda: np.empty(0))  # (n_groups,)
+    # Factors of the rows. By default each row is its own value.
+    factors: Factors = None  # type: ignore[assignment]
+    exact: np.ndarray = field(
+        default_factory=lambda: np.empty(0, bool)
+    )  # (n_rows,); which rows are equalities
+    combined: bool = False  # Whether `combine` made this criterion
+    # Called with multipliers, shape (n_rows, n_clusters), and a table. Returns the most that an assignment can save by
+    # being outside the bounds as far as the table is. By default, the sum of excess times multiplier of the rows.
+    saving: Callable[[np.ndarray, np.ndarray], float] = None  # type: ignore[assignment]
+    work: Work = field(default_factory=Work)  # What was spent on Newton steps for this criterion
+    # (n_rows, n_values); if `combined`, for each column the coefficients of all rows at its values.
+    parts: tuple[np.ndarray, ...] = ()
+
+    def __post_init__(self) -> None:
+        n_rows = len(self.rows)
+        if not self.helpers.size:
+            object.__setattr__(self, "helpers", np.empty((n_rows, 0)))
+        if self.limits.ndim == 1:
+            object.__setattr__(self, "limits", self.limits[:, None])
+        if not self.exact.size:
+            object.__setattr__(self, "exact", np.full(n_rows, self.equal))
+        if self.factors is None:
+            own = Factors(self.rows, np.arange(n_rows), np.ones(n_rows), np.zeros(n_rows), 0)
+            object.__setattr__(self, "factors", own)
+        if self.saving is None:
+            object.__setattr__(self, "saving", self._saving_of_rows)
+
+    def _saving_of_rows(self, multipliers: np.ndarray, counts: np.ndarray) -> float:
+        above = self.rows @ counts - self.limits
+        above = np.where(self.exact[:, None], np.abs(above), np.maximum(above, 0.0))
+        return float((above * np.abs(multipliers)).sum())
+
+    @cached_property
+    def products(self) -> tuple[csr_array, csr_array]:
+        """`row_products` of the rows, for `GroupSystem`."""
+        return row_products(self.rows, self.helpers)
+
+    def prices(self, multipliers: np.ndarray) -> np.ndarray:
+        """Prices W = G'y, shape (n_groups, n_clusters), of multipliers, shape (n_rows, n_clusters)."""
+        return self.rows.T @ multipliers
+
+    def column_prices(self, multipliers: np.ndarray) -> list[np.ndarray]:
+        """Prices of each column's values, shape (n_values, n_clusters), and last of the cluster, shape (1, n_clusters).
+
+        The price of a group is the sum of the prices of its values and of the cluster.
+        """
+        alone = np.where(self.factors.value < 0, self.factors.size, 0.0)
+        return [rows.T @ multipliers for rows in (*self.parts, alone[:, None])]
+
+    def excess_of(self, columns: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+        """`excess` of a table, shape (n_groups, n_columns), whose columns belong to the given clusters."""
+        return self.excess(columns, clusters) if self.combined else self.excess(columns)
+
+
+def make_criterion(
+    names: np.ndarray,
+    sizes: np.ndarray,
+    *,
+    target: np.ndarray | None = None,
+    tolerance: float = 0.0,
+    min_balance: float | None = None,
+    max_gap: float | None = None,
+    complete: bool = False,
+) -> Criterion:
+    """The criterion that a user asked for; `NotSupported` says which bounds data with these group sizes can meet.
+
+    `complete` is that of `exact_shares`, and the other bounds are those of `fairclust.fair_assignment`.
+    """
+    if min_balance is not None or max_gap is not None:
+        named = "min_balance" if max_gap is None else "max_gap"
+        if min_balance is not None and max_gap is not None:
+            raise ValueError("give min_balance or max_gap, not both")
+        if tolerance != 0 or target is not None:
+            raise ValueError(f"tolerance and target bound the shares: give them or {named}, not both")
+    if max_gap is not None:
+        if not max_gap >= 0:
+            raise ValueError(f"max_gap must be at least 0, found {max_gap}")
+        if max_gap < 1e-12:
+            # The gap is zero at the shares of the data. The certificate is still about the gap: see `_saving_of_gap`.
+            exact = exact_shares(sizes / sizes.sum(), complete=complete)
+            return replace(exact, saving=partial(_saving_of_gap, exact.rows, sizes.astype(float), 0.0))
+        return gap_bound(float(max_gap), sizes.astype(float))
+    if min_balance is not None:
+        largest = sizes.min() / sizes.max()
+        if not 0 <= min_balance <= largest * (1 + 1e-12):
+            raise NotSupported(
+                f"min_balance={min_balance} cannot be met: it must be between 0 and the data's own balance, "
+                f"{largest:.6g}"
+            )
+        return ratio_bound(float(min_balance), len(sizes))
+    if not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance must be at least 0 and below 1, found {tolerance}")
+    shares = sizes / sizes.sum()
+    wanted = shares if target is None else target
+    ratios = np.minimum(shares / wanted, wanted / shares)
+    least = 1 - float(ratios.min())
+    if tolerance < least - 1e-9:
+        j = int(ratios.argmin())
+        raise NotSupported(
+            f"tolerance={tolerance} cannot be met: group {names[j]} has the share {shares[j]:.6g} of the "
+            f"data, its target is {wanted[j]:.6g}; the smallest tolerance for this target is {least:.6g}"
+        )
+    if tolerance < 1e-9:
+        return exact_shares(shares, complete=complete)
+    return share_bounds((1 - tolerance) * wanted, wanted / (1 - tolerance))
+
+
+def exact_shares(shares: np.ndarray, *, complete: bool = False) -> Criterion:
+    """Every cluster has the shares of the groups in the data.
+
+    `complete` adds a row for the last of more than two groups, although it follows from the others. It is needed beside
+    the rows of other columns or of sizes, because all these rows are rounded together.
+    """
+    n_rows = len(shares) if complete and len(shares) > 2 else len(shares) - 1
+    value = np.arange(n_rows)
+    factors = Factors(np.eye(len(shares)), value, np.ones(n_rows), -shares[:n_rows], len(shares))
+
+    def excess(table: np.ndarray) -> np.ndarray:
+        return np.abs(table - np.outer(shares, table.sum(axis=0)))
+
+    return Criterion(
+        (np.eye(len(shares)) - shares[:, None])[:n_rows],
+        np.zeros(n_rows),
+        excess,
+        equal=True,
+        low=shares,
+        high=shares,
+        factors=factors,
+    )
+
+
+def share_bounds(lower: np.ndarray, upper: np.ndarray) -> Criterion:
+    """Shares of the groups in every cluster within ``[lower_j, upper_j]``.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n_groups,)
+    """
+    unit = np.eye(len(lower))
+
+    def excess(table: np.ndarray) -> np.ndarray:
+        sizes = table.sum(axis=0)
+        over, under = table - np.outer(upper, sizes), np.outer(lower, sizes) - table
+        return np.maximum(0.0, np.maximum(over, under))
+
+    low, high = lower, upper
+    if len(lower) == 2:
+        # With two groups, bounds on one share are also bounds on the other, so the tighter ones are enough.
+        low, high = np.maximum(lower, 1 - upper[::-1])[:1], np.minimum(upper, 1 - lower[::-1])[:1]
+        unit = unit[:1]
+    over, under = (unit - high[:, None])[high < 1], (low[:, None] - unit)[low > 0]
+    rows = np.vstack([over, under])
+    factors = Factors(
+        unit,
+        np.r_[np.flatnonzero(high < 1), np.flatnonzero(low > 0)],
+        np.repeat([1.0, -1.0], [len(over), len(under)]),
+        np.r_[-high[high < 1], low[low > 0]],
+        len(unit),
+    )
+    if len(rows) == 2 * len(lower):
+        return Criterion(rows, np.zeros(len(rows)), excess, low=lower, high=upper, factors=factors)
+    return Criterion(rows, np.zeros(len(rows)), excess, factors=factors)
+
+
+def ratio_bound(ratio: float, n_groups: int) -> Criterion:
+    """``n_ik >= ratio * n_jk`` for all groups i, j in every cluster k."""
+
+    def excess(table: np.ndarray) -> np.ndarray:
+        return np.maximum(0.0, ratio * table.max(axis=0) - table)
+
+    unit = np.eye(n_groups)
+    if n_groups <= 2:
+        pairs = [ratio * unit[j] - unit[i] for i in range(n_groups) for j in range(n_groups) if i != j]
+        rows = np.array(pairs).reshape(-1, n_groups)
+        n_rows = len(rows)
+        factors = Factors(
+            unit, np.arange(n_rows), np.full(n_rows, -1 - ratio), np.full(n_rows, ratio), n_groups
+        )
+        return Criterion(rows, np.zeros(n_rows), excess, factors=factors)
+    # n_jk <= m_k and ratio m_k <= n_jk with a free number m_k need fewer rows than all pairs of groups.
+    ones, each = np.ones((n_groups, 1)), np.arange(n_groups)
+
+    def saving(multipliers: np.ndarray, counts: np.ndarray) -> float:
+        # With the largest count of a cluster as m, the rows of the second kind are exceeded by `excess`.
+        return float((multipliers[n_groups:] * excess(counts)).sum())
+
+    return Criterion(
+        np.vstack([unit, -unit]),
+        np.zeros(2 * n_groups),
+        excess,
+        helpers=np.vstack([-ones, ratio * ones]),
+        factors=Factors(
+            unit, np.r_[each, each], np.repeat([1.0, -1.0], n_groups), np.zeros(2 * n_groups), n_groups
+        ),
+        saving=saving,
+    )
+
+
+def gap_bound(gap: float, sizes: np.ndarray) -> Criterion:
+    """In every cluster, Delta is at most `gap`: the mean over pairs of groups of ``abs(n_ik / N_i - n_jk / N_j)``."""
+    n_groups = len(sizes)
+    pairs = list(combinations(range(n_groups), 2))
+
+    def excess(table: np.ndarray) -> np.ndarray:
+        spread = table / sizes[:, None]
+        over = np.maximum(0.0, _mean_gap(spread) - gap)
+        # The number of points that the smaller one of the two extreme groups has too many or too few.
+        ends = np.stack([spread.argmin(axis=0), spread.argmax(axis=0)])
+        end = np.take_along_axis(ends, sizes[ends].argmin(axis=0)[None], axis=0)[0]
+        out = np.zeros_like(spread)
+        out[end, np.arange(len(end))] = over * sizes[end] * n_groups / 2
+        return out
+
+    def criterion(rows: np.ndarray, limits: np.ndarray, helpers: np.ndarray | None = None) -> Criterion:
+        saving = partial(_saving_of_gap, rows, sizes, gap)
+        helpers = np.empty((len(rows), 0)) if helpers is None else helpers
+        return Criterion(rows, limits, excess, helpers=helpers, saving=saving)
+
+    shares = np.diag(1.0 / sizes)
+    if n_groups <= 2:
+        rows = np.array([s * (shares[i] - shares[j]) * sizes.min() for i, j in pairs for s in (1, -1)])
+        return criterion(rows.reshape(-1, n_groups), np.full(len(rows), gap * sizes.min()))
+    if n_groups == 3:
+        # The three differences sum to twice the largest, so all shares must be within 3/4 of the gap of a free number.
+        scaled, ones = shares * sizes.min(), np.ones((3, 1))
+        limits = np.full(6, 0.75 * gap * sizes.min())
+        return criterion(np.vstack([scaled, -scaled]), limits, np.vstack([-ones, ones]))
+    # Each pair has a helper that is at least its difference, and the mean of the helpers is bounded.
+    difference = np.array([(shares[i] - shares[j]) * min(sizes[i], sizes[j]) for i, j in pairs])
+    unit = np.eye(len(pairs))
+    mean = sizes.min() / (len(pairs) * np.array([min(sizes[i], sizes[j]) for i, j in pairs]))
+    return criterion(
+        np.vstack([difference, -difference, np.zeros(n_groups)]),
+        np.r_[np.zeros(2 * len(pairs)), gap * sizes.min()],
+        np.vstack([-unit, -unit, mean]),
+    )
+
+
+def _mean_gap(spread: np.ndarray) -> np.ndarray:
+    """The mean over pairs of rows of the absolute difference, for each column; 0 for a single row."""
+    n = len(spread)
+    weights = 2.0 * np.arange(n) - (n - 1)
+    return weights @ np.sort(spread, axis=0) * (2.0 / max(n * (n - 1), 1))
+
+
+def _saving_of_gap(
+    rows: np.ndarray, sizes: np.ndarray, gap: float, multipliers: np.ndarray, counts: np.ndarray
+) -> float:
+    """What an assignment can save if Delta of each cluster is at most that of the table.
+
+    Among tables with a given Delta, the largest value of prices is attained where some groups have one share of their
+    points in the cluster and all other groups another.
+    """
+    values = sizes[:, None] * (rows.T @ multipliers)
+    # The sums over all groups are zero up to rounding errors.
+    n = len(sizes)
+    tops = np.cumsum(np.sort(values - values.mean(axis=0), axis=0)[::-1], axis=0)[:-1]
+    chosen = np.arange(1, n)[:, None]
+    dearest = (tops / (chosen * (n - chosen))).max(axis=0, initial=0.0) * (n * (n - 1) / 2)
+    return float((np.maximum(0.0, _mean_gap(counts / sizes[:, None]) - gap) * dearest).sum())
+
+
+def mean_bound(scores: np.ndarray, tolerance: float) -> Criterion:
+    """In every cluster the mean score of the points is between ``-tolerance`` and ``tolerance``, in standard
+    deviations.
+
+    The scores of the groups have mean 0 and standard deviation 1 over all points.
+    """
+
+    def excess(table: np.ndarray) -> np.ndarray:
+        # The unit is a point whose score is off by one. All cells of a cluster contribute to its mean, so all get the
+        # same excess.
+        off = np.maximum(0.0, np.abs(scores @ table) - tolerance * table.sum(axis=0))
+        return np.broadcast_to(off, table.shape)
+
+    if tolerance < 1e-9:
+        factors = Factors(scores[None], np.zeros(1, np.int64), np.ones(1), np.zeros(1), 1)
+        return Criterion(factors.rows, np.zeros(1), excess, factors=factors, exact=np.ones(1, bool))
+    factors = Factors(scores[None], np.zeros(2, np.int64), np.array([1.0, -1.0]), np.full(2, -tolerance), 1)
+    return Criterion(factors.rows, np.zeros(2), excess, factors=factors)
+
+
+def no_bound(n_groups: int) -> Criterion:
+    """A criterion without rows, which every table meets."""
+    return Criterion(np.empty((0, n_groups)), np.empty(0), np.zeros_like)
+
+
+def combine(
+    parts: Sequence[tuple[Criterion, np.ndarray]],
+    sizes: np.ndarray,
+    least: np.ndarray,
+    most: np.ndarray,
+) -> Criterion:
+    """Combine criteria on several columns and bounds on the cluster sizes in one criterion.
+
+    Each criterion comes with ones and zeros of shape (n_values, n_groups) that say which groups have which value.
+    `sizes` are those of the groups. Without a bound on sizes, `least` and `most` are 0 and the number of points.
+    """
+    n_clusters = len(least)
+    # The column with the most values comes first, because a Newton step eliminates the values of the first column
+    # before it solves a dense system for the others.
+    order = sorted(range(len(parts)), key=lambda i: -parts[i][0].factors.n_leading)
+    ordered = [parts[i] for i in order]
+    size_rows = [
+        (sign, limits)
+        for sign, limits, any_of in ((1.0, most, (most < sizes.sum()).any()), (-1.0, -least, least.any()))
+        if any_of
+    ]
+    factors = _joint_factors(ordered, len(sizes), [sign for sign, _ in size_rows])
+    limits = [np.broadcast_to(part.limits, (len(part.rows), n_clusters)) for part, _ in ordered]
+    helpers = [*(part.helpers for part, _ in ordered), np.empty((len(size_rows), 0))]
+    by_value: list[np.ndarray] = [np.empty(0)] * len(parts)
+    first = 0
+    for i, (part, members) in zip(order, ordered, strict=True):
+        by_value[i] = np.zeros((len(factors.value), len(members)))
+        by_value[i][first : first + len(part.rows)] = part.rows
+        first += len(part.rows)
+
+    def excess(table: np.ndarray, clusters: np.ndarray | slice = slice(None)) -> np.ndarray:
+        in_clusters = table.sum(axis=0)
+        off = np.maximum(0.0, np.maximum(in_clusters - most[clusters], least[clusters] - in_clusters))
+        out = np.broadcast_to(off, table.shape).copy()
+        for part, members in parts:
+            np.maximum(out, members.T @ part.excess(members @ table), out=out)
+        return out
+
+    n_of_columns = sum(len(part.rows) for part, _ in ordered)
+
+    def saving(multipliers: np.ndarray, counts: np.ndarray) -> float:
+        saved, first = 0.0, 0
+        for part, members in ordered:
+            saved += part.saving(multipliers[first : first + len(part.rows)], members @ counts)
+            first += len(part.rows)
+        for own, (sign, limits) in zip(multipliers[n_of_columns:], size_rows, strict=True):
+            saved += float((np.maximum(0.0, sign * counts.sum(axis=0) - limits) * own).sum())
+        return saved
+
+    return Criterion(
+        factors.rows,
+        np.vstack([np.empty((0, n_clusters)), *limits, *(limits for _, limits in size_rows)]),
+        excess,
+        helpers=block_diag(*helpers),
+        factors=factors,
+        exact=np.concatenate([*(part.exact for part, _ in ordered), np.zeros(len(size_rows), bool)]),
+        combined=True,
+        saving=saving,
+        parts=tuple(by_value),
+    )
+
+
+def _joint_factors(
+    parts: Sequence[tuple[Criterion, np.ndarray]], n_groups: int, size_signs: list[float]
+) -> Factors:
+    """The factors of the rows of all parts, followed by one row of the cluster size for each of `size_signs`."""
+    values, value, sign, size = [np.empty((0, n_groups))], [], [], []
+    first = 0
+    for part, members in parts:
+        own = part.factors
+        values.append(own.values @ members)
+        value.append(np.where(own.value >= 0, own.value + first, -1))
+        sign.append(own.sign)
+        size.append(own.size)
+        first += len(own.values)
+    return Factors(
+        np.vstack(values),
+        np.concatenate([*value, np.full(len(size_signs), -1)]).astype(np.int64),
+        np.concatenate([*sign, np.zeros(len(size_signs))]),
+        np.concatenate([*size, np.array(size_signs)]),
+        parts[0][0].factors.n_leading if parts else 0,
+    )

@@ -1,0 +1,431 @@
+"""Fair assignment to fixed centres, exact up to the rounding of a few points, with a certificate."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from fairclust.base import positive_weights
+from fairclust.kernels.assignment import Potentials, SquaredDistances
+from fairclust.kernels.tiles import blocks, make_layout
+from fairclust.kernels.weighted import WeightedPotentials
+from fairclust.methods.price.bounds import Asked, bounds_criterion, rounded_away
+from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
+from fairclust.methods.price.criteria import Criterion, Work
+from fairclust.methods.price.prices import Prices, dual_prices, temperature_unit
+from fairclust.methods.price.rounding import (
+    WORST,
+    flow_table,
+    integer_table,
+    move_nearby,
+    move_singly,
+    move_to_table,
+    tables_of_equal_shares,
+)
+from fairclust.solvers.points import Points
+from fairclust.solvers.sensitive import Sensitive, read_sensitive
+
+# Temperatures for a start without prices, and for a start from the prices of a similar problem. The last temperature
+# decides how tight the lower bound is.
+COLD = (0.2, 0.04, 0.008, 0.0016, 0.0003)
+WARM = (0.0016, 0.0003)
+# Lower temperatures, for problems with so few points that the bound is not tight yet. Not used in single precision.
+_DEEPER = tuple(0.0003 / 5**i for i in range(1, 8))
+_TIGHT = 1e-7
+_STEPS, _TOL = 30, 1e-5
+# With many points, a tolerance of `_TOL` would allow an error of many points, which rounding does not remove. The error
+# may be half a point, or this fraction of the points, which are the rounding errors of sums in single precision.
+_LEAST_TOL = 1e-7
+# Temperatures closer to each other, for problems in which Newton steps fail.
+_SLOW = tuple(float(t) for t in np.geomspace(0.5, 0.0003, 16))
+# Tiles of smaller problems are kept in double precision.
+_DOUBLE_ENTRIES = 1 << 23
+_BLOCK_ROWS = 1 << 14
+# Lower temperatures are used only if the relative rounding error of the sums is at most this.
+_DOUBLE_ROUNDING = 1e-12
+# With fewer than _FEW points per cell of the table, `move_nearby` chooses single points. With more than _FEW_ROWS
+# multipliers it is not tried, because it would take long.
+# With more than _FEW_CLUSTERS clusters it is not tried either, because there are points at every boundary.
+_FEW, _FEW_ROWS, _FEW_CLUSTERS = 20, 200, 12
+# With more helpers in all clusters than this, mixed-integer programs take minutes.
+_MOST_HELPERS = 100
+# A smaller excess over the bounds is a rounding error of HiGHS.
+_MET = 1e-5
+
+
+@dataclass(frozen=True)
+class FairAssignment:
+    """Labels within the bounds, and a bound on how much cheaper other labels can be.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,), int32
+    prices : ndarray of shape (n_groups, n_clusters)
+        The label of a point is ``argmin_k distances[p, k] + prices[group of p, k]``, except for the few points that
+        rounding has moved.
+    groups : ndarray of shape (n_groups,)
+        The groups in the order of the rows of `prices`: the values of a single sensitive column, or the combinations
+        of the values of several columns that occur.
+    cost : float
+        Sum over rows of the distance to the cluster of the row's label, times the weight of the row.
+    lower_bound : float
+        No assignment within the bounds costs less, not even a fractional one.
+    gap : float
+        Let best be the least cost of all assignments that are within the bounds or violate no row of them by more than
+        the labels do. Then ``cost / best - 1`` is at most `gap`. If `violation` is 0, the gap is
+        ``cost / lower_bound - 1``. Otherwise the cost that the violation may have saved is first subtracted from the
+        lower bound. Never negative.
+    violation : ndarray of shape (n_groups, n_clusters)
+        Number of points, or sum of their weights, by which each cell of the table is outside its bounds; 0 within.
+        With several sensitive columns or bounds on the sizes, it is the largest of their violations.
+    tolerance : float or None
+        With a budget, the smallest tolerance found whose assignment costs no more than the budget; else None.
+    tolerance_bound : float or None
+        With a budget, else None. If positive, every assignment with this tolerance or less costs more than the budget.
+    """
+
+    labels: np.ndarray
+    prices: np.ndarray
+    groups: np.ndarray
+    cost: float
+    lower_bound: float
+    gap: float
+    violation: np.ndarray
+    tolerance: float | None = None
+    tolerance_bound: float | None = None
+
+    @property
+    def slack(self) -> float:
+        """The largest violation, in points."""
+        return float(self.violation.max())
+
+
+def fair_assignment(
+    distances: Any,
+    sensitive_features: Any = None,
+    *,
+    target: Any = None,
+    tolerance: Any = 0.0,
+    min_balance: Any = None,
+    max_gap: Any = None,
+    size_min: Any = None,
+    size_max: Any = None,
+    crossed: bool = False,
+    bins: Any = None,
+    mean_tolerance: Any = None,
+    sample_weight: Any = None,
+    max_cost: float | None = None,
+    max_cost_increase: float | None = None,
+) -> FairAssignment:
+    """Cheapest assignment of points to clusters with bounded group shares, balance or gap, and bounded sizes.
+
+    One of three criteria counts for each sensitive column: the shares (the default), `min_balance` or `max_gap`.
+
+    Parameters
+    ----------
+    distances : array-like of shape (n_samples, n_clusters)
+        Cost of each point in each cluster, finite. An array mapped from a file is read in blocks. The fit keeps a copy
+        in tiles: in single precision, or in double precision if there are at most 8 million entries.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
+        The group of every row, or several sensitive columns, each of which is bounded on its own. If there are several
+        columns and all hold truth values, each column is a group, and groups may overlap: the share of the points
+        inside each group is bounded. None if only the sizes are bounded.
+    target : None, mapping of group to share, or array-like of shape (n_groups,), default=None
+        Wanted shares mu of the groups in every cluster. None takes the shares of the data. For several columns, a
+        mapping from columns to targets.
+    tolerance : float or mapping of column to float, default=0.0
+        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
+        mapping does not name are not bounded.
+    min_balance : float or mapping of column to float, optional
+        r: instead, ``n_ik >= r n_jk`` for the counts of all groups i, j in every cluster k.
+    max_gap : float or mapping of column to float, optional
+        Instead, a bound on Delta, `fairclust.metrics.delta`.
+    size_min, size_max : int, float, or sequence with one for each cluster, optional
+        Smallest and largest size of every cluster. Integers are numbers of rows, or sums of their weights. Floats are
+        multiples of the mean size, ``n_samples / n_clusters`` or the total weight divided by ``n_clusters``.
+    crossed : bool, default=False
+        Whether to bound the combinations of the values of several columns instead of each column.
+    bins : int or mapping of column to int, optional
+        Number of ranges into which a sensitive column of many different numbers is cut. Each range has about the same
+        number of rows.
+    mean_tolerance : mapping of column to float, optional
+        For a sensitive column of numbers, a bound on its mean instead of shares. In every cluster, the mean is at most
+        this many standard deviations away from the mean of all rows. A column of more than 128 different numbers is
+        rounded to at most 128.
+    sample_weight : array-like of shape (n_samples,), optional
+        Positive weights. A row of weight 2 counts as two rows with the same label, in the cost and in the bounds.
+    max_cost, max_cost_increase : float, optional
+        A budget for the cost, instead of a tolerance. Pass `max_cost`, or pass `max_cost_increase` as the fraction
+        above the cost of the cheapest assignment without any bounds: 0.05 allows 5 % more. Bisection finds the smallest
+        tolerance whose assignment costs no more than the budget.
+
+    Returns
+    -------
+    FairAssignment
+        If no labels within the bounds are found, because whole points cannot meet them, the labels violate the bounds
+        by about a point: see `FairAssignment.violation`. Clusters may be empty.
+
+    Raises
+    ------
+    ValueError
+        Bad input, more than one criterion, or bounds that these groups cannot meet. The message names bounds that they
+        can meet.
+
+    Notes
+    -----
+    The linear program over N x K shares is solved through its dual, a concave function of J x K group prices, which
+    with several columns are sums of a price for each value. Bounds on shares are those of Bera et al., "Fair
+    algorithms for clustering", NeurIPS 2019; the fairest assignment within a cost is the problem of Esmaeili et al.,
+    "Fair clustering under a bounded cost", NeurIPS 2021.
+
+    Examples
+    --------
+    >>> from fairclust import fair_assignment
+    >>> found = fair_assignment([[0, 1], [0, 1], [0, 2], [0, 3]], ["a", "b", "a", "b"])
+    >>> found.labels.tolist(), found.cost
+    ([0, 0, 0, 0], 0.0)
+    >>> fair_assignment([[0, 1], [0, 1], [0, 2], [0, 3]], size_max=2).labels.tolist()
+    [1, 1, 0, 0]
+    """
+    costs = distances if isinstance(distances, SquaredDistances) else _checked(distances)
+    n_samples, n_clusters = costs.shape
+    sensitive = read_sensitive(sensitive_features, n_samples, bins=bins, means=mean_tolerance or ())
+    weights, unit = check_weights(sample_weight, n_samples)
+    potentials = _potentials(costs, sensitive, weights)
+    asked = Asked(tolerance, min_balance, max_gap, target, size_min, size_max, crossed, mean_tolerance)
+
+    def solved(asked: Asked, work: Work) -> tuple[Criterion, Prices]:
+        mean = None if weights is None else unit
+        criterion = bounds_criterion(asked, sensitive, potentials.group_sizes, n_clusters, unit=mean)
+        criterion = replace(criterion, work=work)
+        return criterion, solve(potentials, criterion)
+
+    residuals = rounded_away(sensitive_features, sensitive, potentials.group_sizes, weights)
+
+    def assigned(criterion: Criterion, found: Prices) -> FairAssignment:
+        return _assign(costs, potentials, criterion, found, sensitive, residuals, weights, unit)
+
+    if max_cost is None and max_cost_increase is None:
+        work = Work()
+        return _with_warning(assigned(*solved(asked, work)), work)
+    budget = check_budget(asked, max_cost, max_cost_increase, potentials.row_min_sum * unit)
+
+    def attempt(tolerance: float | None, work: Work) -> Attempt:
+        criterion, found = solved(asked._replace(tolerance=tolerance), work)
+        least = lower_bound(potentials, criterion, found) * unit
+        if least > budget:
+            return Attempt(np.inf, least, None)
+        made = assigned(criterion, found)
+        return Attempt(made.cost, made.lower_bound, (made, work))
+
+    fairest = fairest_within(attempt, budget)
+    made, work = fairest.found
+    made = replace(made, tolerance=fairest.tolerance, tolerance_bound=fairest.tolerance_bound)
+    return _with_warning(made, work)
+
+
+def _checked(distances: Any) -> np.ndarray:
+    costs = np.asarray(distances)
+    if costs.ndim != 2 or not costs.size:
+        raise ValueError(f"distances must be a non-empty matrix, found shape {costs.shape}")
+    return costs if costs.dtype in (np.float32, np.float64) else costs.astype(np.float64)
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> tuple[np.ndarray | None, float]:
+    """Divide weights by their mean; returns them and the mean, or None and 1 without weights."""
+    if sample_weight is None:
+        return None, 1.0
+    weights = positive_weights(sample_weight, n_samples)
+    mean = float(weights.mean())
+    return weights / mean, mean
+
+
+def _potentials(
+    costs: np.ndarray | SquaredDistances, sensitive: Sensitive, weights: np.ndarray | None
+) -> Potentials:
+    n_samples, n_clusters = costs.shape
+    dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
+    n_groups = len(sensitive.cells)
+    layout = make_layout(sensitive.codes, n_groups)
+    if weights is None:
+        potentials = Potentials.empty(layout, n_groups, n_clusters, dtype)
+    else:
+        potentials = WeightedPotentials.empty(layout, n_groups, n_clusters, dtype)
+        potentials.weigh(weights)
+    potentials.set_costs(costs)
+    # The largest entry is NaN if any entry is.
+    if not np.isfinite(potentials.row_min_sum) or not np.isfinite(potentials.a.max()):
+        raise ValueError("distances has entries that are not finite")
+    return potentials
+
+
+def _assign(
+    costs: np.ndarray | SquaredDistances,
+    potentials: Potentials,
+    criterion: Criterion,
+    solved: Prices,
+    sensitive: Sensitive,
+    residuals: dict[int, tuple[np.ndarray, np.ndarray]],
+    weights: np.ndarray | None,
+    unit: float,
+) -> FairAssignment:
+    labels, _, counts, _ = round_prices(potentials, criterion, solved)
+    by_column = criterion.column_prices(solved.multipliers) if residuals else []
+    # The cost and the bound are summed in double precision, even if the tiles are in single precision.
+    cost = least = 0.0
+    for block in blocks(costs.shape[0], _BLOCK_ROWS):
+        rows = np.asarray(costs[block], dtype=np.float64)
+        paid = rows[np.arange(len(rows)), labels[block]]
+        priced = rows + solved.prices[sensitive.codes[block]]
+        for i, (scores, residual) in residuals.items():
+            # The bound is about the numbers themselves, not about the means of their ranges.
+            slope = (by_column[i][-1] - by_column[i][0]) / (scores[-1] - scores[0])
+            priced += residual[block, None] * slope
+        reduced = priced.min(axis=1)
+        if weights is not None:
+            paid, reduced = paid * weights[block], reduced * weights[block]
+        cost += float(paid.sum())
+        least += float(reduced.sum())
+    bound = least - paid_limits(criterion, solved)
+    return FairAssignment(
+        labels,
+        solved.prices,
+        sensitive.names,
+        cost * unit,
+        bound * unit,
+        certified_gap(criterion, solved, cost, bound, counts),
+        criterion.excess(counts) * unit,
+    )
+
+
+def _with_warning(made: FairAssignment, work: Work) -> FairAssignment:
+    if work.is_cut:
+        warnings.warn(f"fair_assignment: {work.advice}", ConvergenceWarning, stacklevel=3)
+    return made
+
+
+def solve(points: Points, criterion: Criterion, start: np.ndarray | None = None) -> Prices:
+    """Solve for the prices down to the last temperature, from zero or from the multipliers of a similar problem."""
+    found = dual_prices(
+        points,
+        criterion,
+        start=start,
+        levels=COLD if start is None else WARM,
+        max_steps=_STEPS,
+        tol=_TOL,
+        last_tol=min(_TOL, max(0.5 / points.n_samples, _LEAST_TOL)),
+    )
+    # Rounding removes an error of up to a point. A larger error may mean that a Newton step has failed.
+    if found.error > max(1.0, 10 * _TOL * points.n_samples):
+        slow = dual_prices(points, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
+        found = min(found, slow, key=lambda prices: prices.error)
+    if points.rounding > _DOUBLE_ROUNDING or not criterion.rows.size:
+        return found
+    found, tight = _deepen(points, criterion, found)
+    if not tight:
+        # Groups of one or two points can have prices far from zero, which only a slow decrease of temperature finds.
+        slow = dual_prices(points, criterion, levels=_SLOW, max_steps=_STEPS, tol=_TOL)
+        slow, _ = _deepen(points, criterion, slow)
+        found = max(found, slow, key=lambda prices: lower_bound(points, criterion, prices))
+    return found
+
+
+def _deepen(points: Points, criterion: Criterion, found: Prices) -> tuple[Prices, bool]:
+    """Lower the temperature until smoothing no longer weakens the bound.
+
+    Returns the prices, and whether the cost of the soft assignment is nearly equal to the bound.
+    """
+    least = lower_bound(points, criterion, found)
+    for level in _DEEPER:
+        # The Lagrangian of the soft assignment. It differs from the bound only by the smoothing, even if the soft table
+        # violates the bounds.
+        reduced = found.cost + float((found.prices * found.mass).sum()) - paid_limits(criterion, found)
+        if found.converged and reduced - least <= _TIGHT * abs(least):
+            break
+        new = dual_prices(
+            points, criterion, start=found.multipliers, levels=(level,), max_steps=_STEPS, tol=_TOL
+        )
+        new_least = lower_bound(points, criterion, new)
+        if new_least < least:
+            break
+        found, least = new, new_least
+    return found, abs(found.cost - least) <= 100 * _TIGHT * abs(least)
+
+
+def round_prices(
+    points: Points, criterion: Criterion, solved: Prices
+) -> tuple[np.ndarray, float, np.ndarray, float]:
+    """Labels within the bounds, obtained from the argmin at the prices by moving few points.
+
+    Returns them with the sum of their potentials, their table, and the least of `Potentials.priced`.
+    """
+    labels, counts, cost, least = points.priced(solved.prices)
+    unit = temperature_unit(points)
+    weights = points.weights if isinstance(points, WeightedPotentials) else None
+    nearby = None
+    small = (
+        criterion.combined
+        and solved.multipliers.size <= _FEW_ROWS
+        and solved.prices.shape[1] <= _FEW_CLUSTERS
+    )
+    if small and points.n_samples < _FEW * counts.size:
+        nearby = move_nearby(points, criterion, solved.prices, labels, counts, unit, weights)
+        # Whole points can rarely meet equalities, so an excess of up to one point is accepted there.
+        if criterion.excess(nearby[1]).max() <= (1.0 if criterion.exact.any() else _MET):
+            return nearby[0], cost + nearby[2], nearby[1], least
+    if weights is not None:
+        added = move_singly(points, criterion, solved.prices, labels, counts, weights)
+    elif criterion.helpers.shape[1] * counts.shape[1] > _MOST_HELPERS:
+        added, table = 0.0, flow_table(soft_table(solved), solved.prices / unit, criterion)
+        if table is not None:
+            added = move_to_table(points, solved.prices, labels, counts, table)
+            counts = table.astype(float)
+        added += move_singly(points, criterion, solved.prices, labels, counts)
+    elif criterion.equal and isinstance(labels, np.ndarray):
+        # The prices do not show how much it costs to move points that lie far from all others, so all tables are tried.
+        made = []
+        for table in tables_of_equal_shares(soft_table(solved), solved.prices / unit, criterion):
+            if table is not None:
+                moved = labels.copy()
+                paid = move_to_table(points, solved.prices, moved, counts.copy(), table)
+                off = float(criterion.excess(table.astype(float)).max())
+                made.append((paid + WORST * unit * off, paid, moved, table))
+        _, added, labels, table = min(made, key=lambda tried: tried[0])
+        counts = table.astype(float)
+    else:
+        table = integer_table(soft_table(solved), solved.prices / unit, criterion, solved.multipliers / unit)
+        added = move_to_table(points, solved.prices, labels, counts, table)
+        counts = table.astype(float)
+    if nearby is not None and criterion.excess(nearby[1]).max() <= criterion.excess(counts).max():
+        labels, counts, added = nearby
+    return labels, cost + added, counts, least
+
+
+def soft_table(solved: Prices) -> np.ndarray:
+    """The table at the prices, scaled so that its rows sum to whole numbers, the sizes of the groups."""
+    totals = solved.mass.sum(axis=1, keepdims=True)
+    return solved.mass * (np.rint(totals) / totals)
+
+
+def lower_bound(points: Points, criterion: Criterion, solved: Prices) -> float:
+    """The dual function of `fairclust.methods.price.prices` at the multipliers, without smoothing."""
+    return points.priced(solved.prices)[3] - paid_limits(criterion, solved)
+
+
+def paid_limits(criterion: Criterion, solved: Prices) -> float:
+    """h'y, which the dual function subtracts from the sum of least reduced costs."""
+    return float((criterion.limits * solved.multipliers).sum())
+
+
+def certified_gap(
+    criterion: Criterion, solved: Prices, cost: float, bound: float, counts: np.ndarray
+) -> float:
+    """Relative gap to the cheapest assignment that violates the rows by no more than `counts`, see `FairAssignment`."""
+    floor = bound - criterion.saving(solved.multipliers, counts)
+    if cost <= floor:
+        return 0.0
+    return (cost - floor) / abs(floor) if floor else np.inf

@@ -1,0 +1,53 @@
+"""Fair k-medians by group prices: exact bounds on shares and sizes, with a certificate."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+from fairclust.base import COUNT, at_least
+from fairclust.methods._prototypes import MedoidClusterer
+from fairclust.methods.price.estimator import PriceClusterer
+
+
+@dataclass(eq=False, repr=False)
+class PriceFairKMedians(MedoidClusterer, PriceClusterer):
+    """K-medians in which every cluster keeps a bound on its group shares, its balance or its gap.
+
+    `PriceFairKMeans` with Euclidean distances, and with rows of X, the medoids of the clusters, as centres.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    exact_size, max_evaluations : int, default=20_000, 100
+        As in `VariationalFairKMedians`.
+    n_init : int, default=3
+        As in `PriceFairKMeans`. The default is lower, because medoids take longer than means.
+    tolerance, min_balance, max_gap, target, size_min, size_max, crossed, bins, mean_tolerance : optional
+        As in `PriceFairKMeans`.
+    max_cost, max_cost_increase : optional
+        As in `PriceFairKMeans`.
+    init, max_iter, tol, precision, verbose, random_state : optional
+        As in `PriceFairKMeans`.
+
+    Attributes
+    ----------
+    labels_, cluster_centers_, n_iter_, history_, groups_, scale_, offset_, converged_, n_rounded_
+    cost_, lower_bound_, gap_, violation_, certificate_, tolerance_, tolerance_bound_
+        As in `PriceFairKMeans`, with distances instead of squared ones.
+    medoid_indices_ : ndarray of shape (n_clusters,)
+        The row of X of every centre; -1 for a centre that was never moved.
+    medoid_gap_ : float
+        As in `VariationalFairKMedians`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PriceClusterer._parameter_constraints,
+        "exact_size": at_least(0),
+        "max_evaluations": COUNT,
+    }
+
+    _: KW_ONLY
+    exact_size: int = 20_000
+    max_evaluations: int = 100
+    n_init: int = 3

@@ -1,0 +1,244 @@
+"""Group prices for linear rows on the group-by-cluster table, by ascent of the dual function.
+
+At fixed potentials the cheapest assignment whose table n satisfies ``G n + B v <= h`` (or ``= h``) is a
+linear program over N x K shares. Its dual has one multiplier y for each row. These are not negative (of any sign for
+equalities) and satisfy ``B'y = 0``. With the prices ``W = G'y`` of shape (n_groups, n_clusters), the dual function is
+``D(y) = sum_p min_k (a_pk + W[g(p), k]) - h'y``. D is concave, one pass over the points evaluates it, and its value
+at every feasible y is a lower bound on the cost. The min is smoothed by the softmin ``-T log sum_k exp(-. / T)``, and
+T is lowered. Each step maximises the quadratic model of the smoothed dual over all feasible y, which also decides
+which rows bind.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fairclust.methods.price.criteria import Criterion
+from fairclust.methods.price.group_system import GroupSystem
+from fairclust.methods.price.quadratic import (
+    nonnegative_minimum,
+    step_of_bands,
+    step_of_equal_rows,
+    step_of_equal_shares,
+    step_of_rows_that_bind,
+)
+from fairclust.methods.price.row_system import RowSystem, step_of_rows
+from fairclust.solvers.points import Points
+
+# Temperatures in units of the mean gap between a point's two smallest potentials.
+START_LEVELS = (0.2, 0.04, 0.02)
+_STEPS_PER_LEVEL = 12
+_DAMPING = 1e-6
+_SHORTEN = 1e4
+# The largest damping, so that it does not overflow. At this damping, steps are negligible.
+_MOST_DAMPING = 1e30
+# For criteria on several columns or with many multipliers, whose warm starts overshoot more often: the damping at a
+# warm start, its factor after a step that is rejected, and its divisor after one that is accepted.
+_MANY_DAMPING = 1e-2, 10, 3
+# The divisor of the damping after a step that is accepted, if the step before was rejected.
+_CAREFUL = 2
+# If multipliers miss ``B'y = 0`` by more than this, in units, the dual function is not a lower bound.
+_UNBALANCED = 1e-8
+# With at least this many clusters, the conjugate gradients of `step_of_rows_that_bind` and `step_of_equal_rows` are
+# faster than `step_of_bands` and `step_of_equal_shares`, which solve one system for each group.
+_MANY_CLUSTERS = 64
+# If they do not find the step and there are more multipliers than this, `step_of_rows` is used. The dense system would
+# take minutes.
+_LARGE_UNKNOWNS = 400
+
+
+class Prices(NamedTuple):
+    """Prices at the last temperature, with their soft table."""
+
+    prices: np.ndarray  # (n_groups, n_clusters)
+    multipliers: np.ndarray  # (n_rows, n_clusters)
+    mass: np.ndarray  # (n_groups, n_clusters); the soft table
+    cost: float  # Sum of the potentials of the soft assignment
+    # How far the soft table is from its bounds, in points: the largest entry of the criterion's excess.
+    violation: float
+    # Distance from the optimum, in points. It is the larger of `violation` and of the sum over the inequalities of
+    # multiplier times unused limit, divided by `temperature_unit`.
+    error: float
+    n_passes: int
+    converged: bool
+
+
+def temperature_unit(points: Points) -> float:
+    """A positive scale of the potentials. Temperatures are multiples of it."""
+    unit = points.mean_gap()
+    if unit <= 0:
+        # Every point costs the same in its two best clusters, or there is one cluster. Any scale works then.
+        unit = points.mean_excess()
+    return unit if unit > 0 else 1.0
+
+
+def curvature(mass: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """Minus T times the derivative of the soft table with respect to the prices: ``diag(n_j) - M_j`` for each group j.
+
+    The shape is (n_groups, n_clusters, n_clusters). The prices of a group do not change the tables of others.
+    """
+    blocks = -moments
+    diagonal = np.arange(mass.shape[1])
+    blocks[:, diagonal, diagonal] += mass
+    return blocks
+
+
+def dual_prices(
+    points: Points,
+    criterion: Criterion,
+    *,
+    start: np.ndarray | None = None,
+    levels: tuple[float, ...] = START_LEVELS,
+    max_steps: int = _STEPS_PER_LEVEL,
+    tol: float = 1e-4,
+    last_tol: float | None = None,
+    part: float = 1.0,
+) -> Prices:
+    """Maximise the smoothed dual over the multipliers of the criterion's rows by damped Newton steps.
+
+    If a step lowers the dual, it is undone and the damping (Levenberg, Marquardt) is raised. Each temperature of
+    `levels` ends when `Prices.error` is below `tol` of the points, or 1e-4 of a point; all end at `part` of
+    `criterion.work`.
+    """
+    n_points, n_clusters = points.n_samples, points.n_clusters
+    shape = points.n_groups, n_clusters
+    y = np.zeros((len(criterion.rows), n_clusters)) if start is None else start
+    unit = temperature_unit(points)
+    if not criterion.rows.size:
+        _, mass, cost, _ = points.priced(np.zeros(shape))
+        return Prices(np.zeros(shape), y, mass, cost, float(criterion.excess(mass).max()), 0.0, 1, True)
+    many = criterion.combined or (not criterion.equal and y.size > _LARGE_UNKNOWNS)
+    first, grow, shrink = _MANY_DAMPING if many else (_DAMPING, 10, 10)
+    damping, n_passes, rejected = _DAMPING if start is None else first, 0, False
+    for level in levels:
+        temperature = level * unit
+        asked = tol if last_tol is None or level != levels[-1] else last_tol
+        enough = max(asked * n_points, 1e-4)
+
+        def evaluate(y: np.ndarray, temperature: float = temperature) -> _Smoothed:
+            criterion.work.pass_over(n_points * n_clusters)
+            return _evaluate(points, criterion, y, temperature, unit)
+
+        at = evaluate(y)
+        n_passes += 1
+        for _ in range(max_steps):
+            if at.error <= enough or criterion.work.is_done(part):
+                break
+            trial = _newton_step(criterion, at, temperature, damping, unit, n_points)
+            if (
+                criterion.combined
+                and not np.abs(criterion.helpers.T @ trial).max(initial=0.0) <= _UNBALANCED * unit
+            ):
+                damping = min(grow * damping, _MOST_DAMPING)
+                continue
+            new = evaluate(trial)
+            n_passes += 1
+            # If the two values of the dual are equal up to rounding errors, the error decides.
+            if new.value >= at.value or (new.value >= at.value - at.noise and new.error < at.error):
+                at = new
+                # If a smaller damping has just failed, the damping falls less.
+                damping = max(damping / (_CAREFUL if rejected else shrink), _DAMPING)
+                rejected = False
+            else:
+                damping = min(grow * damping, _MOST_DAMPING)
+                rejected = True
+        y = at.multipliers
+    return Prices(
+        criterion.prices(y), y, at.mass, at.cost, at.violation, at.error, n_passes, at.error <= enough
+    )
+
+
+class _Smoothed(NamedTuple):
+    """The smoothed dual at some multipliers, and its derivatives."""
+
+    multipliers: np.ndarray
+    value: float
+    noise: float
+    mass: np.ndarray
+    cost: float
+    moments: np.ndarray
+    violation: float
+    error: float
+
+
+def _evaluate(
+    points: Points, criterion: Criterion, y: np.ndarray, temperature: float, unit: float
+) -> _Smoothed:
+    prices = criterion.prices(y)
+    mass, cost, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
+    limits = float((criterion.limits * y).sum())
+    violation = float(criterion.excess(mass).max())
+    if criterion.exact.any():
+        unused = (y * (criterion.limits - criterion.rows @ mass))[~criterion.exact]
+        unpaid = abs(float(unused.sum()))
+    else:
+        unpaid = abs(limits - float((prices * mass).sum()))
+    paid = float((mass * (prices - prices.min(axis=1, keepdims=True))).sum())
+    noise = points.rounding * (cost - points.row_min_sum + paid)
+    error = max(violation, unpaid / unit)
+    return _Smoothed(y, -temperature * logsum - limits, noise, mass, cost, moments, violation, error)
+
+
+def _newton_step(
+    criterion: Criterion, at: _Smoothed, temperature: float, damping: float, unit: float, n_points: int
+) -> np.ndarray:
+    """Multipliers that maximise the quadratic model of the smoothed dual minus the damping term."""
+    y, mass = at.multipliers, at.mass
+    rows, n_clusters = criterion.rows, mass.shape[1]
+    diagonal = np.arange(n_clusters)
+    blocks = curvature(mass, at.moments) / temperature
+    # The dual has no curvature along prices that shift a whole group, and none at all where every point is far from a
+    # boundary, so the damping needs a second part. It keeps steps below a hundred units, and it vanishes with the
+    # violation. The slack would not do here, because it stays large in rows that are far from their limits.
+    shorten = _SHORTEN * at.violation / unit
+    if criterion.equal:
+        curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
+        blocks[:, diagonal, diagonal] += damping * (curved + shorten)
+        if n_clusters >= _MANY_CLUSTERS:
+            found = step_of_equal_rows(rows, blocks, rows @ mass - criterion.limits)
+            if found is not None:
+                return y + found
+        criterion.work.blocks(len(blocks), n_clusters)
+        step = step_of_equal_shares(blocks, mass, criterion.high)
+        return y + step[:-1] - step[-1]
+    slack = rows @ mass - criterion.limits
+    banded = len(criterion.high) > 0
+    if banded:
+        curved = float(blocks[:, diagonal, diagonal].mean()) or 1.0
+        damped = damping * (2 * curved + shorten)
+        if n_clusters < _MANY_CLUSTERS:
+            criterion.work.blocks(len(blocks), 2 * n_clusters)
+            found = step_of_bands(blocks, slack, criterion.low, criterion.high, y, damped)
+        else:
+            found = step_of_rows_that_bind(rows, blocks, slack, y, damped)
+        if found is not None:
+            return found
+    # The slack is divided by the number of points and the multipliers by the unit, so all numbers are of order one.
+    scale = unit / n_points
+    curved = float((rows**2 @ blocks[:, diagonal, diagonal]).mean()) or 1.0
+    damped = scale * damping * (curved + shorten)
+    large = criterion.combined or (banded and y.size > _LARGE_UNKNOWNS)
+    if not large and not criterion.helpers.size:
+        by_rows = np.tensordot(rows[:, None] * rows, blocks, 1) * scale
+        hessian = by_rows.transpose(0, 2, 1, 3).reshape(y.size, y.size)
+        hessian[np.diag_indices(y.size)] += damped
+        z = y.ravel() / unit
+        found = nonnegative_minimum(hessian, -slack.ravel() / n_points - hessian @ z, z)
+        if found is not None:
+            return unit * found.reshape(y.shape)
+    # One system has an unknown for each group, the other for each value, apart from those of the first column, and for
+    # each helper. The smaller one is solved.
+    factors, helpers = criterion.factors, criterion.helpers
+    width = len(factors.values) - factors.n_leading + helpers.shape[1] + 2
+    by_groups = len(blocks) < width
+    system = (
+        GroupSystem(rows, helpers, blocks * scale, criterion.products)
+        if by_groups
+        else RowSystem(factors, helpers, blocks * scale)
+    )
+    found = step_of_rows(system, slack / n_points, y / unit, damped, criterion.exact)
+    n_eliminations = 0 if by_groups else factors.n_leading * n_clusters**3 * (1 + width) ** 2
+    criterion.work.systems(system.n_solved, min(len(blocks), width) * n_clusters, n_eliminations)
+    return unit * found

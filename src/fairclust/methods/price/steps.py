@@ -1,0 +1,78 @@
+"""The assignment step of price methods. It takes the points at fixed centres and the step before (None at first)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairclust.base import Diverged
+from fairclust.methods.price.criteria import Criterion
+from fairclust.methods.price.fair_assignment import certified_gap, paid_limits
+from fairclust.methods.price.prices import dual_prices
+from fairclust.solvers.alternation import Step
+from fairclust.solvers.points import Points
+
+# Temperatures of `price_step`, for the first step and for later ones. They are not low, because the last assignment of
+# a run is solved again with lower ones.
+_FIRST = (0.2, 0.04, 0.008, 0.0016)
+_NEXT = (0.0016,)
+_STEPS, _TOL, _FAR = 15, 3e-5, 1e-4
+# The part of the work that may be spent before the last assignment is solved.
+_PART = 0.5
+# Factor for `_TOL` and `_FAR` during the search for the best of several starts.
+ROUGH = 30
+# No temperature is below this level divided by the number of points for each cell of the table.
+_LEAST_LEVEL = 0.5
+# The table may always be off its bounds by this part of a point, because the centres hardly depend on it.
+_PART_OF_A_POINT = 0.3
+
+
+def _levels(levels: tuple[float, ...], points: Points) -> tuple[float, ...]:
+    """Raise low temperatures if there are few points for each cell of the table.
+
+    At low temperatures, few of these points are near a boundary. The smoothed dual then has almost no curvature in
+    some cells, and most of Newton's steps fail.
+    """
+    least = _LEAST_LEVEL * points.n_groups * points.n_clusters / points.n_samples
+    return tuple(dict.fromkeys(max(level, least) for level in levels))
+
+
+def price_step(
+    points: Points,
+    last: Step | None,
+    *,
+    criterion: Criterion,
+    multipliers: np.ndarray | None = None,
+    rough: bool = False,
+) -> Step | None:
+    """The cheapest table within the bounds; None if its lower bound is above the last step's.
+
+    At the first step, Newton's method starts from `multipliers`, if given. If `rough`, it stops early.
+    """
+    if not np.isfinite(points.row_min_sum):
+        raise Diverged(f"the distances sum to {points.row_min_sum}")
+    start = multipliers if last is None else last.state
+    factor = ROUGH if rough else 1
+    tol = max(factor * _TOL, _PART_OF_A_POINT / points.n_samples)
+    levels = _levels(_FIRST if start is None else _NEXT, points)
+    found = dual_prices(points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART)
+    n_passes = found.n_passes + 1
+    if start is not None and found.error > max(1.0, factor * _FAR * points.n_samples):
+        # The centres have moved too far for a start at the lowest temperature.
+        levels = _levels(_FIRST[1:], points)
+        heated = dual_prices(
+            points, criterion, start=start, levels=levels, max_steps=_STEPS, tol=tol, part=_PART
+        )
+        n_passes += heated.n_passes
+        found = min(found, heated, key=lambda prices: prices.error)
+    labels, counts, _, least = points.priced(found.prices)
+    bound = least - paid_limits(criterion, found)
+    if last is not None and bound > last.objective:
+        return None
+    more = {
+        "gap": certified_gap(criterion, found, found.cost, bound, found.mass),
+        "violation": float(criterion.excess(found.mass).max()),
+    }
+    excess = float(criterion.excess(counts).max())
+    return Step(
+        labels, counts, 1.0, found.prices, bound, found.cost, excess, n_passes, found.multipliers, more
+    )

@@ -1,0 +1,151 @@
+"""Fair assignment to the centres of k-means (Bera et al., NeurIPS 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from numbers import Real
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from fairclust.base import FairClusterer, record
+from fairclust.kernels.assignment import SquaredDistances
+from fairclust.methods.price.fair_assignment import fair_assignment
+from fairclust.methods.programs.fair_lp import bound_violation, fair_assignment_lp, round_assignment
+from fairclust.solvers.lloyd import Lloyd
+from fairclust.solvers.sensitive import overlapping_groups
+
+
+@dataclass(eq=False, repr=False)
+class BeraFairKMeans(FairClusterer):
+    """K-means centres, to which the points are then assigned fairly at the least cost.
+
+    In every cluster the share of group j lies between ``mu_j (1 - tolerance)`` and ``mu_j / (1 - tolerance)``, where
+    mu_j is the group's share of the data. The solution of the linear program is exactly within these bounds. The
+    labels, which are rounded from it, violate them by at most about two points. Groups may overlap, and
+    `sensitive_features` then has a column of truth values for each. The tables of balanced fair k-means call this
+    method FAC.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    tolerance : float, default=0.2
+        In [0, 1), the paper's delta. With 0 every cluster must have the shares of the data.
+    init : "k-means++" or array-like of shape (n_clusters, n_features)
+    n_init, max_iter : int, default=10, 300
+        Number of starts and largest number of Lloyd steps of k-means. If `init` is an array there is one start.
+    solver : "lp" or "prices", default="lp"
+        "lp" solves the linear program by HiGHS and uses the published rounding, see `fair_lp.py` beside it.
+        "prices" uses group prices and their rounding, see `fairclust.fair_assignment`. It finds the same optimum up to
+        a relative error of 1e-4 or less, in a time that is linear in the number of rows, like that of k-means. It keeps
+        N x K distances in single precision, and "lp" several tables of them in double precision.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, groups_
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres of k-means, which are not the means of the fair clusters. New points have no fair cluster, so there
+        is no `predict`.
+    cost_, lp_cost_ : float
+        Sum of squared distances to `cluster_centers_`, of the labels and of the linear program. `lp_cost_` is a lower
+        bound on the cost of labels within the bounds at these centres. The labels of "lp" may violate the bounds by
+        about two points, and their cost is at most `lp_cost_`. The labels of "prices" are within the bounds if whole
+        points can meet them, and cost slightly more.
+    price_of_fairness_ : float
+        `cost_` divided by the cost of the nearest centres; 1 if both are zero.
+    violation_ : float
+        The largest number of points by which any group exceeds or misses its bounds in any cluster; below 2 for
+        groups that do not overlap.
+    n_iter_ : int
+        Number of Lloyd steps of k-means.
+    history_ : list of dict
+        One record each for k-means, the linear program and the rounding. With "prices" the last two are one record. The
+        clustering term is the cost at `cluster_centers_`, and the fairness term is the violation in points.
+
+    Notes
+    -----
+    A fair cluster can become as small as a few points. A violation of one or two points then makes its shares very
+    different from the bounds.
+
+    References
+    ----------
+    Bera, Chakrabarty, Flores, Negahbani, "Fair algorithms for clustering", NeurIPS 2019.
+    """
+
+    _power = 2
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "tolerance": [Interval(Real, 0, 1, closed="left")],
+        "solver": [StrOptions({"lp", "prices"})],
+    }
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    tolerance: float = 0.2
+    init: Any = "k-means++"
+    n_init: int = 10
+    max_iter: int = 300
+    solver: str = "lp"
+    random_state: Any = None
+
+    def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Validated features and group codes; for overlapping groups members, shape (n_samples, n_groups), as bool."""
+        overlapping = overlapping_groups(sensitive_features)
+        if overlapping is None:
+            return super()._check_input(X, sensitive_features)
+        names, members = overlapping
+        X, _ = super()._check_input(X, np.zeros(len(members)))
+        self.groups_ = names
+        return X, members
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        begin = perf_counter()
+        vanilla = Lloyd(
+            self.n_clusters,
+            init=self._framed_init(),
+            n_init=self.n_init if isinstance(self.init, str) else 1,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+        ).fit(X)
+        self.n_iter_ = int(vanilla.n_iter_)
+        if self.n_iter_ == self.max_iter:
+            self._complain(
+                f"k-means stopped after {self.max_iter} steps and may not have converged: raise max_iter"
+            )
+        self.cluster_centers_ = vanilla.cluster_centers_
+        distances = SquaredDistances(X, self.cluster_centers_)
+        nearest = float(distances.nearest()[1].sum())
+        sizes = np.bincount(vanilla.labels_, minlength=self.n_clusters)
+        members = codes.T if codes.ndim == 2 else (codes == j for j in range(len(self.groups_)))
+        table = np.array(
+            [np.bincount(vanilla.labels_[inside], minlength=self.n_clusters) for inside in members]
+        )
+        shares = table.sum(axis=1) / len(codes)
+        lower, upper = shares * (1 - self.tolerance), shares / (1 - self.tolerance)
+        self.history_ = [
+            record(1, begin, nearest, nearest, float(bound_violation(table, sizes, lower, upper).max()))
+        ]
+        self.labels_ = self._assign(distances, codes, lower, upper)
+        self.price_of_fairness_ = self.cost_ / nearest if nearest > 0 else 1.0 if self.cost_ <= 0 else np.inf
+
+    def _assign(
+        self, distances: SquaredDistances, codes: np.ndarray, lower: np.ndarray, upper: np.ndarray
+    ) -> np.ndarray:
+        """Compute labels at given centres. Also sets the costs and the violation, and adds to the history."""
+        begin = perf_counter()
+        if self.solver == "prices":
+            found = fair_assignment(distances, codes, tolerance=self.tolerance)
+            self.lp_cost_, self.cost_, self.violation_ = found.lower_bound, found.cost, found.slack
+            self.history_.append(record(2, begin, found.cost, found.cost, float(found.violation.max())))
+            return found.labels
+        table = distances[:]
+        fractional = fair_assignment_lp(table, codes, lower=lower, upper=upper)
+        self.history_.append(record(2, begin, fractional.cost, fractional.cost, 0.0))
+        begin = perf_counter()
+        rounded = round_assignment(fractional.shares, table, codes, lower=lower, upper=upper)
+        self.history_.append(record(3, begin, rounded.cost, rounded.cost, float(rounded.violation.max())))
+        self.lp_cost_, self.cost_ = fractional.cost, rounded.cost
+        self.violation_ = float(rounded.violation.max())
+        return rounded.labels

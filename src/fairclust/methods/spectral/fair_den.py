@@ -1,0 +1,116 @@
+"""FairDen (Krieger et al., ICLR 2025): fair spectral clustering of density-connected points."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fairclust.base import COUNT, FairClusterer, record
+from fairclust.kernels.graph import AffinityGraph
+from fairclust.methods.spectral.density import density_similarities
+from fairclust.methods.spectral.embedding import check_memory, spectral_embedding
+from fairclust.solvers.lloyd import Lloyd
+
+# Number of dense n x n matrices that are in memory at once.
+_MATRICES = 4
+# While too many clusters are noise, k-means is run for one cluster more; this is the largest number of extra clusters.
+_MORE = 20
+
+
+@dataclass(eq=False, repr=False)
+class FairDen(FairClusterer):
+    """Fair spectral clustering of density-connected points, for clusters of any shape.
+
+    Two points are more similar, the denser the path that joins them. From these similarities fair spectral clustering
+    computes coordinates that have the same mean in every group, and k-means clusters the coordinates. A cluster of
+    fewer than `min_points` points is noise. k-means is then run again for one cluster more, at most 20 times, until
+    `n_clusters` clusters are not noise. If there are still too few, the largest of the others are kept, too.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    min_points : int, default=5
+        The density at a point is measured by the distance to its `min_points`-th nearest point, itself included; here
+        `min_points` is cut to the number of rows. It is also the size of the smallest cluster that is not noise.
+    n_init : int, default=10
+        Number of starts of each k-means.
+    max_memory_mb : float, default=8000
+        Limit, in MB, on the memory of four dense n x n matrices. For more rows `fit` raises `NotSupported`.
+    random_state : int, RandomState or None
+        The seed of k-means.
+
+    Attributes
+    ----------
+    labels_, groups_, n_iter_, history_
+        A noise point has the label of the cluster whose points it is most similar to on average.
+    noise_ : ndarray of bool, shape (n_samples,)
+        Points outside of the `n_clusters` largest clusters of the last k-means.
+    embedding_ : ndarray of shape (n_samples, n_components)
+        The coordinates that k-means clusters.
+
+    Notes
+    -----
+    The means of the coordinates are equal in all groups, but k-means does not bound the group shares of its clusters.
+
+    References
+    ----------
+    Krieger, Beer, Matthews, Thiesson, Assent, "FairDen: fair density-based clustering", ICLR 2025. Their program
+    computes the same coordinates in the null space of the constraints, in time that grows with the cube of the number
+    of rows.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "min_points": COUNT,
+    }
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    min_points: int = 5
+    n_init: int = 10
+    max_memory_mb: float = 8000.0
+    random_state: Any = None
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        begin = perf_counter()
+        check_memory(len(X), _MATRICES, self.max_memory_mb, "FairDen", "take fewer rows")
+        if len(X) == 1:
+            self.labels_, self.noise_ = np.zeros(1, np.int32), np.zeros(1, dtype=bool)
+            self.embedding_, self.n_iter_ = np.zeros((1, 1)), 1
+            self.history_: list[dict[str, float]] = []
+            return
+        similarities = density_similarities(X, min(self.min_points, len(X)))
+        graph = AffinityGraph(similarities, similarities.sum(axis=1))
+        found = spectral_embedding(graph, self.n_clusters, groups=codes)
+        self.embedding_ = found.coordinates
+        model, clusters = self._clusters(check_random_state(self.random_state))
+        self.noise_ = ~np.isin(model.labels_, clusters)
+        sums = similarities @ (model.labels_[:, None] == clusters)
+        closest = (sums / (model.labels_[:, None] == clusters).sum(axis=0)).argmax(axis=1)
+        self.labels_ = np.where(
+            self.noise_, closest, np.searchsorted(clusters, np.minimum(model.labels_, clusters.max()))
+        ).astype(np.int32)
+        self.n_iter_ = int(model.n_iter_)
+        cut = float(found.eigenvalues.sum())
+        self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, found.constraint)]
+        self._complain_of_absent_groups(
+            codes,
+            "The constraint holds for the coordinates, not for the clusters. Take fewer clusters, or a method that "
+            "bounds the shares in the clusters, such as PriceFairKMeans",
+        )
+
+    def _clusters(self, rng: np.random.RandomState) -> tuple[Lloyd, np.ndarray]:
+        """K-means with enough clusters that are not noise, and the sorted numbers of the clusters to keep."""
+        n_distinct = len(np.unique(self.embedding_.round(12), axis=0))
+        n_wanted = n_tried = min(self.n_clusters, n_distinct)
+        while True:
+            model = Lloyd(n_tried, n_init=self.n_init, random_state=rng).fit(self.embedding_)
+            sizes = np.bincount(model.labels_, minlength=n_tried)
+            large = np.flatnonzero(sizes >= self.min_points)
+            if len(large) >= n_wanted or n_tried == min(n_distinct, n_wanted + _MORE):
+                # If there are not enough clusters of `min_points` points, the largest smaller ones are kept as well.
+                return model, np.sort(np.argsort(-sizes, kind="stable")[:n_wanted])
+            n_tried += 1

@@ -1,0 +1,150 @@
+"""The base of the methods on graphs: making a graph of points or of an affinity, and clustering an embedding."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.preprocessing import normalize
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import validate_data
+
+from fairclust.base import POSITIVE, FairClusterer, at_least, record
+from fairclust.frame import Frame
+from fairclust.group_encoding import encode_groups
+from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
+from fairclust.methods.spectral.embedding import Embedding, check_memory
+from fairclust.solvers.lloyd import Lloyd
+
+
+class GraphClusterer(FairClusterer):
+    """Base of the methods on graphs, which implement ``_fit_graph(graph, points, codes, rng)``.
+
+    A method has the parameters `affinity`, `n_neighbors`, `random_state` and, if its affinity may be dense,
+    `max_memory_mb`. `graph_info_` says how the nearest-neighbour graph was built; it is empty for other affinities.
+    """
+
+    affinity: str
+    n_neighbors: int
+    max_memory_mb: float
+    random_state: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = tags.input_tags.sparse = self.affinity == "precomputed"
+        return tags
+
+    def fit(
+        self, X: Any, y: Any = None, *, sensitive_features: Any = None, points: Any = None
+    ) -> FairClusterer:
+        """Cluster the rows of `X`, or the nodes of the graph `X`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers; for ``affinity="precomputed"`` a sparse or dense affinity of shape
+            (n_samples, n_samples).
+        y : ignored
+        sensitive_features : array-like of shape (n_samples,)
+            The group of every row.
+        points : array-like of shape (n_samples, n_features), optional
+            Features of the nodes, for ``affinity="precomputed"``. Only `VariationalFairNCut` uses them, for its
+            starts.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            A parameter, `X`, the points or the groups are malformed, or there are more clusters than rows.
+        NotSupported
+            The method cannot treat this input, or it would need more memory than `max_memory_mb`.
+        """
+        if self.affinity != "precomputed":
+            return super().fit(X, sensitive_features=sensitive_features)
+        self._validate_params()
+        W = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        graph = AffinityGraph.from_matrix(W)
+        n_nodes = len(graph.degrees)
+        codes, self.groups_ = encode_groups(sensitive_features, n_nodes)
+        self._check_sizes(n_nodes)
+        if points is not None:
+            points = check_array(points, dtype=[np.float64, np.float32], input_name="points")
+            if len(points) != n_nodes:
+                raise ValueError(f"points has {len(points)} rows, expected one for each of {n_nodes} nodes")
+        self.graph_info_: dict[str, Any] = {}
+        self._fit_graph(graph, points, codes, check_random_state(self.random_state))
+        return self
+
+    def _framing(self, X: np.ndarray) -> Frame:
+        frame = super()._framing(X)
+        # The published affinity depends on the unit of the data, so the data are not scaled.
+        return frame._replace(unit=1.0) if self.affinity == "max_scaled" else frame
+
+    def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
+        rng = check_random_state(self.random_state)
+        self.graph_info_ = {}
+        if self.affinity == "max_scaled":
+            check_memory(len(X), 1, self.max_memory_mb, "affinity='max_scaled'", "use 'nearest_neighbors'")
+            W = max_scaled_affinity(X)
+            graph = AffinityGraph(W, W.sum(axis=1))
+        else:
+            W, self.graph_info_ = build_knn_graph(X, self.n_neighbors, random_state=rng)
+            graph = AffinityGraph.from_matrix(W)
+        self._fit_graph(graph, X, codes, rng)
+
+    @abstractmethod
+    def _fit_graph(
+        self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
+    ) -> None: ...
+
+
+@dataclass(eq=False, repr=False)
+class SpectralClusterer(GraphClusterer):
+    """Base of the spectral methods: k-means on the rows of the embedding that ``_embed(graph, codes)`` returns."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "affinity": [StrOptions({"nearest_neighbors", "max_scaled", "precomputed"})],
+        "n_neighbors": at_least(2),
+        "normalize_rows": ["boolean"],
+        "tol": POSITIVE,
+    }
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    affinity: str = "nearest_neighbors"
+    n_neighbors: int = 20
+    normalize_rows: bool = False
+    n_init: int = 10
+    tol: float = 1e-9
+    max_iter: int = 1000
+    max_memory_mb: float = 8000.0
+    random_state: Any = None
+
+    @abstractmethod
+    def _embed(self, graph: AffinityGraph, codes: np.ndarray) -> Embedding: ...
+
+    def _fit_graph(
+        self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
+    ) -> None:
+        begin = perf_counter()
+        found = self._embed(graph, codes)
+        middle = perf_counter()
+        rows = normalize(found.coordinates) if self.normalize_rows else found.coordinates
+        # As in the published programs, k-means goes on until no row moves.
+        model = Lloyd(self.n_clusters, n_init=self.n_init, tol=0, random_state=rng).fit(rows)
+        self.labels_ = model.labels_
+        self.embedding_, self.eigenvalues_ = rows, found.eigenvalues
+        self.residual_, self.orthogonality_ = found.residual, found.orthogonality
+        self.constraint_ = found.constraint
+        self.n_products_ = found.n_products
+        self.n_iter_ = int(model.n_iter_)
+        cut = float(found.eigenvalues.sum())
+        spent = {"embedding_seconds": middle - begin}
+        self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, found.constraint, **spent)]

@@ -1,0 +1,272 @@
+"""The assignment step of variational fair clustering, solved as an equation in J x K prices by Newton's method.
+
+The penalty of equation 4 depends on the labels only through the group-by-cluster table n. At its minimum over
+assignments every point takes ``argmin_k a_pk + W[g(p), k]`` with ``W = lam * b(n)``, where
+``b_jk = 1 / n_k - mu_j / n_jk`` is the derivative of ``R(n) = sum_k (log n_k - sum_j mu_j log n_jk)``. This is
+the fixed point that the paper's update (equation 13) approaches as its counter grows. The argmin is smoothed
+by a softmin of temperature T, which makes a soft assignment s and its table n from the prices W. The smoothed energy
+``E_T(W) = sum s a + T sum s log s + lam R(n)`` has the gradient ``-H (lam b - W) / T`` with H = `curvature`, and
+Newton's method for the equation ``W = lam b(n(W))`` lowers it. T is lowered in a few levels. Each evaluation is one
+pass over the points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from fairclust.base import Diverged
+from fairclust.methods.price.criteria import exact_shares
+from fairclust.methods.price.prices import curvature, dual_prices, temperature_unit
+from fairclust.methods.variational.bound import fairness_term
+from fairclust.solvers.points import Points
+
+
+class _Schedule(NamedTuple):
+    """Temperatures, in units of the mean gap between a point's two smallest potentials, and the most passes at each."""
+
+    levels: tuple[float, ...]
+    max_passes: int
+
+
+# The last temperature of a complete descent.
+_COLDEST = 0.002
+
+
+class Effort(Enum):
+    """How long to search near old prices: one or two passes, at most 15, or a new descent from a higher temperature.
+
+    FIRST is a descent that ends early, for centres that will move.
+    """
+
+    STEP = _Schedule((_COLDEST,), 1)
+    BRIEF = _Schedule((_COLDEST,), 2)
+    # A search near old prices that takes longer than this is not worth its time. The cold start is safer.
+    FULL = _Schedule((_COLDEST,), 15)
+    HEAT = _Schedule((0.02, 0.005, _COLDEST), 60)
+    FIRST = _Schedule((0.02, 0.005), 60)
+
+
+_FROM_NEAREST = _Schedule((1.0, 0.25, 0.06, 0.02, 0.005, _COLDEST), 60)
+_WORTH_HARDENING = 0.06
+# Temperature and tolerance of the prices for proportional clusters, from which a cold start begins.
+_FAIR_LEVELS, _FAIR_TOL = (0.1,), 1e-2
+# This many points are added to every cluster, divided among the groups like the target shares. The penalty of an empty
+# cell is then finite.
+_PSEUDO_COUNT = 0.01
+_ROUGH, _FINE = 1e-2, 1e-4
+# A descent counts as converged if its last step is at most this long, in units of the mean gap. On all data tried, the
+# last steps were 0.0001 to 0.05, and 0.5 where the descent was stuck.
+_SMALL_STEP = 0.1
+_SUFFICIENT = 1e-4
+_SHORTEST_STEP = 1.0 / 64
+
+
+class PenaltySolution(NamedTuple):
+    """Prices and their hard assignment."""
+
+    prices: np.ndarray  # (n_groups, n_clusters); W of the map ``argmin_k a_pk + W[g(p), k]``
+    labels: np.ndarray  # (n_samples,)
+    counts: np.ndarray  # (n_groups, n_clusters)
+    clustering: float  # Sum of the labels' potentials
+    fairness: float  # Cross-entropy of equation 4 for `counts` plus the pseudo-count
+    energy: float  # ``clustering + lam * fairness``
+    n_passes: int  # Passes over the points
+    converged: bool
+    unit: float = 0.0  # The scale of the temperatures
+
+    @property
+    def n_empty(self) -> int:
+        """Number of clusters without points."""
+        return int((self.counts.sum(axis=0) == 0).sum())
+
+    def rank(self) -> tuple[int, float]:
+        """Sort key. Fewer empty clusters come first, because the energy does not penalise them."""
+        return self.n_empty, self.energy
+
+
+Target = np.ndarray | Sequence[tuple[np.ndarray, np.ndarray]]
+"""Target shares U of the groups, shape (n_groups,). For several columns, a sequence with one pair for each column: a
+matrix of ones and zeros that says which groups have which value, shape (n_values, n_groups), and the target shares of
+the values."""
+
+
+def padded_fairness(counts: np.ndarray, target: Target) -> float:
+    """Fairness term of equation 4, finite also if a group is missing in a cluster; summed over several columns."""
+    if not isinstance(target, np.ndarray):
+        return sum(padded_fairness(members @ counts, shares) for members, shares in target)
+    return fairness_term(counts + _PSEUDO_COUNT * target[:, None], target)
+
+
+def penalty_slope(mass: np.ndarray, target: Target) -> np.ndarray:
+    """The derivative b of the fairness term R with respect to the table, shape (n_groups, n_clusters)."""
+    if not isinstance(target, np.ndarray):
+        return sum(members.T @ penalty_slope(members @ mass, shares) for members, shares in target)
+    padded = mass + _PSEUDO_COUNT * target[:, None]
+    return 1.0 / padded.sum(axis=0) - target[:, None] / padded
+
+
+class _Smoothed(NamedTuple):
+    """E_T and its derivatives at prices W."""
+
+    prices: np.ndarray
+    mass: np.ndarray
+    value: float
+    noise: float
+    residual: np.ndarray
+    curvature: np.ndarray
+
+
+def _evaluate(
+    points: Points, prices: np.ndarray, temperature: float, lam: float, target: Target
+) -> _Smoothed:
+    mass, potential, logsum, moments = points.soft_moments(1.0 / temperature, prices / temperature)
+    value = -temperature * logsum - float((mass * prices).sum()) + lam * padded_fairness(mass, target)
+    if not np.isfinite(value):
+        raise Diverged(f"the smoothed energy is {value} at temperature {temperature:g} (lam={lam:g})")
+    paid = mass * (prices - prices.min(axis=1, keepdims=True))
+    noise = points.rounding * (potential - points.row_min_sum + float(paid.sum()))
+    slope = penalty_slope(mass, target)
+    return _Smoothed(prices, mass, value, noise, lam * slope - prices, curvature(mass, moments))
+
+
+def _penalty_hessian(mass: np.ndarray, target: Target) -> np.ndarray:
+    """Second derivative of R for each cluster, (n_clusters, n_groups, n_groups), positive semi-definite.
+
+    Its concave part is scaled down for that. Second derivatives between different clusters are zero.
+    """
+    if not isinstance(target, np.ndarray):
+        return sum(members.T @ _penalty_hessian(members @ mass, of) @ members for members, of in target)
+    padded = mass + _PSEUDO_COUNT * target[:, None]
+    sizes = padded.sum(axis=0)
+    concave = 1.0 / sizes**2 / np.maximum(1.0, ((padded / sizes) ** 2 / target[:, None]).sum(axis=0))
+    each = np.arange(len(mass))
+    out = np.repeat(-concave, len(mass) ** 2).reshape(-1, len(mass), len(mass))
+    out[:, each, each] += (target[:, None] / padded**2).T
+    return out
+
+
+def _newton(
+    points: Points,
+    prices: np.ndarray,
+    level: float,
+    unit: float,
+    tol: float,
+    max_passes: int,
+    lam: float,
+    target: Target,
+) -> tuple[np.ndarray, int, bool]:
+    """Newton steps with a line search at one temperature. Returns prices, number of passes and whether it converged.
+
+    If `max_passes` is 1, the step is not checked: the caller must compare the energy of its labels.
+    """
+    temperature = level * unit
+    enough = tol * points.n_samples * temperature
+    at = _evaluate(points, prices, temperature, lam, target)
+    n_passes = 1
+    while n_passes < max(max_passes, 2):
+        # Row (j, k) and column (i, l) of the product of the two block diagonal matrices.
+        slope = np.einsum("kji,ikl->jkil", _penalty_hessian(at.mass, target), at.curvature)
+        slope = (lam / temperature) * slope.reshape(prices.size, prices.size)
+        try:
+            step = np.linalg.solve(np.eye(prices.size) + slope, at.residual.ravel())
+        except np.linalg.LinAlgError:
+            # The penalty is so much larger than the potentials that the system is singular up to rounding errors.
+            break
+        by_group = step.reshape(prices.shape)
+        decrease = float(np.einsum("jk,jkl,jl", at.residual, at.curvature, by_group)) / temperature
+        if decrease <= max(enough, 2 * at.noise):
+            # The step is expected to gain nothing. If it is long, this is not a minimum: at these prices no point is
+            # near a boundary, so the energy is flat.
+            centred = by_group - by_group.mean(axis=1, keepdims=True)
+            return at.prices, n_passes, bool(np.abs(centred).max() <= _SMALL_STEP * unit)
+        if max_passes == 1:
+            return at.prices + by_group, n_passes, False
+        length = 1.0
+        while length >= _SHORTEST_STEP:
+            trial = at.prices + length * by_group
+            new = _evaluate(points, trial, temperature, lam, target)
+            n_passes += 1
+            falls = new.value <= at.value - _SUFFICIENT * length * decrease + at.noise
+            # The energy has further minima at the border of its domain, where a cluster is empty. To stay away from
+            # them, every cluster must keep half of its mass in a step, and every cell a tenth.
+            lasts = (2 * new.mass.sum(axis=0) >= at.mass.sum(axis=0)).all()
+            if falls and lasts and (10 * new.mass >= at.mass).all():
+                break
+            length /= 2
+        else:
+            break
+        at = new
+    return at.prices, n_passes, False
+
+
+def _descend(
+    points: Points,
+    prices: np.ndarray,
+    schedule: _Schedule,
+    unit: float,
+    lam: float,
+    target: Target,
+) -> PenaltySolution:
+    """Newton's method at one temperature after the other. Returns the best of the labels found on the way."""
+    found, n_passes = [], 0
+    for level in schedule.levels:
+        tol = _FINE if level == _COLDEST else _ROUGH
+        prices, passes, converged = _newton(
+            points, prices, level, unit, tol, schedule.max_passes, lam, target
+        )
+        n_passes += passes
+        # Where cells have few points, the labels of the lowest temperature are not always the best.
+        if level <= _WORTH_HARDENING:
+            found.append(_harden(points, prices, lam, target, converged))
+    best = min(found, key=PenaltySolution.rank)
+    return best._replace(n_passes=n_passes + len(found), converged=converged, unit=unit)
+
+
+def _harden(
+    points: Points, prices: np.ndarray, lam: float, target: Target, converged: bool = True
+) -> PenaltySolution:
+    """The solution whose labels are the argmin at the prices."""
+    labels, counts, clustering = points.hard(1.0, prices)
+    fairness = padded_fairness(counts, target)
+    energy = clustering + lam * fairness
+    return PenaltySolution(prices, labels, counts, clustering, fairness, energy, 1, converged)
+
+
+def minimize_penalty(
+    points: Points,
+    *,
+    lam: float,
+    target: Target,
+    start: np.ndarray | None = None,
+    effort: Effort = Effort.FULL,
+    unit: float | None = None,
+) -> PenaltySolution:
+    """Minimise clustering term plus `lam` times fairness term (equation 4) over assignments.
+
+    This is not convex, so the start decides. Without `start`, the search begins at exactly proportional clusters, and
+    again at zero prices and a high temperature if that fails. Among the solutions with the fewest empty clusters, the
+    best one.
+    """
+    if not np.isfinite(points.row_min_sum):
+        raise Diverged(f"the potentials sum to {points.row_min_sum} (lam={lam:g})")
+    shape = points.n_groups, points.n_clusters
+    if lam == 0 or min(shape) == 1:
+        return _harden(points, np.zeros(shape), lam, target)
+    unit = unit or temperature_unit(points)
+    if start is not None:
+        return _descend(points, start, effort.value, unit, lam, target)
+    sizes = points.group_sizes
+    # All clusters can have the shares of the data, but not those of every target.
+    fair = dual_prices(points, exact_shares(sizes / sizes.sum()), levels=_FAIR_LEVELS, tol=_FAIR_TOL)
+    first = effort is Effort.FIRST
+    best = _descend(points, fair.prices, (effort if first else Effort.HEAT).value, unit, lam, target)
+    n_passes = fair.n_passes + best.n_passes
+    if not (best.converged or first) or (best.counts == 0).any():
+        other = _descend(points, np.zeros(shape), _FROM_NEAREST, unit, lam, target)
+        n_passes += other.n_passes
+        best = min(best, other, key=PenaltySolution.rank)
+    return best._replace(n_passes=n_passes)

@@ -1,0 +1,57 @@
+"""Variational fair clustering (Ziko et al., AAAI 2021) for k-medians."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+from fairclust.base import COUNT, at_least
+from fairclust.methods._prototypes import MedoidClusterer
+from fairclust.methods.variational.estimator import VariationalClusterer
+
+
+@dataclass(eq=False, repr=False)
+class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
+    """K-medians with the Kullback-Leibler fairness penalty.
+
+    Minimises ``sum_pk s_pk ||x_p - c_k|| + lam * sum_k KL(U || P_k)`` (equation 2 with the Euclidean
+    distance, Table 1), where every centre c_k is a row of X, the medoid of its cluster.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    exact_size : int, default=20_000
+        In clusters of at most this many points the medoid is exact.
+    max_evaluations : int, default=100
+        In larger clusters it is the best of at most this many points. Points near the geometric median are tried first.
+        The search ends earlier if bounds prove that a point is the medoid.
+    lam, max_fairness_error, min_balance, max_gap, relative_weights : optional
+    match_reference, lipschitz, target, init, max_iter, tol : optional
+    bound_max_iter, max_restarts, precision, verbose, random_state : optional
+        As in `VariationalFairKMeans`. `lam` = 0 alternates nearest medoids and new medoids.
+
+    Attributes
+    ----------
+    labels_, cluster_centers_, n_iter_, history_, groups_, scale_, offset_, target_
+    n_inner_iter_, n_restarts_, n_energy_rises_, converged_, lam_, path_
+        As in `VariationalFairKMeans`.
+    medoid_indices_ : ndarray of shape (n_clusters,)
+        The row of X of every centre; -1 for a centre of `init` that was never moved.
+    medoid_gap_ : float
+        When `cluster_centers_` were found, the sum of distances to the medoids was larger than that to exact medoids by
+        at most this fraction; 0 if all medoids are exact.
+
+    References
+    ----------
+    Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Algorithm 1 and Table 1.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **VariationalClusterer._parameter_constraints,
+        "exact_size": at_least(0),
+        "max_evaluations": COUNT,
+    }
+
+    _: KW_ONLY
+    exact_size: int = 20_000
+    max_evaluations: int = 100

@@ -1,0 +1,347 @@
+"""Variational fair clustering (Ziko et al., AAAI 2021) for the normalised cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cache
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.preprocessing import normalize
+from sklearn.utils._param_validation import StrOptions
+
+from fairclust.base import COUNT, POSITIVE, at_least, initial_centers, record, without_empty
+from fairclust.group_encoding import resolve_target
+from fairclust.kernels.assignment import Potentials
+from fairclust.kernels.graph import AffinityGraph
+from fairclust.kernels.points import DTYPES, TiledPoints
+from fairclust.kernels.tiles import make_layout
+from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
+from fairclust.methods.price.criteria import exact_shares
+from fairclust.methods.price.prices import dual_prices
+from fairclust.methods.spectral.embedding import NotConverged, spectral_embedding
+from fairclust.methods.spectral.graph import GraphClusterer
+from fairclust.methods.variational.bound import BOUND_TOL
+from fairclust.methods.variational.penalty import minimize_penalty, padded_fairness
+from fairclust.methods.variational.steps import bound_step
+from fairclust.metrics import contingency
+from fairclust.solvers.lloyd import Lloyd
+
+# In the order in which "best" tries them.
+_BEST = ("fair_spectral", "prices", "spectral")
+_STARTS = (*_BEST, "k-means", "k-means++")
+_KMEANS_STARTS = 5
+_DEFAULT_LAM = 10.0
+# The first weight after 0 of a search.
+_FIRST = 0.05
+# These multiples of D are added to W, one after the other, until a step lowers the energy. With 1, the linearised cut
+# is always an upper bound.
+_SHIFTS = (0.0, 0.25, 0.5, 1.0)
+
+
+@dataclass
+class _Run:
+    """A descent from one start."""
+
+    start: str
+    labels: np.ndarray
+    objective: float
+    cut: float
+    fairness: float
+    converged: bool = False
+    n_rises: int = 0
+    prices: np.ndarray | None = None
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+@dataclass(eq=False, repr=False)
+class VariationalFairNCut(GraphClusterer):
+    """Normalised cut of a graph with the Kullback-Leibler fairness penalty.
+
+    Minimises ``K - sum_k S_k'W S_k / (d'S_k) + lam * sum_k KL(U || P_k)`` (equation 2 with the Ncut row of
+    Table 1), where W is the affinity, d its degrees, P_k the group shares of cluster k and U the target shares. Each
+    outer step replaces the cut by its linearisation at the current labels and solves that assignment problem
+    with the penalty. The memory is that of the edges and of N x K single-precision numbers, not of N x N numbers.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    lam : float or "auto", default="auto"
+        Weight of fairness. The cut lies between 0 and K for all data, so weights from 1 to 100 span the trade-off.
+        "auto" searches for the smallest weight that reaches the level of fairness that one of the next three
+        parameters sets. Without them it is 10.
+    max_fairness_error, min_balance, max_gap : float, optional
+        Levels for ``lam="auto"``, as in `VariationalFairKMeans`.
+    affinity : "nearest_neighbors" or "precomputed", default="nearest_neighbors"
+        "nearest_neighbors" builds the paper's graph, see `fairclust.kernels.graph.build_knn_graph`. With "precomputed",
+        X is the affinity: a sparse or dense square matrix that is non-negative and symmetric and has no node without
+        edges.
+    n_neighbors : int, default=20
+        Number of neighbours of a point, itself included, but at most the number of rows, which gives the complete
+        graph.
+    lipschitz : float, default=1.0
+        L of the bound, used with `match_reference`. It is 1 in the published program.
+    target : None, mapping or array-like of shape (n_groups,), default=None
+        Target shares U. None takes the shares of the data.
+    init : str or array-like of shape (n_samples,), default="best"
+        The first labels: "k-means++" (nearest k-means++ centre, as in the paper), "k-means", "spectral" (k-means on the
+        spectral embedding), "fair_spectral" (k-means on the embedding with equal group means), "prices" (exactly
+        proportional clusters around the centres of "fair_spectral"), "best" (the last three, of which the result with
+        the lowest energy is kept), or an array of labels. For a precomputed affinity, "k-means++" and "k-means" use
+        the `points` that `fit` gets beside it; without points they use the spectral embedding. The default takes three
+        fits, because the descent ends near its start: on Adult, with ``lam=10``, the cut is 0.67 from "fair_spectral"
+        and 0.77 to 0.88 from "k-means++".
+    match_reference : bool, default=False
+        Whether to use the paper's iteration, which needs thousands of updates in each outer step, as in the authors'
+        program. The default computes prices by Newton's method (see `penalty.py`) and takes a step only if it lowers
+        the energy and empties no cluster. Otherwise it tries again with a multiple of D added to W, which does not
+        change the minimiser and makes the linearisation an upper bound.
+    max_iter, tol : int, float, default=100, 1e-4
+        Largest number of outer steps, and tolerance. The fit stops once the energy, without its constant
+        ``lam * K * H(U)``, falls by less than the fraction `tol`; with `match_reference` once it changes by less,
+        from the third step on.
+    bound_max_iter : int, default=10000
+        Largest number of steps of the inner loop of `match_reference`.
+    precision : "single" or "double", default="single"
+        Arithmetic of the potentials and softmax rows. Sums are always double.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, n_iter_, groups_
+    history_ : list of dict
+        One record for each outer step of the start that was kept: `objective`, `clustering` (the Ncut of the hard
+        labels), `fairness`
+        (cross-entropy of equation 4 for the hard labels, with a pseudo-count), `inner_iter`, `n_nonempty`,
+        `seconds`.
+    start_ : str
+        The start that was kept; "labels" for an array.
+    start_objectives_ : dict
+        Final energy of every start tried.
+    target_ : ndarray of shape (n_groups,)
+    n_energy_rises_ : int
+        Number of outer steps after which the energy was higher; 0 without `match_reference`.
+    converged_ : bool
+    lam_ : float
+        The weight that was used.
+    path_ : WeightPath
+        Only with a level of fairness, as in `VariationalFairKMeans`.
+    graph_info_ : dict
+        How the nearest-neighbour graph was built; empty for a precomputed one.
+
+    Notes
+    -----
+    The published program measures the energy of the soft assignments. Here both solvers measure that of the hard
+    labels, which are the result, and from which the next step starts. If a step empties a cluster, the program
+    restarts from k-means, at most twice; here `match_reference` keeps the labels of the step before.
+
+    References
+    ----------
+    Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Table 1 and Algorithm 1.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "lam": WEIGHT,
+        **LEVELS,
+        "affinity": [StrOptions({"nearest_neighbors", "precomputed"})],
+        "n_neighbors": at_least(2),
+        "lipschitz": POSITIVE,
+        "init": [StrOptions({"best", *_STARTS}), "array-like"],
+        "bound_max_iter": COUNT,
+    }
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    lam: float | str = "auto"
+    max_fairness_error: float | None = None
+    min_balance: float | None = None
+    max_gap: float | None = None
+    affinity: str = "nearest_neighbors"
+    n_neighbors: int = 20
+    lipschitz: float = 1.0
+    target: Any = None
+    init: Any = "best"
+    match_reference: bool = False
+    max_iter: int = 100
+    tol: float = 1e-4
+    bound_max_iter: int = 10_000
+    precision: str = "single"
+    random_state: Any = None
+
+    def _fit_graph(
+        self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
+    ) -> None:
+        self.target_ = resolve_target(self.target, self.groups_, codes)
+        n_groups = len(self.groups_)
+        layout = make_layout(codes, n_groups)
+        potentials = Potentials.empty(layout, n_groups, self.n_clusters, DTYPES[self.precision])
+        descend = self._iterate if self.match_reference else self._descend
+        starts = list(self._starts(graph, points, codes, rng))
+
+        def fit(lam: float, before: list[_Run] | None) -> tuple[list[_Run], list[np.ndarray], float]:
+            self.lam_ = lam
+            runs = []
+            for name, labels in starts if before is None else [(before[0].start, before[0].labels)]:
+                labels = without_empty(labels, codes, self.n_clusters)
+                counts = contingency(labels, codes, self.n_clusters, n_groups).astype(float)
+                runs.append(_Run(name, labels, *self._terms(graph, potentials, labels, counts)))
+                descend(graph, potentials, runs[-1])
+            runs.sort(key=lambda run: run.objective)
+            counts = contingency(runs[0].labels, codes, self.n_clusters, n_groups)
+            return runs, [counts], runs[0].cut
+
+        runs, self.lam_ = fit_to_level(
+            self,
+            "lam",
+            fit,
+            sizes=[np.bincount(codes)],
+            targets=[self.target_],
+            first=_FIRST,
+            default=_DEFAULT_LAM,
+        )
+        best = runs[0]
+        self.labels_, self.history_, self.start_ = best.labels, best.history, best.start
+        self.start_objectives_ = {run.start: run.objective for run in runs}
+        self.n_iter_, self.n_energy_rises_ = len(best.history), best.n_rises
+        self.converged_ = best.converged
+        if not self.converged_:
+            self._complain(
+                f"stopped after {self.n_iter_} outer steps, with the energy still moving or a cluster about to "
+                f"empty (lam={self.lam_:g}): raise max_iter or tol, or take fewer clusters"
+            )
+
+    def _iterate(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> None:
+        """The paper's Algorithm 1 from the run's labels."""
+        for step in range(1, self.max_iter + 1):
+            begin = perf_counter()
+            graph.set_potentials(potentials, run.labels)
+            found = bound_step(
+                potentials,
+                None,
+                lam=self.lam_,
+                lipschitz=self.lipschitz,
+                target=self.target_,
+                max_iter=self.bound_max_iter,
+                tol=BOUND_TOL,
+            )
+            old, terms = run.objective, self._terms(graph, potentials, found.labels, found.counts)
+            new, n_nonempty = terms[0], self.n_clusters - found.n_empty
+            run.n_rises += int(step > 1 and new > old)
+            run.history.append(record(step, begin, *terms, inner_iter=found.n_passes, n_nonempty=n_nonempty))
+            if found.n_empty:
+                break
+            run.labels, run.objective = found.labels, new
+            # The published program counts steps from 0 and requires a number above 1.
+            if step > 2 and abs(new - old) <= self.tol * abs(old):
+                run.converged = True
+                break
+
+    def _descend(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> None:
+        """Price steps from the run's labels, of which only those that lower the energy are taken."""
+        constant = -self.lam_ * self.n_clusters * float(self.target_ @ np.log(self.target_))
+        for step in range(1, self.max_iter + 1):
+            begin = perf_counter()
+            old = run.objective
+            n_passes = self._lower(graph, potentials, run)
+            more = {"inner_iter": n_passes, "n_nonempty": self.n_clusters}
+            run.history.append(record(step, begin, run.objective, run.cut, run.fairness, **more))
+            fall = old - run.objective
+            if fall == 0 or fall <= self.tol * (run.objective - constant):
+                run.converged = True
+                break
+
+    def _lower(self, graph: AffinityGraph, potentials: Potentials, run: _Run) -> int:
+        """Move the run to labels of lower energy if a price step finds any. Returns the number of passes."""
+        n_passes = 0
+        for shift in _SHIFTS:
+            graph.set_potentials(potentials, run.labels, shift=shift)
+            # The prices of the step before save three of four passes. If they find nothing better, the start is cold.
+            for start in (None,) if run.prices is None else (run.prices, None):
+                found = minimize_penalty(potentials, lam=self.lam_, target=self.target_, start=start)
+                n_passes += found.n_passes
+                if (found.counts.sum(axis=0) == 0).any():
+                    continue
+                terms = self._terms(graph, potentials, found.labels, found.counts)
+                if terms[0] < run.objective:
+                    run.labels, run.prices = found.labels, found.prices
+                    run.objective, run.cut, run.fairness = terms
+                    return n_passes
+        return n_passes
+
+    def _terms(
+        self, graph: AffinityGraph, potentials: Potentials, labels: np.ndarray, counts: np.ndarray
+    ) -> tuple[float, float, float]:
+        """Energy, Ncut and fairness term of hard labels with these counts. Empty clusters have no cut."""
+        within, crossing = graph.associations(labels, self.n_clusters, potentials.layout)
+        used = counts.sum(axis=0) > 0
+        cut = float((crossing[used] / (within + crossing)[used]).sum())
+        fairness = padded_fairness(counts, self.target_)
+        return cut + self.lam_ * fairness, cut, fairness
+
+    def _starts(
+        self,
+        graph: AffinityGraph,
+        points: np.ndarray | None,
+        codes: np.ndarray,
+        rng: np.random.RandomState,
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        """Names and labels of the wanted starts."""
+        if not isinstance(self.init, str):
+            yield "labels", _checked_labels(self.init, len(codes), self.n_clusters)
+            return
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+
+        @cache
+        def embedding(fair: bool) -> np.ndarray:
+            # A rough embedding is enough for a start, and so are the eigenvectors that have converged.
+            try:
+                found = spectral_embedding(graph, self.n_clusters, groups=codes if fair else None, tol=1e-4)
+            except NotConverged as error:
+                found = error.found
+            return normalize(found.coordinates)
+
+        @cache
+        def kmeans(space: str) -> Lloyd:
+            where = embedding(space == "fair_spectral") if space != "points" else points
+            return Lloyd(self.n_clusters, n_init=_KMEANS_STARTS, random_state=seed).fit(where)
+
+        space = "spectral" if points is None else "points"
+        make: dict[str, Callable[[], np.ndarray]] = {
+            "k-means++": lambda: _nearest_pick(
+                embedding(False) if points is None else points, self.n_clusters, seed
+            ),
+            "k-means": lambda: kmeans(space).labels_,
+            "spectral": lambda: kmeans("spectral").labels_,
+            "fair_spectral": lambda: kmeans("fair_spectral").labels_,
+            "prices": lambda: _proportional_labels(
+                embedding(True), kmeans("fair_spectral").cluster_centers_, codes
+            ),
+        }
+        for name in _BEST if self.init == "best" else (self.init,):
+            yield name, make[name]()
+
+
+def _checked_labels(init: Any, n_samples: int, n_clusters: int) -> np.ndarray:
+    labels = np.asarray(init)
+    if labels.shape != (n_samples,):
+        raise ValueError(f"init has shape {labels.shape}, expected one label for each of {n_samples} rows")
+    if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0 or labels.max() >= n_clusters:
+        raise ValueError(f"init must be integer labels from 0 to n_clusters - 1 = {n_clusters - 1}")
+    return labels
+
+
+def _nearest_pick(points: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
+    centers = initial_centers(points, n_clusters, "k-means++", np.random.RandomState(seed))
+    return pairwise_distances_argmin(points, centers.astype(points.dtype))
+
+
+def _proportional_labels(points: np.ndarray, centers: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Cheapest labels at these centres with the data's group shares in every cluster, up to rounding."""
+    sizes = np.bincount(codes)
+    packed = TiledPoints.pack(points, codes, len(sizes), len(centers), shift=np.zeros(points.shape[1]))
+    packed.measure(centers)
+    prices = dual_prices(packed, exact_shares(sizes / len(codes))).prices
+    return packed.hard(1.0, prices)[0]
