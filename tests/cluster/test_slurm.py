@@ -226,9 +226,8 @@ def test_the_plugin_chooses_partitions_and_the_scores_are_those_of_a_local_run(c
     fits = of_fit(jobs, "")
     assert len(fits) == len(list((project.folder / "results/fits").rglob("*.cells"))) > 0
     assert set(fits.Partition) == {SHORT_PARTITION} and PARTITION in set(jobs.Partition)
-    # Both data sets are prepared in one job, so there is no submission for one of them.
-    assert not jobs.Comment.str.startswith("rule_prepare_dataset").any()
-    assert len(jobs) == len(fits) + len(["data", "fronts", "scores", "board"]) - 1
+    # Both data sets are prepared in one job.
+    assert len(jobs) == len(fits) + len(["data", "scores", "board"])
 
 
 def test_the_plugin_requests_the_same_resources_for_all_tasks_of_an_array(cluster, tmp_path):
