@@ -11,7 +11,7 @@ import yaml
 from fairclust.cli import main
 from fairclust.datasets.blobs import make_group_blobs
 from fairclust.metrics.table import METRICS, Scored, score_labels
-from fairclust.pipeline.scores import cells_frame
+from fairclust.pipeline.scores import RUN_COLUMNS, cells_frame
 
 ROOT = Path(__file__).parents[2]
 ROWS, K = 600, 3
@@ -63,7 +63,8 @@ def write_run(points, folder=Path("docs/results/scores"), data_hash=None):
     folder.mkdir(parents=True)
     scores.to_parquet(folder / "scores.parquet")
     identity = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]
-    scores[identity].assign(wall_seconds=0.5, finished=1.7e9).to_parquet(folder / "runs.parquet")
+    runs = scores[identity].assign(wall_seconds=0.5, finished=1.7e9)
+    runs.reindex(columns=[*identity, *RUN_COLUMNS]).to_parquet(folder / "runs.parquet")
 
 
 @pytest.fixture

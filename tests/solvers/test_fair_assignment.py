@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairclust import fair_assignment
 from fairclust.kernels.points import TiledPoints
+from fairclust.methods.price import fair_assignment as module
+from fairclust.methods.price import rounding
 from fairclust.methods.price.criteria import gap_bound, make_criterion, share_bounds
 from fairclust.metrics import balance, contingency, delta, fairness_ratio
-from fairclust.solvers import fair_assignment as module
-from fairclust.solvers import rounding
 from toys import make_grouped_blobs
 
 

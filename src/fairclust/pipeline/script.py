@@ -86,12 +86,11 @@ def _process_for(job: Job, function: str) -> Iterator[tuple[Connection, Any]]:
             with connection:
                 yield connection, None
             return
-    for variable in THREAD_VARIABLES:
-        os.environ[variable] = str(job.threads)
+    environment = {**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(job.threads))}
     # A fork is safe, because this process has no threads: it imports nothing heavy.
     context = multiprocessing.get_context("fork")
     connection, theirs = context.Pipe()
-    arguments = (theirs, [connection], job, function, dict(os.environ), os.getpid())
+    arguments = (theirs, [connection], job, function, environment, os.getpid())
     process = context.Process(target=work, args=arguments)
     process.start()
     theirs.close()
