@@ -150,7 +150,7 @@ def _read_text(
             raise TableError(
                 f"--delimiter: {shortened(repr(delimiter))} is not one ASCII character between cells"
             )
-    with open_rows(path, Format(delimiter, decimal, encoding)) as rows:
+    with open_rows(path, Format(delimiter, decimal, encoding, names=as_text)) as rows:
         names = _names(rows.header, path)
         row_names = len(rows.first) > len(names) and bool(rows.first[-1].strip())
         kept = {i + row_names for i, name in enumerate(names) if name in as_text}
