@@ -35,7 +35,7 @@ _COMMENT_SIGNS, _MOST_COMMENTS = ("#", "%", "//"), 1000
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
 # What messages say about the options of the command.
-_OPTIONS = MappingProxyType(
+OPTIONS = MappingProxyType(
     {
         "delimiter": "is {!r} the right --delimiter?",
         "encoding": "try --encoding {}",
@@ -57,7 +57,7 @@ class Format(NamedTuple):
     skip_blanks: bool = True  # whether blanks after a delimiter are dropped before quotes are read
     skip_lines: int = 0  # lines before the header or, without one, before the rows
     names: Collection[str] = ()  # columns that the caller expects: a line with one of their names is a header
-    advice: Mapping[str, str] = _OPTIONS
+    advice: Mapping[str, str] = OPTIONS
 
 
 class Rows:
