@@ -116,7 +116,7 @@ def _score_again(results: Path, record: dict[str, Any]) -> None:
     dataset, cell = record["dataset"], cell_path(results, record["key"])
     data, labels = load_prepared(results / "data" / "prepared" / dataset), read_labels(cell)
     names = data.feature_names, data.group_names
-    found = data_hash(data.X, data.groups, *names, data.W, data.truth)
+    found = data_hash(data.X, data.groups, *names, data.W, data.truth, tuple(data.columns), data.numbers)
     if not record["data_hash"].startswith(found):
         raise DatasetError(
             f"{cell}: it was fitted on other data than that in {results}/data/prepared/{dataset}"
