@@ -55,11 +55,12 @@ def run(args: argparse.Namespace) -> list[str]:
     files = [path for path in _chosen(results) if path.is_file()]
     try:
         origin = json.loads((results / "provenance.json").read_text())
-    except (OSError, ValueError):
+        digest = origin["config"]["digest"]
+    except (OSError, ValueError, KeyError, TypeError):
         raise CommandError(
             f"{results} has no readable provenance.json: wait until the run has ended"
         ) from None
-    if origin["config"]["digest"] != inputs.configuration_digest():
+    if digest != inputs.configuration_digest():
         raise CommandError(
             f"the results in {results} are of another configuration: run snakemake again, then publish"
         )
@@ -72,7 +73,7 @@ def run(args: argparse.Namespace) -> list[str]:
             f"there is no {WORKFLOW}: run this in the folder that holds `config` and `workflow`"
         )
     seconds = job_seconds(results.glob("benchmarks/**/*.tsv"))
-    origin["config"] = {"digest": origin["config"]["digest"], "run": redact_config(origin["config"]["run"])}
+    origin["config"] = {"digest": digest, "run": redact_config(origin["config"]["run"])}
     origin["summary"] = describe(results / "summary.json")
     origin["job_seconds"] = {rule: round(value, 1) for rule, value in seconds.items()}
     if args.wall_seconds:

@@ -66,7 +66,7 @@ def _failures(check: Callable[[Any], None], places: Iterable[Any]) -> list[str]:
             continue
         except (DamagedFile, DatasetError, OSError) as error:
             found.append(str(error))
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _check_data(folder: Path) -> None:
