@@ -33,9 +33,8 @@ def read_table(
     """Read Parquet, Feather, Excel or delimited text, which may be compressed, or text from standard input ("-").
 
     Cells of columns in `values` are names of groups or categories, see `read_values`; those also in `texts` are text
-    even if they look like numbers, and `ids` stay as they are written. `advice` is that of `Format`.
-    ``attrs["notes"]`` says how cells were read, and ``attrs["delimiter"]`` holds the delimiter. A TableError says what
-    is wrong with the file.
+    even if they look like numbers, and `ids` stay as they are written. `advice` is that of `Format`. The attributes
+    "notes", on how cells were read, and "delimiter" are set. A TableError says what is wrong with the file.
     """
     path = Path(path)
     if str(path) != "-" and not path.is_file():
