@@ -92,16 +92,26 @@ def split_columns(sensitive_features: Any) -> dict[str, Any]:
     """Split sensitive features (array, data frame or mapping; None gives no columns) into columns, by name.
 
     Columns of a matrix are named by their positions, "0", "1" and so on. A single column without a name gets the empty
-    name. ValueError for an array of other than one or two dimensions, or one without columns.
+    name. ValueError for an array of other than one or two dimensions, one without columns, or two columns of one name.
     """
     if sensitive_features is None:
         return {}
-    if isinstance(sensitive_features, Mapping):
-        return {str(name): cells for name, cells in sensitive_features.items()}
-    if hasattr(sensitive_features, "columns"):
-        if hasattr(sensitive_features, "to_pandas"):  # polars, pyarrow
-            return {str(name): sensitive_features[name] for name in sensitive_features.columns}
-        return {str(name): sensitive_features.iloc[:, i] for i, name in enumerate(sensitive_features.columns)}
+    if isinstance(sensitive_features, Mapping) or hasattr(sensitive_features, "columns"):
+        is_mapping = isinstance(sensitive_features, Mapping)
+        # A pyarrow table calls its names `column_names`.
+        named = getattr(sensitive_features, "column_names", None)
+        names = list(sensitive_features if is_mapping else named or sensitive_features.columns)
+        by_name = is_mapping or hasattr(sensitive_features, "to_pandas")  # polars, pyarrow
+        found = {
+            str(name): sensitive_features[name] if by_name else sensitive_features.iloc[:, i]
+            for i, name in enumerate(names)
+        }
+        if len(found) < len(names):
+            shown = shortened(", ".join(map(repr, names)), 300)
+            raise ValueError(
+                f"sensitive_features has two columns of one name among {shown}: rename one of them"
+            )
+        return found
     values = _as_array(sensitive_features)
     if values.ndim == 1:
         name = getattr(sensitive_features, "name", None)

@@ -327,6 +327,9 @@ def test_cells_that_count_as_zero(tmp_path: Path) -> None:
     assert column_text(table, 2) == ["NA", "x", "y", "z"]
     with pytest.raises(DatasetError, match=r"column 'age': .* found '\?' in line 5, 1 such cells"):
         table.read([0, 1])
+    truth = open_table(tmp_path, "fee,g\nNA,x\nTrue,y\n", as_zero=("NA",))
+    with pytest.raises(DatasetError, match=r"found 'True' in line 3, .* looks like a truth value"):
+        truth.read([0])
 
 
 def test_cells_that_count_as_zero_and_rows_that_are_dropped(tmp_path: Path) -> None:

@@ -86,6 +86,20 @@ def test_decimal_commas_and_other_delimiters(tmp_path, people):
         np.testing.assert_array_equal(data.X, plain.X)
 
 
+def test_advice_names_keys_of_the_data_set_and_no_options_of_the_command(tmp_path, people):
+    path = tmp_path / "people.csv"
+    raw = {"title": "Mine", "source": {"path": "people.csv"}, "sensitive": {"column": "sex"}, "n_clusters": 3}
+    spec = DatasetSpec.model_validate(raw)
+    for text, advice in (
+        ("age,sex\n1,ä\n".encode("latin-1"), "set 'encoding' in 'reader' to latin-1"),
+        (b"age,sex\n1,f\n2\n", "is ',' the right 'sep' in 'reader'"),
+        (b"-1.5,f\n2,m\n", "set 'header: false' in 'reader'"),
+    ):
+        path.write_bytes(text)
+        with pytest.raises(DatasetError, match=advice):
+            prepare_dataset("mine", spec, {"mine": path})
+
+
 def test_groups_of_another_file_are_joined_by_a_key(tmp_path, people):
     groups = people[["id", "sex"]].sample(frac=1, random_state=0)
     table, key = people.drop(columns="sex"), {"sensitive": {"key": "id"}}

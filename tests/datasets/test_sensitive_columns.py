@@ -44,6 +44,7 @@ def test_groups_are_the_combinations_and_each_column_is_kept(prepared, tmp_path)
         assert data.group_names[data.groups[i]] == " & ".join(words)
     save_prepared(data, tmp_path / "saved")
     again = load_prepared(tmp_path / "saved")
+    assert again.content_hash() == data.card["data_hash"]
     assert again.columns.keys() == data.columns.keys()
     for name, codes in data.columns.items():
         np.testing.assert_array_equal(again.columns[name], codes)
@@ -114,6 +115,7 @@ def test_numbers_are_cut_into_ranges_and_kept(prepared, tmp_path):
     assert data.card["sensitive"]["x"][0] == "below 10" and data.card["numbers"] == ["x"]
     save_prepared(data, tmp_path / "saved")
     again = load_prepared(tmp_path / "saved")
+    assert again.content_hash() == data.card["data_hash"]
     given = again.with_numbers(["x"])
     np.testing.assert_array_equal(given["x"], x)
     np.testing.assert_array_equal(given["sex"], data.columns["sex"])

@@ -64,8 +64,9 @@ def dense(criterion, blocks):
 @both_systems
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("some_zero", [False, True])
-def test_solution_is_that_of_the_dense_system(make, kind, some_zero):
-    criterion, (blocks, _) = bounded(kind), curved()
+@pytest.mark.parametrize("curvature", [0.0, 1.0])
+def test_solution_is_that_of_the_dense_system(make, kind, some_zero, curvature):
+    criterion, blocks = bounded(kind), curvature * curved()[0]
     rng = np.random.default_rng(0)
     shape, B_ = (len(criterion.rows), K), criterion.helpers
     inverse = rng.random(shape) + 0.1

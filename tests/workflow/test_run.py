@@ -224,6 +224,10 @@ def test_publishing_copies_a_finished_run_and_leaves_other_folders_alone(life, t
         said = capsys.readouterr().err
         assert "overlaps results, which is read" in said or "holds other files" in said
     assert snapshot(life.project) == before
+    page = tmp_path / "page.md"
+    page.write_text("no marks\n")
+    assert cli.main(["publish", "--out", str(out), "--readme", str(page)])
+    assert "to put the numbers between" in capsys.readouterr().err and not out.exists()
     for _ in range(2):  # the second time into the same folder
         assert not cli.main(["publish", "--out", str(out), "--wall-seconds", "5"])
     origin = json.loads((out / "provenance.json").read_text())

@@ -115,13 +115,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
+    from fairclust.datasets.errors import DatasetError
     from fairclust.pipeline.cell_store import DamagedFile
 
     args = _parser().parse_args(arguments)
     module, _, function = _COMMANDS[args.command].partition(":")
     try:
         lines = getattr(import_module(f"fairclust.cli.{module}"), function)(args)
-    except (CommandError, OutputError, OSError, DamagedFile) as error:
+    except (CommandError, OutputError, OSError, DamagedFile, DatasetError) as error:
         return _fail(args.command, error)
     except ModuleNotFoundError as error:
         extra = _EXTRAS.get(str(error.name), "pipeline")

@@ -55,16 +55,20 @@ def run(args: argparse.Namespace) -> list[str]:
     files = [path for path in _chosen(results) if path.is_file()]
     try:
         origin = json.loads((results / "provenance.json").read_text())
-    except (OSError, ValueError):
+        digest = origin["config"]["digest"]
+    except (OSError, ValueError, KeyError, TypeError):
         raise CommandError(
             f"{results} has no readable provenance.json: wait until the run has ended"
         ) from None
-    if origin["config"]["digest"] != inputs.configuration_digest():
+    if digest != inputs.configuration_digest():
         raise CommandError(
             f"the results in {results} are of another configuration: run snakemake again, then publish"
         )
     _check_folder(out, results, [*args.readme, *args.configfile])
     check_outputs({f"--readme {page}": page for page in args.readme}, args.configfile)
+    pages = {page: page.read_text(encoding="utf-8") for page in args.readme}
+    for page, text in pages.items():
+        _check_page(text, results, str(page))
     ours = Path(__file__).parents[3]
     snakefile = next((at / WORKFLOW for at in (Path(), ours) if (at / WORKFLOW).is_file()), None)
     if snakefile is None:
@@ -72,7 +76,7 @@ def run(args: argparse.Namespace) -> list[str]:
             f"there is no {WORKFLOW}: run this in the folder that holds `config` and `workflow`"
         )
     seconds = job_seconds(results.glob("benchmarks/**/*.tsv"))
-    origin["config"] = {"digest": origin["config"]["digest"], "run": redact_config(origin["config"]["run"])}
+    origin["config"] = {"digest": digest, "run": redact_config(origin["config"]["run"])}
     origin["summary"] = describe(results / "summary.json")
     origin["job_seconds"] = {rule: round(value, 1) for rule, value in seconds.items()}
     if args.wall_seconds:
@@ -87,8 +91,8 @@ def run(args: argparse.Namespace) -> list[str]:
         (folder / CRATE).write_text(json.dumps(crate, indent=1) + "\n")
 
     replace_folder(Path(os.path.realpath(out)), write)
-    for page in args.readme:
-        text = filled(page.read_text(encoding="utf-8"), out, inputs, str(page))
+    for page, text in pages.items():
+        text = filled(text, out, inputs, str(page))
         with atomic_write(page) as file:
             file.write(text.encode())
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
@@ -109,6 +113,23 @@ def _check_folder(out: Path, results: Path, pages: Sequence[Path]) -> None:
             raise CommandError(
                 f"--out: {out} would be replaced, and it overlaps {path}, which is read. Fix: name another folder"
             )
+
+
+def _check_page(text: str, results: Path, name: str) -> None:
+    """Refuse a page that has no marks, or shows verdicts that the run has not, before anything is written."""
+    if not _shows_results(text):
+        return
+    with_results(text, "", name)
+    if not (results / "tables" / "scoreboard.csv").is_file():
+        raise CommandError(
+            f"--readme: {name} shows the verdicts on papers, and {results} has none, because no paper was run. Fix: "
+            "leave out the option"
+        )
+
+
+def _shows_results(text: str) -> bool:
+    """Whether a page shows the numbers of the run, and not only rows of the overview."""
+    return _BEGIN in text or not _OVERVIEW.search(text)
 
 
 def _copy(path: Path, to: Path) -> None:
@@ -134,7 +155,7 @@ def filled(text: str, folder: Path, inputs: RuleInputs, name: str) -> str:
     # Imported here, because the import takes a second and only `--readme` needs it.
     from fairclust.report.tables import load_overview, overview_texts
 
-    if _BEGIN in text or not _OVERVIEW.search(text):
+    if _shows_results(text):
         titles = {paper: spec.short_name for paper, spec in inputs.config.papers.items()}
         text = with_results(text, results_block(folder, titles), name)
     if not _OVERVIEW.search(text):

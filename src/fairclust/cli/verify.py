@@ -13,7 +13,7 @@ from fairclust.cli import CommandError
 from fairclust.datasets.digest import content_digest
 from fairclust.datasets.errors import DatasetError, DatasetSkipped
 from fairclust.datasets.graph import load_graph
-from fairclust.datasets.store import data_hash, load_prepared
+from fairclust.datasets.store import load_prepared
 from fairclust.metrics.counts import contingency
 from fairclust.metrics.table import score_labels
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, read_output
@@ -66,7 +66,7 @@ def _failures(check: Callable[[Any], None], places: Iterable[Any]) -> list[str]:
             continue
         except (DamagedFile, DatasetError, OSError) as error:
             found.append(str(error))
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _check_data(folder: Path) -> None:
@@ -115,9 +115,7 @@ def _check_scores(scores: Path, records: dict[str, dict[str, Any]]) -> list[str]
 def _score_again(results: Path, record: dict[str, Any]) -> None:
     dataset, cell = record["dataset"], cell_path(results, record["key"])
     data, labels = load_prepared(results / "data" / "prepared" / dataset), read_labels(cell)
-    names = data.feature_names, data.group_names
-    found = data_hash(data.X, data.groups, *names, data.W, data.truth)
-    if not record["data_hash"].startswith(found):
+    if not record["data_hash"].startswith(data.content_hash()):
         raise DatasetError(
             f"{cell}: it was fitted on other data than that in {results}/data/prepared/{dataset}"
         )

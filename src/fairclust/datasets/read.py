@@ -15,7 +15,7 @@ import pandas as pd
 from fairclust.datasets.errors import DatasetError, problem
 from fairclust.datasets.generate import Generated
 from fairclust.datasets.spec import ColumnRef, DatasetSpec, SensitiveSpec
-from fairclust.datasets.table import TableFile, dropped_rows
+from fairclust.datasets.table import ADVICE, TableFile, dropped_rows
 from fairclust.group_encoding import Values, combination_names, cross_codes, cut_column, natural_codes
 from fairclust.messages import shortened
 from fairclust.tables.columns import understand
@@ -166,6 +166,7 @@ def _found(name: str, spec: DatasetSpec, file: Path) -> _Columns:
             decimal=reader.decimal,
             encoding=reader.encoding,
             values=[column for column in inside if isinstance(column, str)],
+            advice=ADVICE,
         )
     except TableError as error:
         raise problem(str(error), **where) from None

@@ -74,6 +74,11 @@ class PreparedDataset:
         found = {name: self.numbers[name] for name in means if name in self.numbers}
         return {**self.columns, **found} if found else self.sensitive_features
 
+    def content_hash(self) -> str:
+        """The hash of these data, which is also on their card."""
+        names = self.feature_names, self.group_names
+        return data_hash(self.X, self.groups, *names, self.W, self.truth, tuple(self.columns), self.numbers)
+
     def scored(self, labels: np.ndarray, n_clusters: int, W: sp.csr_array | None = None) -> Scored:
         """A clustering of these rows for `score_labels`; `W` is the affinity for the Ncut."""
         X = self.X if self.X.shape[1] else None

@@ -136,21 +136,19 @@ class TableFile:
         cell that is not a finite number, or a row of another length.
         """
         drops = dict(drop_rows or {})
-        # pandas reads plain numbers, which takes little time and memory. Others are read as text first.
         plain = self.reader.thousands is None and self.reader.decimal == "."
-        fast = [i for i in numbers if plain and i not in drops and i not in texts]
-        types = dict.fromkeys([*numbers, *texts, *drops], str) | dict.fromkeys(fast, float)
         with self._rows() as rows:
+            # pandas reads plain numbers, which takes little time and memory. Others are read as text first, and so are
+            # columns that do not begin with a number, because pandas takes truth values for zeros and ones.
+            begin = [i for i in numbers if plain and self._number(rows.first[i]) is not None]
+            fast = [i for i in begin if i not in drops and i not in texts]
+            types = dict.fromkeys([*numbers, *texts, *drops], str) | dict.fromkeys(fast, float)
             try:
                 frame = rows.frame(types, {i: list(self.reader.as_zero) for i in fast}, all_columns=False)
             except UnicodeError:
                 raise
             except ValueError as error:  # a cell is no number
                 raise self._diagnose(numbers, drops, error) from None
-            # pandas takes a column of truth values for zeros and ones.
-            first = [rows.first[i] for i in fast]
-        if any(cell not in self.reader.as_zero and self._number(cell) is None for cell in first):
-            raise self._diagnose(numbers, drops, "cells that are not numbers")
         found = {i: factor(frame[i]) for i in types if i not in fast}
         kept, dropped = dropped_rows(
             {self.names[i]: (found[i], listed) for i, listed in drops.items()}, len(frame)

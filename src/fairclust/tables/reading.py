@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +10,7 @@ import pandas as pd
 from fairclust.group_encoding import one_spelling
 from fairclust.messages import shortened
 from fairclust.tables.errors import TableError
-from fairclust.tables.text import Format, open_rows, unreadable
+from fairclust.tables.text import OPTIONS, Format, open_rows, unreadable
 from fairclust.tables.values import MISSING_TEXTS, is_nested, read_values
 
 _DELIMITERS = {"\\t": "\t", "tab": "\t"}
@@ -28,12 +28,13 @@ def read_table(
     values: Collection[str] = (),
     texts: Collection[str] = (),
     ids: Collection[str] = (),
+    advice: Mapping[str, str] = OPTIONS,
 ) -> pd.DataFrame:
     """Read Parquet, Feather, Excel or delimited text, which may be compressed, or text from standard input ("-").
 
     Cells of columns in `values` are names of groups or categories, see `read_values`; those also in `texts` are text
-    even if they look like numbers, and `ids` stay as they are written. ``attrs["notes"]`` says how cells were read,
-    and ``attrs["delimiter"]`` holds the delimiter. A TableError says what is wrong with the file.
+    even if they look like numbers, and `ids` stay as they are written. `advice` is that of `Format`. The attributes
+    "notes", on how cells were read, and "delimiter" are set. A TableError says what is wrong with the file.
     """
     path = Path(path)
     if str(path) != "-" and not path.is_file():
@@ -47,7 +48,8 @@ def read_table(
             frame = reader(path)
             frame.columns = _names(map(str, frame.columns), path)
         else:
-            frame, delimiter = _read_text(path, delimiter, decimal, encoding, {*values, *ids}, notes)
+            form = Format(delimiter, decimal, encoding, names={*values, *ids}, advice=advice)
+            frame, delimiter = _read_text(path, form, notes)
     except TableError:
         raise
     except ImportError as error:
@@ -140,20 +142,19 @@ _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
 }
 
 
-def _read_text(
-    path: Path, delimiter: str | None, decimal: str, encoding: str, as_text: Collection[str], notes: list[str]
-) -> tuple[pd.DataFrame, str]:
-    """The frame and the delimiter of delimited text. `as_text` names columns that are not converted."""
-    if delimiter is not None:
-        delimiter = _DELIMITERS.get(delimiter, delimiter)
+def _read_text(path: Path, form: Format, notes: list[str]) -> tuple[pd.DataFrame, str]:
+    """The frame and the delimiter of delimited text. Columns of `form.names` are not converted."""
+    if form.delimiter is not None:
+        delimiter = _DELIMITERS.get(form.delimiter, form.delimiter)
         if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
             raise TableError(
                 f"--delimiter: {shortened(repr(delimiter))} is not one ASCII character between cells"
             )
-    with open_rows(path, Format(delimiter, decimal, encoding)) as rows:
+        form = form._replace(delimiter=delimiter)
+    with open_rows(path, form) as rows:
         names = _names(rows.header, path)
         row_names = len(rows.first) > len(names) and bool(rows.first[-1].strip())
-        kept = {i + row_names for i, name in enumerate(names) if name in as_text}
+        kept = {i + row_names for i, name in enumerate(names) if name in form.names}
         missing = {i: list(MISSING_TEXTS) for i in range(len(rows.first)) if i not in kept}
         frame = rows.frame(dict.fromkeys(kept, str), missing, all_columns=True)
     if len(rows.first) > len(names):

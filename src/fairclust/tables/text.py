@@ -13,7 +13,7 @@ import math
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple
 
 import pandas as pd
 
+from fairclust.group_encoding import one_spelling
 from fairclust.messages import shortened
 from fairclust.tables.errors import TableError
 
@@ -34,7 +35,7 @@ _COMMENT_SIGNS, _MOST_COMMENTS = ("#", "%", "//"), 1000
 _IS_EXACT = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)
 _EXACT: dict[str, Any] = {} if _IS_EXACT else {"float_precision": "round_trip"}
 # What messages say about the options of the command.
-_OPTIONS = MappingProxyType(
+OPTIONS = MappingProxyType(
     {
         "delimiter": "is {!r} the right --delimiter?",
         "encoding": "try --encoding {}",
@@ -55,7 +56,8 @@ class Format(NamedTuple):
     header: bool = True  # whether the first row names the columns
     skip_blanks: bool = True  # whether blanks after a delimiter are dropped before quotes are read
     skip_lines: int = 0  # lines before the header or, without one, before the rows
-    advice: Mapping[str, str] = _OPTIONS
+    names: Collection[str] = ()  # columns that the caller expects: a line with one of their names is a header
+    advice: Mapping[str, str] = OPTIONS
 
 
 class Rows:
@@ -77,7 +79,7 @@ class Rows:
         self.header: list[str] = []
         if form.header:
             self.header = self._cells(line)
-            if _is_data(self.header, form.decimal):
+            if _is_data(self.header, form.decimal) and not _has_name(self.header, form.names):
                 raise TableError(
                     f"the first line of {shown} looks like data: {shortened(repr(self._top))}. {form.advice['header']}"
                 )
@@ -163,8 +165,8 @@ class Rows:
         for self._number, line in enumerate(text, start=1):
             if "\0" in line:
                 raise TableError(
-                    f"{self._shown}, line {self._number:,} has a NUL character. Fix: remove it; or if the file "
-                    f"is text of another encoding, name it, as in {self._form.advice['encoding'].format('utf-16')}"
+                    f"{self._shown}, line {self._number:,} has a NUL character. Fix: remove it; or if the file is text "
+                    f"of another encoding, {self._form.advice['encoding'].format('utf-16')}, for example"
                 )
             yield line.removeprefix("\ufeff") if self._number == 1 else line
 
@@ -277,6 +279,11 @@ def _is_data(row: list[str], decimal: str) -> bool:
     increasing = len(numbers) > 2 and all(a < b for a, b in itertools.pairwise(numbers))
     fractions = any(number != int(number) for number in numbers)
     return min(numbers, default=0) < 0 or len(set(numbers)) < len(numbers) or (fractions and not increasing)
+
+
+def _has_name(row: list[str], names: Collection[str]) -> bool:
+    """Tell whether a row has one of these names. A name that is a number does not tell a header from data."""
+    return any(one_spelling(cell) in names and as_number(cell) is None for cell in row)
 
 
 def _other_encoding(path: Path, advice: str) -> str:
