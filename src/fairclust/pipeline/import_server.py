@@ -63,10 +63,11 @@ def stop(server: subprocess.Popen[bytes] | None) -> None:
 def _serve(listener: socket.socket) -> None:
     jobs: dict[Connection, Any] = {}
     while True:
-        ready = wait([listener, *jobs, *(process.sentinel for process in jobs.values())])
+        # A process that a fit has forked keeps the sentinel from being ready, so the job's process is asked as well.
+        ready = wait([listener, *jobs, *(process.sentinel for process in jobs.values())], timeout=1)
         for connection, process in list(jobs.items()):
             # The script has its answer or was killed, or the job's process has ended.
-            if connection in ready or process.sentinel in ready:
+            if connection in ready or process.sentinel in ready or not process.is_alive():
                 kill_family(process)
                 with contextlib.suppress(OSError):  # the script has ended
                     connection.send(("died", process.exitcode))
