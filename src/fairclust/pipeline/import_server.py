@@ -89,13 +89,14 @@ def _begin(listener: socket.socket, jobs: dict[Connection, Any]) -> None:
         with contextlib.suppress(Exception):  # the child says what is wrong
             importlib.import_module(function.partition(":")[0])
         connection.send("begun")
-    except Exception:  # it is no script of this run, or the script was killed
+        environment |= dict.fromkeys(THREAD_VARIABLES, "1")
+        arguments = (connection, [listener, *jobs], job, function, environment, os.getpid())
+        process = multiprocessing.get_context("fork").Process(target=work, args=arguments)
+        process.start()
+    # It is no script of this run, the script was killed, or the machine has no memory for another process.
+    except Exception:
         connection.close()
         return
-    environment |= dict.fromkeys(THREAD_VARIABLES, "1")
-    arguments = (connection, [listener, *jobs], job, function, environment, os.getpid())
-    process = multiprocessing.get_context("fork").Process(target=work, args=arguments)
-    process.start()
     jobs[connection] = process
 
 

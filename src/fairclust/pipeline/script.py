@@ -71,9 +71,8 @@ def supervise(job: Job, function: str) -> str:
             try:
                 return _watch(connection, process, job)
             except _FitEnded as end:
-                if (
-                    end.over_memory and not end.is_first
-                ):  # perhaps of earlier fits, so it gets a process of its own
+                # Earlier fits may have left memory in their process, so this one is tried in a process of its own.
+                if end.over_memory and not end.is_first:
                     continue
                 if end.key in watch.ended:  # the process has died again, and not in this fit
                     return f"{job.rule}: {end} (log: {job.log})"
