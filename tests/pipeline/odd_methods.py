@@ -58,6 +58,17 @@ class Odd(FairClusterer):
             raise RuntimeError("no idea of \ud800")
         elif self.how == "die":
             os._exit(3)
+        elif self.how == "fork and die":
+            forked = os.fork()
+            if not forked:
+                time.sleep(60)
+            Path(os.environ["ODD_NOTES"]).write_text(str(forked))
+            os._exit(3)
+        elif self.how == "folder":
+            os.chdir("/")
+        elif self.how == "leak":
+            KEEP.append(np.ones(2**25))
+            time.sleep(0.6)
         elif self.how == "labels":
             self.labels_ = self.labels_ + 7
         elif self.how == "shape":

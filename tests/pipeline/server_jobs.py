@@ -33,6 +33,14 @@ def die(job):
     os._exit(3)
 
 
+def fork_and_die(job):
+    forked = os.fork()
+    if not forked:
+        time.sleep(97)
+    Path("forked").write_text(str(forked))
+    os._exit(3)
+
+
 def wait(job):
     """Start a process in a session of its own, and wait."""
     child = subprocess.Popen(["sleep", "97.5"], start_new_session=True)

@@ -75,6 +75,16 @@ def changed(path, value):
             r"score.metrics: there is no metric 'dun_index'; did you mean 'dunn_",
         ),
         (("report", "formats"), ["pgn"], r"report.formats.0: .*'png'.*found 'pgn'"),
+        (
+            ("report", "fronts"),
+            ["balanse"],
+            r"report.fronts: there is no metric 'balanse'; did you mean 'balance'",
+        ),
+        (
+            ("report", "fronts"),
+            ["balance", "sse"],
+            r"report.fronts: 'sse' is the cost of every front already",
+        ),
         (("run", "dataset"), ["a"], r"run.dataset: no such key; did you mean 'datasets'\?"),
         (("run", "seeds"), 0, r"run.seeds: give a number of seeds"),
         (("run", "seeds"), [1, 1], r"run.seeds: 1 occurs more than once"),

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -184,6 +185,13 @@ def test_a_fit_over_its_memory_is_tried_again_and_becomes_a_row_at_the_last_atte
     assert "limit of 600 MB" in rows[1]["reason"]
 
 
+def test_memory_that_earlier_fits_have_left_does_not_count_for_a_fit(tmp_path, data):
+    # Every fit leaves 256 MB.
+    limits = {**LIMITS, "cell_memory_mb": psutil.Process().memory_info().rss / 2**20 + 450}
+    rows = run(tmp_path, data, block("leak", seeds=[0, 1, 2]), limits=limits)
+    assert [row["status"] for row in rows] == ["ok"] * 3
+
+
 def test_a_damaged_cell_is_fitted_again_and_no_other(tmp_path, data):
     asked = block("ok", "global", "ever new")
     first = run(tmp_path, data, asked)
@@ -340,6 +348,29 @@ def test_a_damaged_data_folder_fails_the_job_and_is_named(tmp_path, data, file, 
     with pytest.raises(DatasetError, match=rf"{data}.*Fix: delete the folder '{data}' and run again"):
         run(tmp_path, data, block("ok"))
     assert not stored(tmp_path)
+
+
+def test_a_method_that_changes_the_working_folder_moves_no_file(tmp_path, data, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = run(Path("results"), data, block("folder", "ok"))
+    assert [row["status"] for row in rows] == ["ok", "ok"]
+    assert len(list(tmp_path.glob("results/cells/*/*"))) == 2
+
+
+def test_a_fit_that_dies_is_noticed_although_its_fork_lives_and_the_fork_ends(tmp_path, data, monkeypatch):
+    monkeypatch.setenv("ODD_NOTES", str(tmp_path / "notes"))
+    died, ok = run(tmp_path, data, block("fork and die", "ok"))
+    assert (died["status"], ok["status"]) == ("error", "ok")
+    assert "exit code 3" in died["reason"]
+    forked = int((tmp_path / "notes").read_text())
+    for _ in range(100):
+        with suppress(psutil.NoSuchProcess):
+            if psutil.Process(forked).status() != psutil.STATUS_ZOMBIE:
+                time.sleep(0.1)
+                continue
+        break
+    else:
+        raise AssertionError("the forked process lives")
 
 
 def test_a_fit_that_timed_out_leaves_no_process_behind(tmp_path, data):

@@ -99,6 +99,15 @@ def test_a_killed_script_ends_its_job_and_all_processes_of_the_job(tmp_path, ser
     assert ask(server.address, job_in(tmp_path), "server_jobs:write") == ""
 
 
+def test_a_job_that_dies_is_noticed_and_what_it_has_forked_ends(tmp_path, server):
+    """The forked process keeps the connection and the sentinel of its parent open."""
+    begin = time.monotonic()
+    assert "died without an answer" in ask(server.address, job_in(tmp_path), "server_jobs:fork_and_die")
+    assert time.monotonic() - begin < 60
+    forked = int((tmp_path / "forked").read_text())
+    until(lambda: not lives(forked), 10)
+
+
 STARTER = """
 import sys, time
 from fairclust.pipeline import import_server

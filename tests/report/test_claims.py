@@ -448,6 +448,8 @@ def test_the_setting_that_represents_a_method(fronts):
         ({"check": "proves"}, "claims.c.check: there is no 'proves'"),
         ({"options": {"faktor": 2}}, "compare takes no 'faktor'"),
         ({"options": {"factor": "two"}}, "'factor' is 'two', expected a number"),
+        ({"options": {"direction": "up"}}, "'direction' is 'up', expected 'higher' or 'lower'"),
+        ({"options": {"agg": "median"}}, "'agg' is 'median', expected 'mean' or 'best'"),
         ({"methods": ["own"]}, "compare needs 2"),
         ({"metrics": ["beauty"]}, "there is no metric 'beauty'"),
         ({"check": "reaches"}, "reaches needs 'level'"),

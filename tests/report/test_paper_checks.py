@@ -71,9 +71,11 @@ DAMAGE = {
     ".x: there": lambda p: p["figures"].update(f=FRONT | {"x": "ssee"}),
     ".y: there": lambda p: p["figures"].update(f=FRONT | {"x": "sse", "y": ["balanse"]}),
     ".x: the plot": lambda p: p["figures"].update(f=FRONT),
+    ".y: 'sse' is": lambda p: p["figures"].update(f=FRONT | {"x": "sse", "y": ["sse"]}),
     ".table": lambda p: set_at(first(p["figures"]), "table", "99"),
     ".check": lambda p: set_at(first(p["claims"]), "check", "reches"),
     ".options": lambda p: set_at(first(p["claims"]), "options", {"levle": 1}),
+    "'factor' is": lambda p: set_at(first(p["claims"]), "options", {"factor": "two"}),
     "there is no metric": lambda p: set_at(first(p["claims"]), "metrics", ["ssse"]),
     "cells_of": lambda p: set_at(p, "cells_of", ["fcm"]),
 }

@@ -224,3 +224,12 @@ def test_a_wrong_configuration_stops_before_any_job(tmp_path):
         assert message in said and len(said.splitlines()) < 30
     assert "Traceback" not in output
     assert not project.results.exists()
+
+
+def test_a_run_that_only_gets_data_owns_its_results(tmp_path):
+    """Generated data need no download, so these targets have no input."""
+    for number, target in enumerate(("results/data/prepared/blobs", "download")):
+        project = Project(tmp_path / str(number))
+        project.run(target)
+        assert (project.results / "logs/.lock").exists()
+        assert jobs_of(project.run("-n"))["fit"] == 1

@@ -88,28 +88,21 @@ def of_method(resource, default=None):
 
 
 # Snakemake calls these functions when it builds the graph of jobs, before it looks at their files. It then knows whether
-# it will run jobs, and which of them the user forces. Unlike `onstart`, they are called in a module, too.
-def of_paper(method, paper):
-    """Inputs or a parameter of the rule of a paper, which are computed only if its job is asked for."""
+# it will run jobs, and which of them the user forces. Unlike `onstart`, they are called in a module, too. Every job has
+# such a function, or an input from a job that has one.
+def once_begun(answer):
+    """An input function or a parameter that begins the run before it answers."""
 
     def asked(wildcards):
         EVENTS.begin()
-        return method(paper)
+        return answer(wildcards)
 
     return asked
 
 
-def prepared_for_fit(wildcards):
-    """The prepared data sets of a fit job."""
-    EVENTS.begin()
-    return INPUTS.data_of(wildcards.dataset, wildcards.job)
-
-
-def own_archive(wildcards):
-    """The user's archive that a source is unpacked from, if any."""
-    EVENTS.begin()
-    # The prefix of a module is not for the user's own files.
-    return local(INPUTS.own_archive(wildcards.source))
+def of_paper(method, paper):
+    """Inputs or a parameter of the rule of a paper, which are computed only if its job is asked for."""
+    return once_begun(lambda wildcards: method(paper))
 
 
 def of_cluster(**keys):

@@ -1,6 +1,7 @@
 rule download_source:
     input:
-        own_archive,
+        # The prefix of a module is not for the user's own files.
+        once_begun(lambda w: local(INPUTS.own_archive(w.source))),
     output:
         directory(f"{RESULTS}/data/raw/{{source}}"),
     log:
@@ -26,7 +27,7 @@ rule download_source:
 
 rule prepare_dataset:
     input:
-        sources=lambda w: INPUTS.source_folders(w.dataset),
+        sources=once_begun(lambda w: INPUTS.source_folders(w.dataset)),
         own=lambda w: local(INPUTS.own_files(w.dataset)),
     output:
         directory(f"{RESULTS}/data/prepared/{{dataset}}"),
@@ -89,7 +90,7 @@ rule build_graph:
 # For nodes without internet, run this first on a login node that has it: snakemake --cores 4 download
 rule download:
     input:
-        INPUTS.sources(),
+        once_begun(lambda w: INPUTS.sources()),
     log:
         f"{RESULTS}/logs/download.log",
     retries: 0

@@ -125,10 +125,23 @@ class RunnableDataset(DatasetSpec):
     )
 
 
+def _check_metrics(names: list[str]) -> list[str]:
+    for name in names:
+        if name not in METRICS:
+            raise ValueError(f"there is no metric {name!r}; {nearest(name, METRICS)}")
+    return names
+
+
+def _check_against_cost(names: list[str]) -> list[str]:
+    if "sse" in names:
+        raise ValueError("'sse' is the cost of every front already. Fix: remove it")
+    return names
+
+
 class ScoreSpec(Strict):
     """Options of the scorer."""
 
-    metrics: Annotated[list[str], AfterValidator(_check_unique)] = Field(
+    metrics: Annotated[Names, AfterValidator(_check_metrics)] = Field(
         default_factory=list,
         description="Expensive metrics for every cell, in addition to those that tables, figures and claims show.",
     )
@@ -138,14 +151,6 @@ class ScoreSpec(Strict):
     dunn_max_rows: int = Field(
         default=33_000, ge=0, description="With more rows than this, the Dunn index is not computed."
     )
-
-    @field_validator("metrics")
-    @classmethod
-    def _known(cls, value: list[str]) -> list[str]:
-        for name in value:
-            if name not in METRICS:
-                raise ValueError(f"there is no metric {name!r}; {nearest(name, METRICS)}")
-        return value
 
 
 class GraphSpec(Strict):
@@ -166,7 +171,7 @@ class ReportSpec(Strict):
     fairness_error: float = Field(
         default=0.05, ge=0, description="The fairness error that the overview's settings must reach."
     )
-    fronts: Names = Field(
+    fronts: Annotated[Names, AfterValidator(_check_metrics), AfterValidator(_check_against_cost)] = Field(
         default_factory=lambda: ["balance", "delta", "fairness_error", "fairness_ratio"],
         description="Fairness metrics of the fronts, one figure per data set, one panel per metric; empty: no fronts.",
     )

@@ -184,12 +184,14 @@ class Fitter:
         points = None if self._graph is None or not self._data.X.shape[1] else self._data.X
         means = cell.params.get("mean_tolerance") or ()
         groups = self._data.with_numbers(means) if _takes_columns(class_path) else self._data.groups
-        if not self._is_warm:
-            self._warm_up(X, groups, cell)
-            self._is_warm = True
-        watch.tell("started")
-        record, labels = fit_cell(X, groups, class_path, self.n_clusters, cell, points)
-        watch.tell("fitted")
+        # The paths of the job are relative, so a method that changes the working folder must not keep it changed.
+        with contextlib.chdir(Path.cwd()):
+            if not self._is_warm:
+                self._warm_up(X, groups, cell)
+                self._is_warm = True
+            watch.tell("started")
+            record, labels = fit_cell(X, groups, class_path, self.n_clusters, cell, points)
+            watch.tell("fitted")
         if labels is not None:
             record |= self.score(labels)
         return record, labels

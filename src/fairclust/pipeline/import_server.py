@@ -63,10 +63,11 @@ def stop(server: subprocess.Popen[bytes] | None) -> None:
 def _serve(listener: socket.socket) -> None:
     jobs: dict[Connection, Any] = {}
     while True:
-        ready = wait([listener, *jobs, *(process.sentinel for process in jobs.values())])
+        # A process that a fit has forked keeps the sentinel from being ready, so the job's process is asked as well.
+        ready = wait([listener, *jobs, *(process.sentinel for process in jobs.values())], timeout=1)
         for connection, process in list(jobs.items()):
             # The script has its answer or was killed, or the job's process has ended.
-            if connection in ready or process.sentinel in ready:
+            if connection in ready or process.sentinel in ready or not process.is_alive():
                 kill_family(process)
                 with contextlib.suppress(OSError):  # the script has ended
                     connection.send(("died", process.exitcode))
@@ -88,13 +89,14 @@ def _begin(listener: socket.socket, jobs: dict[Connection, Any]) -> None:
         with contextlib.suppress(Exception):  # the child says what is wrong
             importlib.import_module(function.partition(":")[0])
         connection.send("begun")
-    except Exception:  # it is no script of this run, or the script was killed
+        environment |= dict.fromkeys(THREAD_VARIABLES, "1")
+        arguments = (connection, [listener, *jobs], job, function, environment, os.getpid())
+        process = multiprocessing.get_context("fork").Process(target=work, args=arguments)
+        process.start()
+    # It is no script of this run, the script was killed, or the machine has no memory for another process.
+    except Exception:
         connection.close()
         return
-    environment |= dict.fromkeys(THREAD_VARIABLES, "1")
-    arguments = (connection, [listener, *jobs], job, function, environment, os.getpid())
-    process = multiprocessing.get_context("fork").Process(target=work, args=arguments)
-    process.start()
     jobs[connection] = process
 
 

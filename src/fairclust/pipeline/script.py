@@ -71,6 +71,9 @@ def supervise(job: Job, function: str) -> str:
             try:
                 return _watch(connection, process, job)
             except _FitEnded as end:
+                # Earlier fits may have left memory in their process, so this one is tried in a process of its own.
+                if end.over_memory and not end.is_first:
+                    continue
                 if end.key in watch.ended:  # the process has died again, and not in this fit
                     return f"{job.rule}: {end} (log: {job.log})"
                 watch = replace(watch, ended={**watch.ended, end.key: end.record})
@@ -105,10 +108,18 @@ class _FitEnded(Exception):
     """A fit has exceeded its limits, or its process has died."""
 
     def __init__(
-        self, key: str, reason: str, seconds: float, status: str = "error", over_memory: bool = False
+        self,
+        key: str,
+        reason: str,
+        seconds: float,
+        status: str = "error",
+        *,
+        over_memory: bool = False,
+        is_first: bool = True,  # whether it was the first fit of its process
     ) -> None:
         super().__init__(reason)
         self.key = key
+        self.over_memory, self.is_first = over_memory, is_first
         self.record = {
             "status": status,
             "reason": reason,
@@ -123,12 +134,15 @@ class _FitEnded(Exception):
 def _watch(connection: Connection, process: Any, job: Job) -> str:
     """Wait for a job's answer. _FitEnded if a fit must be ended, or has ended the process."""
     died = f"{job.rule}: the job's process died without an answer (log: {job.log})"
-    key, pid, most_seconds, most_mb = "", 0, 0.0, 0.0
+    key, pid, most_seconds, most_mb, n_fits = "", 0, 0.0, 0.0, 0
     told = begun = time.perf_counter()
     state = "scored"
     while True:
         try:
             what, *more = connection.recv() if connection.poll(_POLL_SECONDS) else ("",)
+            # A process that a fit has forked keeps the connection open, also if the job's process has died.
+            if not what and process is not None and not process.is_alive() and not connection.poll():
+                raise EOFError
         except (EOFError, OSError):
             if process is None:  # the server was killed
                 return died
@@ -145,7 +159,7 @@ def _watch(connection: Connection, process: Any, job: Job) -> str:
             raise _FitEnded(key, reason, seconds)
         if what == "fit":
             key, pid, most_seconds, most_mb = more
-            state, told = what, now
+            state, told, n_fits = what, now, n_fits + 1
         elif what == "started":
             state, begun = what, now
         elif what in ("fitted", "scored"):
@@ -161,7 +175,7 @@ def _watch(connection: Connection, process: Any, job: Job) -> str:
                 f"{memory:.0f} MB, over the limit of {most_mb:.0f} MB (limits.cell_memory_mb, else what the job asked "
                 "for)"
             )
-            raise _FitEnded(key, reason, seconds, over_memory=True)
+            raise _FitEnded(key, reason, seconds, over_memory=True, is_first=n_fits == 1)
 
 
 def _memory_of(pid: int) -> float:
@@ -177,18 +191,17 @@ def _memory_of(pid: int) -> float:
 
 
 def kill_family(process: Any) -> None:
-    """End a child process that leads a session, if it still runs, with all processes that it has started."""
+    """End a child process that leads a session, and all processes that it has started, also if it has ended itself."""
     import psutil
 
-    if process.is_alive():
-        with suppress(psutil.Error):
-            for member in psutil.Process(process.pid).children(recursive=True):
-                with suppress(psutil.Error):
-                    member.kill()
-        # Processes whose parents have ended are no descendants any more, but still in the group.
-        with suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
+    with suppress(psutil.Error):
+        for member in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                member.kill()
+    # Processes whose parents have ended are no descendants any more, but still in the group.
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
     process.join()
 
 

@@ -17,7 +17,7 @@ from scipy.stats import kendalltau
 
 from fairclust.pipeline.columns import COLUMNS, TIMES
 from fairclust.pipeline.papers import ClaimSpec, MatchSpec, TableSpec
-from fairclust.report.material import CannotTest, Case, ClaimError, metrics_of, sizes_of, table_of
+from fairclust.report.material import CannotTest, Case, ClaimError, metrics_of, number_of, sizes_of, table_of
 from fairclust.report.render import metric_in_text, metric_label, number, spread_text
 from fairclust.report.selection import (
     HAIR,
@@ -47,9 +47,12 @@ class Check:
     options: tuple[str, ...] = ()  # options that the check takes in addition to `_COMMON_OPTIONS`
     n_methods: int = 1  # smallest number of methods that the claim must name
     needs: tuple[str, ...] = ()  # options that must be given
+    directions: tuple[str, str] = ("higher", "lower")  # what the option `direction` may be
 
 
 _COMMON_OPTIONS = ("lam", "settings", "metric")
+_NUMBERS = {"lam", "minus_lam", "factor", "tolerance", "at_most", "level", "tau", "power"}
+"""Options that are numbers."""
 _N_LEVELS = 9
 """Levels at which two fronts are compared."""
 _ALIKE = 0.01
@@ -222,10 +225,8 @@ def trend(case: Case) -> Finding:
     the options.
     """
     options, methods = case.claim.options, case.claim.methods
-    metric, x, direction = case.metrics[0], str(options["x"]), options["direction"]
-    if direction not in ("rises", "falls"):
-        raise ClaimError(f"option 'direction' is {direction!r}, expected 'rises' or 'falls'")
-    sign, found = 1 if direction == "rises" else -1, []
+    metric, x = case.metrics[0], str(options["x"])
+    sign, found = 1 if options["direction"] == "rises" else -1, []
     for of in [methods] if x == "sizes" else [[method] for method in methods]:
         points = _points(case, of, x, metric)
         if len(points) < 3:
@@ -257,7 +258,7 @@ CHECKS: Mapping[str, Check] = {
     "faster": Check(faster, ("factor", "programs_on"), 2),
     "spread": Check(spread_over_seeds, ("at_most", "factor")),
     "same_order": Check(same_order, ("table", "tau"), 0, ("table",)),
-    "trend": Check(trend, _OF_TREND, needs=("x", "direction")),
+    "trend": Check(trend, _OF_TREND, needs=("x", "direction"), directions=("rises", "falls")),
 }
 """Every check, under the name that papers' files use for it."""
 
@@ -291,6 +292,11 @@ def _validate_options(check: Check, claim: ClaimSpec, tables: Mapping[str, Table
     for option in check.needs:
         if option not in options:
             raise ClaimError(f"{claim.check} needs {option!r}")
+    for option in _NUMBERS & set(options):
+        number_of(claim, option)
+    for option, words in (("direction", check.directions), ("agg", ("mean", "best"))):
+        if options.get(option, words[0]) not in words:
+            raise ClaimError(f"{option!r} is {options[option]!r}, expected {words[0]!r} or {words[1]!r}")
     if options.get("table") is not None:
         table_of(options["table"], tables)
     if options.get("x") == "sizes":

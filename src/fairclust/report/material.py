@@ -66,11 +66,8 @@ class Case:
         return self.material.names.method(method)
 
     def number(self, option: str, default: float) -> float:
-        """An option of the claim; ClaimError if it is no number."""
-        value: Any = self.claim.options.get(option, default)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ClaimError(f"option {option!r} is {value!r}, expected a number")
-        return float(value)
+        """An option of the claim."""
+        return number_of(self.claim, option, default)
 
     def cells(self, method: str, lam_option: str = "lam") -> pd.DataFrame:
         """The cells of a method with status 'ok', with the lambda and the parameters that the claim names."""
@@ -150,6 +147,14 @@ def _seconds(values: pd.Series) -> str:
     ends = (values.min(), values.max())
     low, high = (f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in ends)
     return low if low == high else f"{low} to {high}"
+
+
+def number_of(claim: ClaimSpec, option: str, default: float = math.nan) -> float:
+    """An option of a claim; ClaimError if it is no number."""
+    value: Any = claim.options.get(option, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ClaimError(f"{option!r} is {value!r}, expected a number")
+    return float(value)
 
 
 def metrics_of(claim: ClaimSpec) -> list[str]:

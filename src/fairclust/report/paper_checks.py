@@ -104,6 +104,8 @@ def _of_figure(name: str, figure: FigureSpec, spec: PaperSpec) -> Iterator[str]:
     for axis, plots in (("x", NEEDS_X), ("y", NEEDS_Y)):
         if figure.plot in plots and not getattr(figure, axis):
             yield f"{key}.{axis}: the plot {figure.plot!r} needs it"
+    if figure.plot in NEEDS_X and figure.x in figure.y:
+        yield f"{key}.y: {figure.x!r} is the horizontal axis already"
     if figure.plot not in _OF_STEPS:
         yield from _unknown(f"{key}.x", filter(None, [figure.x]), (*COLUMNS, *_AXES))
         yield from _unknown(f"{key}.y", figure.y, (*COLUMNS, *_AXES))
