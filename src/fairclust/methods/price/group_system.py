@@ -78,7 +78,7 @@ class GroupSystem:
         found = np.zeros(in_roots.shape)
         found[self._live] = cho_solve(cholesky, in_roots[self._live], check_finite=False)
         # The change of the table at the prices.
-        curved = np.matmul(self._roots, found.reshape(len(flat), -1, 1))[:, :, 0]
+        curved = np.matmul(self._roots, found.reshape(len(flat), self._roots.shape[2], 1))[:, :, 0]
         v = _in_clusters(solve_helpers, wanted - _by_cluster(of_helpers.transpose(0, 2, 1), curved))
         return known - inverse * (self.rows @ curved + self.helpers @ v), v
 
@@ -96,7 +96,7 @@ class GroupSystem:
         for j in range(n_groups):
             lowered = pulled[:, j, :, None] * roots.transpose(1, 0, 2)
             system[j] = (roots[j].T @ lowered.reshape(n_clusters, -1)).reshape(width, n_groups, width)
-        matrix = system.reshape(n_groups * width, -1)[np.ix_(self._live, self._live)]
+        matrix = system.reshape(n_groups * width, n_groups * width)[np.ix_(self._live, self._live)]
         matrix[np.diag_indices(len(matrix))] += 1.0
         return of_helpers, solve_helpers, cho_factor(matrix, check_finite=False)
 
