@@ -9,9 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
 from fairclust.base import Diverged
-from fairclust.methods import FairMixture, fair_mixture
+from fairclust.methods import FairMixture
+from fairclust.methods.mixture import fair_mixture
+from fairclust.methods.mixture import fit as mixture_fit
 from fairclust.metrics import contingency, delta
-from fairclust.solvers import mixture_fit
 from toys import make_grouped_blobs
 
 # Many fair mixtures of these small data have components that coincide.

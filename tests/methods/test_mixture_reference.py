@@ -16,7 +16,8 @@ import pytest
 from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.cluster import KMeans
 
-from fairclust.methods import FairMixture, fair_mixture
+from fairclust.methods import FairMixture
+from fairclust.methods.mixture import fair_mixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 K, LAM, ROUNDS = 3, 10.0, 15

@@ -10,10 +10,10 @@ from scipy.optimize import approx_fprime
 from scipy.special import logsumexp
 
 from fairclust.kernels.mixture import MixtureTiles
+from fairclust.methods.mixture import group_gap
 from fairclust.methods.mixture.fit import Batches, FairPart, FullData, ascend, fair_em, plain_em
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.metrics.fairness import delta as delta_of_counts
-from fairclust.solvers import group_gap
 
 N = 90
 KINDS = {

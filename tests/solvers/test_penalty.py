@@ -8,9 +8,9 @@ from problems import from_blobs, from_matrix
 from scipy.linalg import block_diag
 
 from fairclust.base import Diverged
+from fairclust.methods.variational import penalty
 from fairclust.methods.variational.bound import bound_iteration
 from fairclust.methods.variational.penalty import minimize_penalty
-from fairclust.solvers import penalty
 from twins import padded_fairness, softmax
 
 TEMPERATURE = 0.3

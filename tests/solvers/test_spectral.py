@@ -9,10 +9,10 @@ from sklearn.manifold import spectral_embedding as sklearn_embedding
 from fairclust.base import NotSupported
 from fairclust.datasets.msbm import make_msbm
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph
+from fairclust.methods.spectral import embedding as module
 from fairclust.methods.spectral.embedding import NotConverged, nullspace_embedding, spectral_embedding
 from fairclust.pipeline.blocks import Cell
 from fairclust.pipeline.fit_cell import fit_cell
-from fairclust.solvers import spectral as module
 
 LAPLACIANS = ["normalized", "unnormalized"]
 
