@@ -190,6 +190,12 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         tags.input_tags.sparse = bool(self._accept_sparse)
         return tags
 
+    def __dask_tokenize__(self) -> Any:
+        # Dask takes the fields of a dataclass for all of its state. They are the parameters, without what a fit found.
+        from dask.base import normalize_token
+
+        return normalize_token((type(self), vars(self)))
+
     def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> FairClusterer:
         """Cluster the rows of `X`.
 

@@ -416,10 +416,12 @@ def cut_column(name: str, numbers: np.ndarray, bins: int) -> SensitiveColumn:
     edges = np.unique(quantiles[quantiles > numbers.min()])
     if not len(edges):
         return SensitiveColumn(name, np.array([f"{numbers.min():g}"]), edges)
-    middle = [f"{low:g} to below {high:g}" for low, high in pairwise(edges)]
-    return SensitiveColumn(
-        name, np.array([f"below {edges[0]:g}", *middle, f"{edges[-1]:g} and above"]), edges
-    )
+    ends = [f"{edge:g}" for edge in edges.tolist()]
+    if len(set(ends)) < len(ends):
+        # Large numbers, such as times in seconds, can be the same in six digits.
+        ends = [value_text(edge) for edge in edges.tolist()]
+    middle = [f"{low} to below {high}" for low, high in pairwise(ends)]
+    return SensitiveColumn(name, np.array([f"below {ends[0]}", *middle, f"{ends[-1]} and above"]), edges)
 
 
 def measure_column(name: str, numbers: np.ndarray) -> SensitiveColumn:

@@ -673,3 +673,14 @@ def test_an_output_that_is_an_input_is_refused(option, mapped, parquet, tmp_path
     with pytest.raises(ChunkError, match="checkpoint: it is also the file of labels"):
         open_chunks(*mapped, labels=tmp_path / "it", checkpoint="it")
     assert open_chunks(*mapped, labels="it", checkpoint="other").n_rows == N
+
+
+@pytest.mark.parametrize("params", [{"size_min": 28, "size_max": 32}, {"n_clusters": 12, "max_gap": 0.05}])
+def test_few_rows_in_chunks_are_rounded_as_in_memory(params):
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(120, 3)), rng.integers(6, size=120)
+    model = PriceFairKMeans(**{"n_clusters": 4, "random_state": 0, **params})
+    with open_chunks(X, groups, chunk_rows=50) as table:
+        model.fit(table)
+    costs = ((X - model.cluster_centers_[model.labels_]) ** 2).sum()
+    assert model.violation_ < 1 and model.cost_ == pytest.approx(costs, rel=1e-5)

@@ -173,6 +173,22 @@ def test_a_full_standard_output_is_an_error(folder):
     )
 
 
+def test_lines_of_compiled_code_are_not_part_of_the_result(folder):
+    code = (
+        "import ctypes, sys, fairclust.cli.methods as methods\n"
+        "listed = methods.run\n"
+        "def run(args):\n"
+        "    ctypes.CDLL(None).puts(b'a line of HiGHS')\n"
+        "    return listed(args)\n"
+        "methods.run = run\n"
+        "from fairclust.cli import main\n"
+        "sys.exit(main())"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "methods"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == "a line of HiGHS\n"
+    assert "KMeans" in done.stdout and "HiGHS\n" not in done.stdout
+
+
 def test_text_that_a_spreadsheet_would_run_is_quoted_on_request(folder, capsys):
     frame = pd.read_csv("table.csv")
     names = ["=1+1", "+1", "-cmd", "@SUM(A1)", "\tx", "plain", "5 = 5", "Zoë"] * (N // 8)

@@ -6,6 +6,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import _num_samples
 
@@ -80,6 +81,20 @@ def test_attributes(model, grouped_blobs):
         assert model.cluster_centers_.shape == (3, X.shape[1])
     for record in model.history_:
         assert {"step", "objective", "clustering", "fairness", "seconds"} <= record.keys()
+
+
+def test_predict_before_fit_is_an_error(model):
+    if hasattr(model, "predict"):
+        with pytest.raises(NotFittedError):
+            model.predict(np.ones((3, 2)), [0, 1, 0])
+
+
+def test_dask_tells_fitted_models_apart(model, grouped_blobs):
+    tokenize = pytest.importorskip("dask.base").tokenize
+    X, groups = grouped_blobs(n_samples=60)
+    other = clone(model).fit(X[::-1], sensitive_features=groups[::-1])
+    model.fit(X, sensitive_features=groups)
+    assert tokenize(model) == tokenize(model) != tokenize(other)
 
 
 def test_predict_follows_from_the_attributes(model, grouped_blobs):

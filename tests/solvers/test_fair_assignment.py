@@ -257,6 +257,18 @@ def test_the_gap_is_to_assignments_with_no_larger_delta(seed, max_gap):
     assert found.cost <= best.fun * (1 + found.gap) * (1 + 1e-9)
 
 
+def test_many_helpers_end_with_the_cheapest_moves_to_their_table():
+    X, groups = make_grouped_blobs(150, n_clusters=10, n_groups=6)
+    points = TiledPoints.pack(X, groups.astype(np.int32), 6, 10, dtype=np.float64)
+    points.measure(X[:10])
+    criterion = gap_bound(0.01, points.group_sizes.astype(float))
+    solved = module.solve(points, criterion)
+    _, cost, counts, _ = module.round_prices(points, criterion, solved)
+    labels, free, least, _ = points.priced(solved.prices)
+    least += rounding.move_to_table(points, solved.prices, labels, free, np.rint(counts).astype(np.int64))
+    assert cost <= least * (1 + 1e-12)
+
+
 def test_many_crossed_groups_end_within_the_limit_of_work():
     rng = np.random.default_rng(0)
     a = rng.random((127, 8))

@@ -47,6 +47,21 @@ def test_columns_of_truth_values_are_groups_that_overlap():
     assert not read_sensitive([True, False, True], 3).columns[0].overlapping
 
 
+def test_ranges_of_large_numbers_have_different_names():
+    seconds = 1_700_000_000 + np.arange(100)
+    found = read_sensitive({"time": seconds, "sex": seconds % 2}, 100, bins=4)
+    assert found.columns[0].values.tolist() == [
+        "below 1700000025",
+        "1700000025 to below 1700000050",
+        "1700000050 to below 1700000075",
+        "1700000075 and above",
+    ]
+    assert len(set(found.names)) == 8
+    # Doubles that differ in the last place.
+    steps = np.nextafter(1e15, np.inf) + np.spacing(1e15) * np.arange(100)
+    assert len(set(read_sensitive({"x": steps}, 100, bins=50).names)) == 50
+
+
 def test_many_different_numbers_are_no_groups():
     age = np.arange(18, 68)
     with pytest.raises(ValueError, match=r"\['age'\] holds 50 different numbers, .* bins=4"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,10 @@ class LazyLabels:
 
     def __len__(self) -> int:
         return self.n_rows
+
+    def copy(self) -> LazyLabels:
+        """The same labels, whose rows can be moved without moving those of the others."""
+        return replace(self, moved=dict(self.moved), _seen=dict(self._seen))
 
     def see(self, rows: np.ndarray, labels: np.ndarray) -> None:
         """Store the map's labels of a few rows, so that these can be read and changed by indexing."""

@@ -118,6 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from fairclust.datasets.errors import DatasetError
     from fairclust.pipeline.cell_store import DamagedFile
 
+    if arguments is None:
+        _keep_standard_output()
     args = _parser().parse_args(arguments)
     module, _, function = _COMMANDS[args.command].partition(":")
     try:
@@ -139,6 +141,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             error.filename = "standard output"
             return _fail(args.command, error)
     return 0
+
+
+def _keep_standard_output() -> None:
+    """Let only Python write to the standard output of this process; what compiled code writes goes to standard error.
+
+    Some versions of HiGHS print lines even with output turned off, and these would be part of the command's result.
+    """
+    try:
+        own = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:
+        # One of the two is closed, so there is nothing to keep apart.
+        return
+    old = sys.stdout
+    buffering = 1 if old.line_buffering else -1
+    sys.stdout = os.fdopen(own, "w", buffering, encoding=old.encoding, errors=old.errors)
 
 
 def _fail(command: str, error: Exception) -> int:

@@ -85,7 +85,8 @@ class PrototypeClusterer(CenterClusterer):
             `X` has another number of features than in `fit`, or a group is missing or was not seen in `fit`, or a
             combination is new after ``crossed=True``.
         """
-        X = self._frame.into(self._new_rows(X))
+        X = self._new_rows(X)
+        X = self._frame.into(X)
         codes, prices = self._codes(sensitive_features, X.shape[0])
         points = self._points(X, codes, self._shift, len(prices))
         points.measure(self._centers)

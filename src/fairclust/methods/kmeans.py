@@ -87,7 +87,8 @@ class KMeans(PlainInChunks):
         -------
         ndarray of shape (n_samples,)
         """
-        return self._model.predict(self._frame.into(self._new_rows(X)))
+        rows = self._new_rows(X)
+        return self._model.predict(self._frame.into(rows))
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""

@@ -381,10 +381,15 @@ def round_prices(
         added = move_singly(points, criterion, solved.prices, labels, counts, weights)
     elif criterion.helpers.shape[1] * counts.shape[1] > _MOST_HELPERS:
         added, table = 0.0, flow_table(soft_table(solved), solved.prices / unit, criterion)
+        free = labels.copy(), counts.copy()
         if table is not None:
             added = move_to_table(points, solved.prices, labels, counts, table)
             counts = table.astype(float)
         added += move_singly(points, criterion, solved.prices, labels, counts)
+        # Single moves are chosen one after the other, so other moves to the same table can cost less.
+        again = move_to_table(points, solved.prices, *free, np.rint(counts).astype(np.int64))
+        if again < added:
+            labels, added = free[0], again
     elif criterion.equal and isinstance(labels, np.ndarray):
         # The prices do not show how much it costs to move points that lie far from all others, so all tables are tried.
         made = []

@@ -78,7 +78,7 @@ class GroupSystem:
         found = np.zeros(in_roots.shape)
         found[self._live] = cho_solve(cholesky, in_roots[self._live], check_finite=False)
         # The change of the table at the prices.
-        curved = np.matmul(self._roots, found.reshape(*self._roots.shape[::2], 1))[:, :, 0]
+        curved = np.matmul(self._roots, found.reshape(len(flat), self._roots.shape[2], 1))[:, :, 0]
         v = _in_clusters(solve_helpers, wanted - _by_cluster(of_helpers.transpose(0, 2, 1), curved))
         return known - inverse * (self.rows @ curved + self.helpers @ v), v
 
