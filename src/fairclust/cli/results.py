@@ -196,11 +196,13 @@ def _certificate_lines(result: dict[str, Any]) -> list[str]:
     found = result["certificate"]
     if found is None:
         return []
-    gap = "unknown" if found["gap"] is None else f"{found['gap']:.3%}"
+    # Rounded up, because it is a bound.
+    gap = "unknown" if found["gap"] is None else f"{math.ceil(found['gap'] * 1e5) / 1e5:.3%}"
     least, cost = found["lower_bound"], found["cost"]
     compared = f"lower bound {_shown(least, 1)}, cost {_shown(cost, 1)}"
-    if found.get("violation"):
-        is_lower = None not in (least, cost) and cost < least
+    is_lower = None not in (least, cost) and cost < least
+    # Whole rows can rarely meet the bounds exactly, so less than a row is said only if it explains a lower cost.
+    if found.get("violation") and (is_lower or found["violation"] >= 1):
         off = f"the labels are off the bounds by up to {found['violation']:.2g} rows in a cluster"
         compared += f"; it is lower because {off}" if is_lower else f"; {off}"
     return [
