@@ -59,9 +59,10 @@ DEADLY = (
         "        if len(X) > 500:\n"
         "            with open('attempts.txt', 'a') as file:\n"
         "                file.write('begun\\n')\n"
-        "            os.kill(os.getppid(), signal.SIGKILL)\n",
+        "            os.kill(os.getppid(), signal.SIGKILL)\n"
+        "            time.sleep(60)\n",  # it is ended with its parent, but not before it could go on for a moment
     )
-    .replace("import numpy", "import os\nimport signal\n\nimport numpy")
+    .replace("import numpy", "import os\nimport signal\nimport time\n\nimport numpy")
 )
 
 

@@ -15,7 +15,8 @@ FIT_A_GRAPH = """
         self._fit(X, None)
         return self
 """
-DEADLY = "        import os\n        if len(X) == 600:\n            os.kill(os.getppid(), 9)\n"
+# After the kill it waits to be ended with its parent, because it could finish its cell before.
+DEADLY = "        import os, time\n        if len(X) == 600:\n            os.kill(os.getppid(), 9)\n            time.sleep(60)\n"
 
 
 def table_of(source, **more):
