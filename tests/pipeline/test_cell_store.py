@@ -98,7 +98,7 @@ def test_files_that_do_not_exist(tmp_path):
     assert read_record(tmp_path / "none") is None
     assert count_errors(tmp_path / "none") == 0
     for read in (read_labels, read_output):
-        with pytest.raises(DamagedFile, match="none is (missing|damaged)"):
+        with pytest.raises(DamagedFile, match=r"none is (missing|damaged)"):
             read(tmp_path / "none")
 
 
