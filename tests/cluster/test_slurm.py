@@ -50,6 +50,7 @@ class Faulty(FairClusterer):
                     time.sleep(0.2)
             elif self.how == "deadly":
                 os.kill(os.getppid(), signal.SIGKILL)
+                time.sleep(60)
         rank = np.argsort(np.argsort(X[:, 0]))
         self.labels_ = (rank * self.n_clusters // len(X) + self.step) % self.n_clusters
         self.n_iter_ = 1

@@ -16,7 +16,12 @@ FIT_A_GRAPH = """
         return self
 """
 # After the kill it waits to be ended with its parent, because it could finish its cell before.
-DEADLY = "        import os, time\n        if len(X) == 600:\n            os.kill(os.getppid(), 9)\n            time.sleep(60)\n"
+DEADLY = """\
+        import os, time
+        if len(X) == 600:
+            os.kill(os.getppid(), 9)
+            time.sleep(60)
+"""
 
 
 def table_of(source, **more):
