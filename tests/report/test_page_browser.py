@@ -201,7 +201,8 @@ def test_a_telephone_shows_a_number_with_what_was_reported(page):
         "[...document.querySelectorAll('.cards td')].filter(c => c.offsetParent &&"
         "(c.getBoundingClientRect().left < 0 || c.getBoundingClientRect().right > innerWidth)).length"
     )
-    assert page.js("document.querySelectorAll('.cards td').length") == 40
+    # Four rows of twelve columns, with those of the published program.
+    assert page.js("document.querySelectorAll('.cards td').length") == 48
     assert page.js(wide) == 0
     page.js(f"{header('Ours')}.querySelector('button').click()")
     values = [number(v) for v in column(page, "Ours")]
