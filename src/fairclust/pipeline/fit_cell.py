@@ -178,7 +178,8 @@ class Fitter:
     def fit(self, cell: Cell, watch: Watch) -> tuple[dict[str, Any], np.ndarray | None]:
         """Fit and score one cell: its record with the scores, and its labels or None.
 
-        The watching process is told when the fit itself begins and ends, so that nothing else counts for its limit.
+        The script that watches is told when the fit begins and when it ends, because only the time between counts for
+        the limit of time.
         """
         class_path, X = self.request.class_path, self._data.X if self._graph is None else self._graph
         points = None if self._graph is None or not self._data.X.shape[1] else self._data.X

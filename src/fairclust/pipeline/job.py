@@ -140,7 +140,7 @@ def run(job: Job, function: str) -> str:
 
         log.parent.mkdir(parents=True, exist_ok=True)
         forget_digests(log)
-        # The log of a job that is tried again says why the attempts before have failed.
+        # If a job is tried again, its log keeps the messages of the earlier attempts.
         is_first = job.resources.get("attempt", 1) == 1 and not job.watch.ended
         with log.open("w" if is_first else "a", buffering=1) as file:
             try:

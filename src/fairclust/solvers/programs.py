@@ -22,7 +22,7 @@ class Solution(NamedTuple):
     is_optimal: bool
     lower_bound: float | None = None  # For mixed-integer programs, on the cost of all solutions
     # For linear programs: the reduced costs of the variables, in the shape of their costs, and the dual variables of
-    # the equations, in the order of the equations.
+    # the equations, in the order in which these were added.
     reduced_costs: Mapping[str, np.ndarray] = {}
     duals: np.ndarray = np.empty(0)
 

@@ -63,7 +63,7 @@ _GRADIENT_STEPS = 10
 # Learning stops when the objective has changed by no more than this in a step of plain EM, in each of five rounds of
 # generalised EM, or in 50 gradient steps.
 _TOL = 1e-6
-# Without a least variance, in units of the mean variance of the numeric features, a component with a diagonal
+# The least variance, in units of the mean variance of the numeric features. Without it, a component with a diagonal
 # covariance shrinks to a single point.
 _MIN_VARIANCE = 1e-3
 # Points and responsibilities are in single precision, parameters and sums are double.

@@ -165,16 +165,7 @@ class PriceClusterer(PrototypeClusterer):
         self._finish(points, criterion, run, found, starts, codes, order)
 
     def _asked(self) -> Asked:
-        return Asked(
-            self.tolerance,
-            self.min_balance,
-            self.max_gap,
-            self.target,
-            self.size_min,
-            self.size_max,
-            self.crossed,
-            self.mean_tolerance,
-        )
+        return Asked(**{name: getattr(self, name) for name in Asked._fields})
 
     def _criterion(
         self,

@@ -407,11 +407,8 @@ def _nearest_rows(
     points: Points, prices: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Group, row and potentials of the points for which a change of cluster costs least."""
-    n_groups, n_clusters = prices.shape
-    found = list(points.movable(prices, labels, np.full(n_groups, _OF_BOUNDARY)))
-    group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])
-    rows = np.concatenate([rows for _, rows, _ in found])
-    cost = np.concatenate([excess for *_, excess in found])
+    n_clusters = prices.shape[1]
+    group, rows, cost = _movable_rows(points, prices, labels, _OF_BOUNDARY)
     own, each = labels[rows], np.arange(len(rows))
     regret = cost + prices[group]
     regret -= regret[each, own][:, None]
@@ -425,6 +422,16 @@ def _nearest_rows(
             if other != k:
                 chosen[inside[np.argsort(regret[inside, other], kind="stable")[:_OF_BOUNDARY]]] = True
     return group[chosen], rows[chosen], cost[chosen]
+
+
+def _movable_rows(
+    points: Points, prices: np.ndarray, labels: np.ndarray, units: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`Points.movable` with the same number of `units` for all groups: group, row and potentials of the points."""
+    found = list(points.movable(prices, labels, np.full(len(prices), units)))
+    group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])
+    rows, cost = (np.concatenate([item[i] for item in found]) for i in (1, 2))
+    return group, rows, cost
 
 
 def move_singly(
@@ -442,10 +449,7 @@ def move_singly(
     are those of `Points.priced`, `counts` changes with them, and the increase of their weighted cost is returned.
     """
     n_groups, n_clusters = counts.shape
-    found = list(points.movable(prices, labels, np.full(n_groups, _NEARBY)))
-    group = np.concatenate([np.full(len(rows), j) for j, rows, _ in found])
-    rows = np.concatenate([rows for _, rows, _ in found])
-    cost = np.concatenate([excess for *_, excess in found])
+    group, rows, cost = _movable_rows(points, prices, labels, _NEARBY)
     each = np.arange(len(rows))
     weights = np.ones(len(rows)) if weights is None else weights[rows]
     reduced = cost + prices[group]
