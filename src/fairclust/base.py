@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,8 @@ from sklearn.utils._param_validation import Interval, StrOptions, validate_param
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairclust.frame import Frame
-from fairclust.group_encoding import encode_groups
+from fairclust.group_encoding import encode_groups, split_columns
+from fairclust.sensitive import read_sensitive
 
 
 class NotSupported(ValueError):
@@ -146,6 +147,14 @@ def validated(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
         ) from None
 
 
+def _warn(message: str, category: type[Warning]) -> None:
+    """Issue a warning that points to the user's line of code."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals["__name__"].partition(".")[0] == "fairclust":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
 class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     """Base of all methods: validation, groups, `fit`, `fit_predict`.
 
@@ -171,6 +180,10 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
     takes_columns: ClassVar[bool] = False
     """Whether `fit` takes several sensitive columns, and not only one column with their combinations."""
+    takes_weights: ClassVar[bool] = False
+    """Whether `fit` takes weights of the rows."""
+    takes_chunks: ClassVar[bool] = False
+    """Whether `fit` takes rows in chunks."""
     # The power of the data's unit with which costs grow; 0 for methods whose objective has no unit.
     _power = 0
     # "csr" for methods that work on sparse matrices without making them dense.
@@ -180,10 +193,12 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
     # Weights of penalties, too, have the unit of the costs.
     _COSTS = (
         *("cost_", "lower_bound_", "inertia_", "objective_", "lp_cost_", "fairlet_cost_", "group_costs_"),
-        *("lam_", "rho_"),
+        *("lam_", "rho_", "offset_"),
     )
     _LENGTHS = ("radius_", "plain_radius_", "radii_")
     _frame: Frame
+    # Several sensitive columns, or None for one column.
+    _sensitive: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -196,16 +211,24 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
 
         return normalize_token((type(self), vars(self)))
 
-    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> FairClusterer:
+    def fit(self, X: Any, y: Any = None, *, sensitive_features: Any = None, **given: Any) -> Self:
         """Cluster the rows of `X`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite numbers.
+            Finite numbers. Methods with `takes_chunks` also take a path, a Dask collection or a ChunkTable. They read
+            these in chunks, as well as arrays mapped from a file whose rows and distances take more than 2 GiB, see
+            `fairclust.open_chunks`.
         y : ignored
         sensitive_features : array-like of shape (n_samples,)
-            The group of every row.
+            The group of every row. Methods with `takes_columns` also take several columns: an array of shape
+            (n_samples, n_columns), a data frame, or a mapping. For Parquet files and Dask data frames it is the name
+            of the column with the groups. It is not used with a ChunkTable, which has the groups. It may be None if a
+            method bounds only sizes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Positive weights of dense rows in memory, for methods with `takes_weights`: the number of rows for which
+            each row stands.
 
         Returns
         -------
@@ -214,12 +237,20 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         Raises
         ------
         ValueError
-            A parameter, `X` or the groups are malformed, or there are more clusters than rows.
+            A parameter, `X`, the groups or the weights are malformed, or there are more clusters than rows.
         NotSupported
-            A ValueError: the method cannot treat this input, such as several sensitive columns.
+            A ValueError: the method cannot treat this input, such as several sensitive columns, or no assignment is
+            within its bounds.
         """
-        self._fit_in_frame(*self._check_input(X, sensitive_features))
+        weights = given.pop("sample_weight", None) if self.takes_weights else None
+        if given:
+            raise TypeError(f"{type(self).__name__}.fit takes no argument {min(given)!r}")
+        self._fit_rows(X, sensitive_features, weights)
         return self
+
+    def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
+        X, codes = self._check_input(X, sensitive_features)
+        self._fit_in_frame(X, codes, self._check_weights(sample_weight, X.shape[0]))
 
     def _fit_in_frame(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Call `_fit` with the rows in their frame, in the order of `_row_order`, and put the results back."""
@@ -268,9 +299,35 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
         """Validated parameters, features and group codes of a fit."""
         self._validate_params()
         X = self._valid_rows(X)
-        codes, self.groups_ = encode_groups(self._one_column(sensitive_features), X.shape[0])
+        codes = self._group_codes(sensitive_features, X.shape[0])
         self._check_sizes(X.shape[0])
         return X, codes
+
+    def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
+        """The group of every row. The groups of several columns are the combinations that occur."""
+        self._sensitive = None
+        if self.takes_columns and len(split_columns(sensitive_features)) > 1:
+            self._sensitive = read_sensitive(sensitive_features, n_samples)
+            self.groups_ = self._sensitive.names
+            return self._sensitive.codes
+        codes, self.groups_ = encode_groups(self._one_column(sensitive_features), n_samples)
+        return codes
+
+    def _members(self) -> list[np.ndarray]:
+        """For each of several columns, which groups have which value, shape (n_values, n_groups); else empty."""
+        sensitive = self._sensitive
+        return [] if sensitive is None else [sensitive.members(i) for i in range(len(sensitive.columns))]
+
+    def _tables(self, counts: np.ndarray) -> list[np.ndarray]:
+        """Counts of the groups, shape (n_groups, ...), summed for each column to shape (n_values, ...).
+
+        A single column has the groups themselves as values, and its counts are returned unchanged.
+        """
+        return [members @ counts for members in self._members()] or [counts]
+
+    def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
+        """Validated weights of the rows, as `_fit` gets them."""
+        return None if sample_weight is None else positive_weights(sample_weight, n_samples)
 
     def _valid_rows(self, X: Any, *, reset: bool = True) -> np.ndarray:
         kinds = [np.float64, np.float32]
@@ -304,12 +361,11 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
             raise ValueError(f"n_clusters={self.n_clusters} is more than n_samples={n_samples}")
         n_groups = len(self.groups_)
         if n_groups > _MANY_GROUPS and n_groups * self.n_clusters > n_samples:
-            warnings.warn(
+            _warn(
                 f"{n_groups} groups in {n_samples} rows are too many for {self.n_clusters} clusters: no "
                 "clustering has a row of every group in every cluster, and the fit may take long. Join rare "
                 "groups, or cut a sensitive column of numbers into ranges.",
                 UserWarning,
-                stacklevel=4,
             )
 
     def _framing(self, X: np.ndarray) -> Frame:
@@ -369,11 +425,8 @@ class FairClusterer(ClusterMixin, BaseEstimator, ABC):
                     record[name] *= scale
 
     def _complain(self, what: str) -> None:
-        """Issue a ConvergenceWarning that points to the user's line of code."""
-        level, frame = 1, inspect.currentframe()
-        while frame is not None and frame.f_globals["__name__"].partition(".")[0] == "fairclust":
-            level, frame = level + 1, frame.f_back
-        warnings.warn(f"{type(self).__name__}: {what}", ConvergenceWarning, stacklevel=level)
+        """Issue a ConvergenceWarning."""
+        _warn(f"{type(self).__name__}: {what}", ConvergenceWarning)
 
     def _complain_of_absent_groups(self, codes: np.ndarray, advice: str) -> None:
         """Warn if a cluster has no row of a group, although it would have at least five by the group's share."""

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from fairclust.metrics.table import METRICS, Scored, score_labels
-from fairclust.solvers.sensitive import read_groups
+from fairclust.sensitive import read_groups
 
 __all__ = ["FairnessScorer", "cheapest_fair"]
 

@@ -18,7 +18,7 @@ from fairclust.fronts import Front, colour_and_mark, front_of
 from fairclust.group_encoding import encode_groups
 from fairclust.metrics import Scored, contingency, score_labels
 from fairclust.metrics.table import METRICS
-from fairclust.solvers.sensitive import read_groups
+from fairclust.sensitive import read_groups
 
 __all__ = ["ClusterSharesDisplay", "FrontDisplay"]
 

@@ -20,12 +20,12 @@ from fairclust.chunks import checkpoint, engines, labels, table
 from fairclust.chunks.engines import Threads
 from fairclust.chunks.passes import group_codes
 from fairclust.chunks.points import ChunkedPoints
+from fairclust.chunks.rows import stages
 from fairclust.chunks.scores import score_chunks
 from fairclust.chunks.sources import ArrayChunk, MappedArray
 from fairclust.chunks.survey import survey
 from fairclust.group_encoding import Values
 from fairclust.kernels.points import TiledPoints
-from fairclust.methods import _in_chunks
 from fairclust.metrics import contingency
 from toys import make_grouped_blobs
 
@@ -148,15 +148,10 @@ def test_fits_are_as_good_as_in_memory(model, blobs, mapped, tmp_path):
 @pytest.mark.parametrize("model", METHODS, ids=lambda model: type(model).__name__)
 def test_a_sample_that_grows_in_stages_ends_as_well(model, mapped, monkeypatch):
     known = survey(open_chunks(*mapped, **SMALL).chunks, Threads(), sample_rows=2000, seed=0)
-    assert _in_chunks.stages(known) == [len(known.codes)]
+    assert stages(known) == [len(known.codes)]
     at_once = fitted(model, *mapped)
-    monkeypatch.setattr(_in_chunks, "_FIRST_ROWS", 150)
-    assert _in_chunks.stages(known) == [150, 600, len(known.codes)]
-    part = _in_chunks.first_rows(ChunkedPoints([], Threads(), known, K), known, 150)
-    np.testing.assert_array_equal(part.X, known.X[:150])
-    np.testing.assert_array_equal(part.group_sizes, np.bincount(known.codes[:150], minlength=J))
-    np.testing.assert_array_equal(part.layout.group.repeat(part.layout.count), np.sort(known.codes[:150]))
-    np.testing.assert_array_equal(known.codes[part.layout.order], np.sort(known.codes[:150]))
+    monkeypatch.setattr("fairclust.chunks.rows._FIRST_ROWS", 150)
+    assert stages(known) == [150, 600, len(known.codes)]
     in_stages = fitted(model, *mapped)
     assert in_stages.history_[-1]["objective"] == pytest.approx(at_once.history_[-1]["objective"], rel=1e-3)
 

@@ -6,7 +6,6 @@ import pytest
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.points import TiledPoints
 from fairclust.kernels.tiles import make_layout
-from fairclust.kernels.weighted import WeightedPoints, WeightedPotentials
 from toys import make_grouped_blobs
 
 
@@ -16,7 +15,7 @@ def both(request):
     rng = np.random.default_rng(0)
     times, codes = rng.integers(1, 4, 700), rng.integers(3, size=700)
     costs = rng.random((700, 5))
-    weighted = WeightedPotentials.empty(make_layout(codes, 3), 3, 5, request.param)
+    weighted = Potentials.empty(make_layout(codes, 3), 3, 5, request.param)
     weighted.weigh(times / times.mean())
     weighted.set_costs(costs)
     rows = np.repeat(np.arange(700), times)
@@ -50,8 +49,7 @@ def test_sums_of_points():
     X, codes = make_grouped_blobs(n_samples=300)
     times = np.random.default_rng(0).integers(1, 4, 300)
     labels = np.arange(300, dtype=np.int32) % 4
-    weighted = WeightedPoints.pack(X, codes, 2, 4)
-    weighted.weigh(times / times.mean())
+    weighted = TiledPoints.pack(X, codes, 2, 4, weights=times / times.mean())
     rows = np.repeat(np.arange(300), times)
     plain = TiledPoints.pack(X[rows], codes[rows], 2, 4)
     for one, other in zip(weighted.sums(labels), plain.sums(labels[rows]), strict=True):

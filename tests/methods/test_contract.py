@@ -12,7 +12,6 @@ from sklearn.utils.validation import _num_samples
 
 import fairclust.methods as methods
 from fairclust.base import Diverged, FairClusterer, NotSupported
-from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._prototypes import MedoidClusterer
 
 CLASSES = [getattr(methods, name) for name in methods.__all__]
@@ -164,7 +163,7 @@ def test_groups_in_any_form(model, grouped_blobs, kind):
     ],
 )
 def test_bad_groups(model, grouped_blobs, groups, message):
-    if np.ndim(groups) == 2 and ("crossed" in model.get_params() or isinstance(model, ColumnsClusterer)):
+    if np.ndim(groups) == 2 and model.takes_columns:
         pytest.skip("takes several columns")
     X, _ = grouped_blobs()
     with pytest.raises(ValueError, match=message):

@@ -14,7 +14,7 @@ from fairclust.methods.price.criteria import Work
 from fairclust.methods.price.fair_assignment import solve
 from fairclust.methods.price.row_system import RowSystem
 from fairclust.metrics import balance, contingency, fairness_ratio
-from fairclust.solvers.sensitive import read_sensitive
+from fairclust.sensitive import read_sensitive
 
 
 def people(n_samples=600, n_clusters=5, seed=0):

@@ -16,7 +16,7 @@ from toys import make_grouped_blobs
 class InTwoPlaces:
     """The interface of `Points` for points in two parts. Each result is the sum or the union of those of the parts."""
 
-    rounding = 1e-14
+    rounding, weights = 1e-14, None
 
     def __init__(self, X, codes, n_groups, n_clusters):
         self.cut, self.n_groups, self.n_clusters, self.n_samples = len(X) // 3, n_groups, n_clusters, len(X)

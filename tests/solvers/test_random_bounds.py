@@ -8,7 +8,7 @@ from problems import from_blobs, optimum
 
 from fairclust import fair_assignment
 from fairclust.methods.price.bounds import Asked, bounds_criterion
-from fairclust.solvers.sensitive import read_sensitive
+from fairclust.sensitive import read_sensitive
 
 N_QUICK, N_SLOW = 20, 200
 

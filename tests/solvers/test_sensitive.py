@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from fairclust.group_encoding import measure_column
-from fairclust.solvers.sensitive import read_sensitive
+from fairclust.sensitive import read_sensitive
 
 SEX = np.array(["f", "m", "f", "m", "f"])
 RACE = np.array(["x", "x", "y", "y", "x"])

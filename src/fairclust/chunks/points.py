@@ -74,6 +74,8 @@ class ChunkedPoints:
     exact. `n_passes` counts the passes over all rows, the survey included.
     """
 
+    weights = None
+
     def __init__(
         self,
         chunks: list[Chunk],

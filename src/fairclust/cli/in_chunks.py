@@ -16,7 +16,6 @@ from fairclust.chunks.scores import score_chunks
 from fairclust.chunks.sources import parquet_columns, parquet_files
 from fairclust.cli import CommandError
 from fairclust.cli.results import Measured, Rows
-from fairclust.methods._in_chunks import InChunks
 from fairclust.outputs import OutputError, check_outputs
 
 # Options that work only for tables in memory. They are refused for tables that are read in chunks.
@@ -75,7 +74,7 @@ class _RowsInChunks:
 
 
 def _check_options(args: argparse.Namespace, cls: type) -> None:
-    if not issubclass(cls, InChunks):
+    if not getattr(cls, "takes_chunks", False):
         raise CommandError(
             f"--method: {cls.__name__} needs all rows in memory; price, vfc and kmeans do not. Fix: name one of these"
         )

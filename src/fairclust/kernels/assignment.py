@@ -468,7 +468,7 @@ class Potentials:
     """Potentials of all points in tiles: `a` holds ``a[p, k] - min_k a[p, k]``, shape (n_tiles, n_clusters, TILE).
 
     These are at least zero, and their padding must be finite. `row_min`, shape (n_tiles, TILE), holds the minima, and
-    `row_min_sum` is their sum over all real points. `weight` is that of `WeightedPotentials`, else None.
+    `row_min_sum` is their sum over all real points. `weights`, in tiles `weight`, are None unless `weigh` sets them.
     """
 
     layout: TileLayout
@@ -477,6 +477,7 @@ class Potentials:
     row_min: np.ndarray
     row_min_sum: float = 0.0
     weight: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     @classmethod
     def empty(cls, layout: TileLayout, n_groups: int, n_clusters: int, dtype: DTypeLike = np.float32) -> Self:
@@ -486,6 +487,15 @@ class Potentials:
             np.zeros((layout.n_tiles, n_clusters, TILE), dtype),
             np.zeros((layout.n_tiles, TILE), dtype),
         )
+
+    def weigh(self, weights: np.ndarray) -> None:
+        """Count every point as many times as its weight, which is positive, says. The mean of the weights is 1."""
+        layout = self.layout
+        self.weights = weights
+        self.weight = np.zeros((layout.n_tiles, TILE), self.a.dtype)
+        self._tile = np.repeat(np.arange(layout.n_tiles), layout.count)
+        self._slot = np.arange(len(layout.order)) - np.repeat(layout.start, layout.count)
+        self.weight[self._tile, self._slot] = weights[layout.order]
 
     @property
     def entries(self) -> int:
@@ -501,8 +511,11 @@ class Potentials:
 
     @property
     def group_sizes(self) -> np.ndarray:
-        """Number of points of each group."""
-        return np.bincount(self.layout.group, self.layout.count, self.n_groups)
+        """Number of points of each group, or the sum of their weights."""
+        layout = self.layout
+        if self.weights is not None:
+            return np.bincount(layout.group[self._tile], self.weights[layout.order], self.n_groups)
+        return np.bincount(layout.group, layout.count, self.n_groups)
 
     @property
     def rounding(self) -> float:
@@ -527,7 +540,7 @@ class Potentials:
             self.row_min,
             total,
         )
-        self.row_min_sum = float(total.sum())
+        self.row_min_sum = float(total.sum()) if self.weights is None else self._weighed_minima()
 
     def set_costs(self, costs: np.ndarray | SquaredDistances) -> None:
         """Fill in potentials of any kind, shape (n_samples, n_clusters), in the order of the points.
@@ -549,7 +562,14 @@ class Potentials:
                 self.a[tiles],
                 self.row_min[tiles],
             )
-        self.row_min_sum = float(self.row_min.sum(dtype=np.float64))
+        if self.weights is None:
+            self.row_min_sum = float(self.row_min.sum(dtype=np.float64))
+        else:
+            self.row_min_sum = self._weighed_minima()
+
+    def _weighed_minima(self) -> float:
+        least = self.row_min[self._tile, self._slot].astype(np.float64)
+        return float(least @ self.weights[self.layout.order])  # type: ignore[index]
 
     def mean_excess(self) -> float:
         """Mean of ``a[p, k] - min_k a[p, k]``, padding included."""
@@ -683,7 +703,10 @@ class Potentials:
         The dual function is the last value returned, ``sum_p min_k (a_pk + prices[group of p, k])``.
         """
         least = np.empty(self.layout.n_tiles)
-        return *self._assigned(1.0, prices, least), float(least.sum()) + self.row_min_sum
+        labels, counts, cost = self._assigned(1.0, prices, least)
+        if self.weights is not None:
+            return labels, counts, cost, cost + float((counts * prices).sum())
+        return labels, counts, cost, float(least.sum()) + self.row_min_sum
 
     def _assigned(
         self, scale: Any, offset: np.ndarray, least: np.ndarray | None
@@ -708,8 +731,19 @@ class Potentials:
             potential,
             least,
         )
+        if self.weights is not None:
+            return labels, *self._weighed(labels, self.weights[layout.order])
         counts = sum_by_group(mass, layout, self.n_groups)
         return labels, counts, float(potential.sum()) + self.row_min_sum
+
+    def _weighed(self, labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+        """The sum of weights by group and cluster, and the weighted sum of the labels' potentials."""
+        layout = self.layout
+        own = labels[layout.order]
+        cell = layout.group[self._tile] * self.n_clusters + own
+        counts = np.bincount(cell, weights, self.n_groups * self.n_clusters)
+        paid = self.a[self._tile, own, self._slot].astype(np.float64)
+        return counts.reshape(self.n_groups, self.n_clusters), float(paid @ weights) + self.row_min_sum
 
 
 def nearest_centers(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import DTypeLike
+from sklearn.utils.extmath import row_norms
 
 from fairclust.kernels.assignment import Potentials, cluster_moments, nearest_centers
 from fairclust.kernels.tiles import TILE, make_layout, pack_points
@@ -19,18 +21,19 @@ class TiledPoints(Potentials):
     """Points whose potentials are their (squared) distances to the centres of the last `measure`.
 
     `packed`, shape (n_tiles, n_features, TILE), holds the points minus `shift`, so that rounding errors are small for
-    data far from the origin.
+    data far from the origin. The rows of a CSR matrix stay sparse: they are not packed, and their `shift` is zero.
     """
 
-    X: np.ndarray
+    X: Any
     shift: np.ndarray
-    packed: np.ndarray
+    packed: np.ndarray | None
     squared: bool
+    squares: np.ndarray | None = None  # the squared lengths of sparse rows
 
     @classmethod
     def pack(
         cls,
-        X: np.ndarray,
+        X: Any,
         codes: np.ndarray,
         n_groups: int,
         n_clusters: int,
@@ -38,28 +41,75 @@ class TiledPoints(Potentials):
         shift: np.ndarray | None = None,
         squared: bool = True,
         dtype: DTypeLike = np.float32,
+        weights: np.ndarray | None = None,
     ) -> Self:
         """Sort rows by group and copy them into tiles. The default shift is the mean of the rows."""
         layout = make_layout(codes, n_groups)
-        shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
         a = np.zeros((layout.n_tiles, n_clusters, TILE), dtype)
         row_min = np.zeros((layout.n_tiles, TILE), dtype)
-        packed = pack_points(X, layout, shift, dtype)
-        return cls(layout, n_groups, a, row_min, X=X, shift=shift, packed=packed, squared=squared)
+        packed, squares = None, None
+        if sp.issparse(X):
+            X, shift = X.astype(np.float64, copy=False), np.zeros(X.shape[1])
+            squares = row_norms(X, squared=True)
+        else:
+            shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
+            packed = pack_points(X, layout, shift, dtype)
+        points = cls(
+            layout,
+            n_groups,
+            a,
+            row_min,
+            X=X,
+            shift=shift,
+            packed=packed,
+            squared=squared,
+            squares=squares,
+        )
+        if weights is not None:
+            points.weigh(weights)
+        return points
+
+    @property
+    def is_sparse(self) -> bool:
+        return self.packed is None
 
     def measure(self, centers: np.ndarray) -> None:
-        """Compute the distances to these centres, shape (n_clusters, n_features)."""
-        self.set_distances(self.packed, centers - self.shift, squared=self.squared)
+        """Compute the distances to these centres, shape (n_clusters, n_features).
+
+        Those of sparse rows are computed as ``||x||^2 - 2 x'c + ||c||^2`` in double precision.
+        """
+        if self.packed is not None:
+            self.set_distances(self.packed, centers - self.shift, squared=self.squared)
+            return
+        costs = np.asarray(self.X @ centers.T)
+        costs *= -2
+        costs += self.squares[:, None]  # type: ignore[index]
+        costs += (centers**2).sum(axis=1)
+        np.maximum(costs, 0, out=costs)
+        self.set_costs(costs)
 
     def sums(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Cluster sizes, shape (n_clusters,), and sums of the points, shape (n_clusters, n_features)."""
+        if self.is_sparse:
+            n = self.n_samples
+            indicator = sp.csr_array((np.ones(n), (labels, np.arange(n))), shape=(self.n_clusters, n))
+            return np.bincount(labels, minlength=self.n_clusters), (indicator @ self.X).toarray()
+        if self.weights is not None:
+            sizes = np.bincount(labels, self.weights, self.n_clusters)
+            sums = [np.bincount(labels, self.weights * column, self.n_clusters) for column in self.X.T]
+            return sizes, np.column_stack(sums)
         return cluster_moments(self.X, labels, self.n_clusters)
+
+    def for_plain_steps(self) -> Any:
+        """These points or, for dense rows without weights whose centres are means, `NearestPoints` of them."""
+        one_pass = not self.is_sparse and self.weights is None and self.squared
+        return NearestPoints(self) if one_pass else self
 
 
 class NearestPoints:
     """Points for plain k-means: one pass finds the nearest centres and adds up the clusters. It stores no distances.
 
-    The `TiledPoints` given must have squared distances.
+    The `TiledPoints` given must be dense, without weights, and have squared distances.
     """
 
     def __init__(self, points: TiledPoints) -> None:
@@ -69,6 +119,7 @@ class NearestPoints:
         """Assign every point to the nearest of these centres, shape (n_clusters, n_features)."""
         points = self.points
         shifted = (centers - points.shift).astype(points.a.dtype)
+        assert points.packed is not None
         self._labels, self._counts, sums, self._cost = nearest_centers(
             points.packed, shifted, points.layout, self.n_groups
         )

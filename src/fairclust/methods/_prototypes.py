@@ -1,67 +1,113 @@
-"""The base of the methods with prototypes: points in tiles, new prototypes, and the assignment map."""
+"""The base of the methods with centres: rows in memory or in chunks, new centres, and the assignment of new rows."""
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import nullcontext
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
+from scipy.sparse import issparse
+from scipy.spatial.distance import cdist
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.metrics import euclidean_distances
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
 
+from fairclust.base import FairClusterer
+from fairclust.chunks.rows import ChunkedRows
+from fairclust.chunks.table import ChunkTable, comes_in_chunks, open_chunks
 from fairclust.frame import Frame
 from fairclust.group_encoding import SensitiveColumn, encode_groups, split_columns
 from fairclust.kernels.points import DTYPES, TiledPoints
-from fairclust.kernels.sparse_points import SparsePoints
-from fairclust.methods._centers import CenterClusterer
-from fairclust.methods._columns import new_groups
+from fairclust.metrics.centers import squared_distances_to_own
+from fairclust.sensitive import Sensitive, new_groups
 from fairclust.solvers.alternation import Prototypes, mean_centers, medoid_centers
 from fairclust.solvers.points import MeasuredPoints
-from fairclust.solvers.sensitive import Sensitive
 from fairclust.stored import Stored
 
 
-class PrototypeClusterer(CenterClusterer):
+class PrototypeClusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FairClusterer):
     """Base of the methods that assign a row x to the cluster ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``.
 
-    `fit` sets `cluster_centers_`, `scale_` and `offset_`. `predict` repeats the arithmetic of the last assignment
+    `_keep` sets `cluster_centers_`, `scale_` and `offset_`. `predict` repeats the arithmetic of the last assignment
     exactly, so training rows get their `labels_` again, except for rows that a method moved when it rounded that
-    assignment (`n_rounded_` of the price methods).
+    assignment (`n_rounded_` of the price methods). After a fit on rows in chunks, `n_passes_` says how many times all
+    rows were read.
     """
+
+    # scikit-learn's metadata routing then passes the groups on without a call of `set_predict_request`.
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"sensitive_features": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
     _power = 2
     _accept_sparse: bool | str = "csr"
-    precision: str
+    random_state: Any
+    cluster_centers_: np.ndarray
     scale_: float
     offset_: np.ndarray
     _shift: np.ndarray
     # Centres and prices in the frame of the fit, in which the labels were found.
     _centers: np.ndarray
     _prices: np.ndarray
-    # For methods that take several sensitive columns: a `Sensitive`, or None, and the prices of the values of each
-    # column, whose sum is the price of a combination that did not occur in the fit.
-    _sensitive: Any = None
+    # The prices of the values of each of several columns, whose sum is the price of a combination that did not occur
+    # in the fit.
     _column_prices: list[np.ndarray]
 
+    def _fit_rows(self, X: Any, sensitive_features: Any, sample_weight: Any) -> None:
+        if not (self.takes_chunks and comes_in_chunks(X, self.n_clusters)):
+            super()._fit_rows(X, sensitive_features, sample_weight)
+            return
+        self._validate_params()
+        self._check_chunks(sample_weight)
+        with nullcontext(X) if isinstance(X, ChunkTable) else open_chunks(X, sensitive_features) as table:
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            dtype = DTYPES[getattr(self, "precision", "single")]
+            fit = {"method": type(self).__name__, **self.get_params()}
+            rows = ChunkedRows(table, self.n_clusters, seed, dtype=dtype, fit=fit)
+            n_features = rows.known.X.shape[1]
+            self.groups_, self.n_features_in_, self._sensitive = rows.known.names, n_features, None
+            if table.features:
+                self.feature_names_in_ = np.array(table.features, dtype=object)
+            self._check_sizes(rows.known.n_rows)
+            # Chunks are not centred and scaled, because every pass would have to do it again.
+            self._frame = Frame.plain(n_features)._replace(is_far=rows.is_far)
+            self._fit_chunks(rows)
+            self._restore(rows.known.X)
+            self.labels_ = rows.labels(self.labels_)
+            self.n_passes_ = rows.points.n_passes
+
+    def _check_chunks(self, sample_weight: Any) -> None:
+        """Raise NotSupported for parameters and weights that are for rows in memory only."""
+
+    def _fit_chunks(self, rows: ChunkedRows) -> None:
+        """Set the attributes of the fit as `_fit` does, but `labels_` as `LazyLabels`, which are computed later."""
+        raise NotImplementedError
+
     def _points(
-        self, X: np.ndarray, codes: np.ndarray, shift: np.ndarray | None = None, n_groups: int | None = None
+        self,
+        X: np.ndarray,
+        codes: np.ndarray,
+        *,
+        shift: np.ndarray | None = None,
+        n_groups: int | None = None,
+        weights: np.ndarray | None = None,
     ) -> TiledPoints:
         shape = n_groups or len(self.groups_), self.n_clusters
-        dtype = DTYPES[self._precision]
-        if sp.issparse(X):
-            return SparsePoints.pack(X, codes, *shape, dtype=dtype)  # type: ignore[return-value]
-        return TiledPoints.pack(X, codes, *shape, shift=shift, squared=self._power == 2, dtype=dtype)
+        dtype, squared = DTYPES[self._precision], self._power == 2
+        return TiledPoints.pack(X, codes, *shape, shift=shift, squared=squared, dtype=dtype, weights=weights)
 
-    def _update(self, points: TiledPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
+    def _update(self, points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:
         """Best centres for hard labels. An empty cluster keeps its old centre."""
         return mean_centers(points, labels, old)
 
-    def _keep(self, points: MeasuredPoints, prototypes: Prototypes) -> None:
+    def _keep(
+        self, points: MeasuredPoints, prototypes: Prototypes, offset: np.ndarray, scale: float = 1.0
+    ) -> None:
+        """Set the assignment map, in the frame of the fit."""
         self._shift = points.shift
         self.cluster_centers_ = self._centers = prototypes.centers
-
-    def _restore(self, X: np.ndarray) -> None:
-        self._prices = self.offset_
-        self.offset_ = self.offset_ * self._frame.cost_unit(self._power)
-        super()._restore(X)
+        self.offset_ = self._prices = offset
+        self.scale_ = scale
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Assign rows, which may be new, to clusters.
@@ -88,7 +134,7 @@ class PrototypeClusterer(CenterClusterer):
         X = self._new_rows(X)
         X = self._frame.into(X)
         codes, prices = self._codes(sensitive_features, X.shape[0])
-        points = self._points(X, codes, self._shift, len(prices))
+        points = self._points(X, codes, shift=self._shift, n_groups=len(prices))
         points.measure(self._centers)
         return points.hard(self.scale_, prices)[0]
 
@@ -146,22 +192,86 @@ class PrototypeClusterer(CenterClusterer):
                 if all(of.has("prices") for of in parts)
             ]
 
+    def fit_transform(self, X: Any, y: Any = None, *, sensitive_features: Any = None) -> np.ndarray:
+        """`fit`, then `transform`."""
+        return self.fit(X, sensitive_features=sensitive_features).transform(X)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Distances of each row to all centres. The groups are not needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Euclidean distances. After ``set_output(transform="pandas")`` it is a data frame.
+        """
+        rows = self._new_rows(X)
+        if issparse(rows):
+            return euclidean_distances(rows, self.cluster_centers_)
+        # `euclidean_distances` expands the squares, whose rounding errors are as large as the rows are far from zero.
+        return cdist(rows, self.cluster_centers_)
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> float:
+        """Minus the clustering cost of the predicted labels, so that larger is better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            The weight of each row in the cost; 1 by default.
+        sensitive_features : array-like of shape (n_samples,)
+            The group of every row, which `predict` needs.
+
+        Returns
+        -------
+        float
+            Minus the sum of squared distances to the centres (k-medians: of distances). It does not measure
+            fairness; `fairclust.FairnessScorer` does.
+        """
+        rows = self._new_rows(X)
+        labels = self.predict(X, sensitive_features=sensitive_features)
+        weights = _check_sample_weight(sample_weight, rows, dtype=np.float64)
+        return -self._paid(rows, labels, self.cluster_centers_, weights)
+
+    def _paid(
+        self, X: Any, labels: np.ndarray, centers: np.ndarray, weights: np.ndarray | None = None
+    ) -> float:
+        """The clustering cost of labels, summed in double precision over the differences of rows and centres."""
+        if issparse(X):
+            all_squares = euclidean_distances(X, centers, squared=True)
+            squares = np.take_along_axis(all_squares, labels[:, None], axis=1)[:, 0]
+        else:
+            squares = squared_distances_to_own(X, labels, centers)
+        costs = np.sqrt(squares) if self._power == 1 else squares
+        return float(costs.sum(dtype=np.float64) if weights is None else weights @ costs)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.cluster_centers_)
+
 
 class MedoidClusterer(PrototypeClusterer):
     """Base of the methods whose centres are the medoids of the clusters, with Euclidean distances."""
 
     _accept_sparse = False
     _power = 1
+    takes_chunks = False
     exact_size: int
     max_evaluations: int
 
-    def _update(self, points: TiledPoints, labels: np.ndarray, old: Prototypes) -> Prototypes:
+    def _update(self, points: Any, labels: np.ndarray, old: Prototypes) -> Prototypes:
         return medoid_centers(
             points.X, labels, old, exact_size=self.exact_size, max_evaluations=self.max_evaluations
         )
 
-    def _keep(self, points: MeasuredPoints, prototypes: Prototypes) -> None:
-        super()._keep(points, prototypes)
+    def _keep(self, points: MeasuredPoints, prototypes: Prototypes, *map_of: Any) -> None:
+        super()._keep(points, prototypes, *map_of)
         unmoved = np.full(self.n_clusters, -1)
         self.medoid_indices_ = unmoved if prototypes.rows is None else prototypes.rows
         self.medoid_gap_ = prototypes.gap
@@ -191,9 +301,9 @@ class RowCenterClusterer(PrototypeClusterer):
     def _take(self, X: np.ndarray, codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Set the centres and labels, and return each point's distance to its centre, shape (n_samples,)."""
         points = self._points(X, codes)
-        self._keep(points, Prototypes(X[rows].astype(np.float64)))
+        nothing = np.zeros((len(self.groups_), self.n_clusters))
+        self._keep(points, Prototypes(X[rows].astype(np.float64)), nothing)
         points.measure(self.cluster_centers_)
-        self.scale_, self.offset_ = 1.0, np.zeros((len(self.groups_), self.n_clusters))
-        self.labels_ = points.hard(self.scale_, self.offset_)[0]
+        self.labels_ = points.hard(1.0, nothing)[0]
         self.center_indices_ = rows
         return np.linalg.norm(X - self.cluster_centers_[self.labels_], axis=1)

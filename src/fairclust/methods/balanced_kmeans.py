@@ -11,10 +11,9 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import NON_NEGATIVE, Diverged, initial_centers, record, without_empty
+from fairclust.base import NON_NEGATIVE, Diverged, FairClusterer, initial_centers, record, without_empty
 from fairclust.kernels.assignment import cluster_moments
 from fairclust.kernels.moves import sweep
-from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.metrics import contingency
 
@@ -30,7 +29,7 @@ class _Run(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class BalancedFairKMeans(ColumnsClusterer):
+class BalancedFairKMeans(FairClusterer):
     """K-means with two penalties on counts: one on unfair clusters and one on small clusters.
 
     Minimises, one point at a time, ::
@@ -95,6 +94,7 @@ class BalancedFairKMeans(ColumnsClusterer):
     Algorithms 1 and 2.
     """
 
+    takes_columns = True
     _power = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "rho": WEIGHT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -11,14 +12,16 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fairclust.base import record
+from fairclust.chunks.rows import ChunkedRows
 from fairclust.frame import Frame
-from fairclust.methods._plain_in_chunks import PlainInChunks
+from fairclust.methods._prototypes import PrototypeClusterer
+from fairclust.solvers.alternation import Alternation, Prototypes, alternate, judge_fall, plain_step
 from fairclust.solvers.lloyd import Lloyd
 from fairclust.stored import Stored
 
 
 @dataclass(eq=False, repr=False)
-class KMeans(PlainInChunks):
+class KMeans(PrototypeClusterer):
     """scikit-learn's `KMeans` with the interface of this package. The groups do not change the clustering.
 
     Parameters
@@ -39,8 +42,7 @@ class KMeans(PlainInChunks):
     inertia_ : float
     """
 
-    _power = 2
-    _accept_sparse = "csr"
+    takes_chunks = True
     n_clusters: int = 8
     _: KW_ONLY
     init: Any = "k-means++"
@@ -74,6 +76,23 @@ class KMeans(PlainInChunks):
         self.n_iter_ = int(self._model.n_iter_)
         # scikit-learn does not record its steps, so the history has one record, of the last step.
         self.history_ = [record(self.n_iter_, begin, self.inertia_, self.inertia_, 0.0)]
+
+    def _fit_chunks(self, rows: ChunkedRows) -> None:
+        kind: Alternation[Any] = Alternation(plain_step, self._update, partial(judge_fall, tol=self.tol))
+        known, (n_rows, *more) = rows.known, rows.samples
+        self._frame = self._frame._replace(origin=rows.points.shift)
+        # This computes the first centres, and `_model`, which `predict` uses. In the end the model gets the centres of
+        # all rows.
+        self._fit(self._frame.into(known.X[:n_rows]), known.codes[:n_rows])
+        prototypes = Prototypes(self._frame.out_of(self.cluster_centers_.astype(np.float64)))
+        for n_rows in more if rows.begun is None else ():
+            prototypes = alternate(kind, rows.sample(n_rows), prototypes, max_iter=self.max_iter).prototypes
+        kept = {"begun": rows.begun, "keep": rows.keep}
+        run = alternate(kind, rows.points, prototypes, max_iter=self.max_iter, verbose=self.verbose, **kept)
+        self.labels_, self.inertia_ = run.last.labels, run.last.clustering
+        self.cluster_centers_ = self._frame.into(run.prototypes.centers)
+        self._model.cluster_centers_ = self.cluster_centers_.astype(known.X.dtype)
+        self.n_iter_, self.history_ = run.n_steps, run.history
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Nearest centre of each row. The groups are not needed.

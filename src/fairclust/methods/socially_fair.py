@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairclust.base import initial_centers, positive_weights, record
+from fairclust.base import initial_centers, record
 from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods._social import FairCenters, fair_centers, group_moments
@@ -67,6 +67,11 @@ class SociallyFairKMeans(PrototypeClusterer):
     Ghadiri, Samadi, Vempala, "Socially fair k-means clustering", FAccT 2021.
     """
 
+    __metadata_request__fit: ClassVar[dict[str, bool | None]] = {
+        "sensitive_features": True,
+        "sample_weight": None,
+    }
+    takes_weights = True
     _accept_sparse = False
     n_clusters: int = 8
     _: KW_ONLY
@@ -76,35 +81,6 @@ class SociallyFairKMeans(PrototypeClusterer):
     tol: float = 1e-5
     precision: str = "single"
     random_state: Any = None
-
-    def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> SociallyFairKMeans:
-        """Cluster the rows of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers.
-        y : ignored
-        sensitive_features : array-like of shape (n_samples,)
-            The group of every row.
-        sample_weight : array-like of shape (n_samples,), optional
-            Number of rows that each row stands for, positive, for example from `fairclust.FairCoreset`.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            A parameter, `X`, the groups or the weights are malformed, or there are more clusters than rows.
-        """
-        X, codes = self._check_input(X, sensitive_features)
-        weights = None if sample_weight is None else positive_weights(sample_weight, X.shape[0])
-        self._fit_in_frame(X, codes, weights)
-        return self
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
         rng = check_random_state(self.random_state)
@@ -124,8 +100,7 @@ class SociallyFairKMeans(PrototypeClusterer):
         worst = float(best.fair.costs.max())
         self.gap_ = max(0.0, 1 - best.fair.lower_bound / worst) if worst > 0 else 0.0
         self.n_iter_ = len(best.history)
-        self.scale_, self.offset_ = 1.0, np.zeros((len(self.groups_), self.n_clusters))
-        self._keep(points, Prototypes(best.centers))
+        self._keep(points, Prototypes(best.centers), np.zeros((len(self.groups_), self.n_clusters)))
 
     def _run(
         self, points: TiledPoints, codes: np.ndarray, centers: np.ndarray, weights: np.ndarray | None

@@ -23,6 +23,10 @@ class Points(Protocol):
     """Sum over points of the least potential."""
 
     @property
+    def weights(self) -> np.ndarray | None:
+        """Weights of the points with mean 1; None if every point counts once."""
+
+    @property
     def n_samples(self) -> int: ...
 
     @property

@@ -16,11 +16,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from fairclust.base import COUNT, POSITIVE
+from fairclust.base import COUNT, POSITIVE, FairClusterer
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.kernels.tiles import blocks
-from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
@@ -84,7 +83,7 @@ class _Learned(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class FairMixture(ColumnsClusterer):
+class FairMixture(FairClusterer):
     """Mixture of Gaussian, categorical or mixed components with a penalty on the gap between groups.
 
     Maximises ``mean log-likelihood - lam * Delta``, where Delta is the largest difference over components between the
@@ -192,6 +191,7 @@ class FairMixture(ColumnsClusterer):
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"sensitive_features": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"sensitive_features": True}
 
+    takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lam": WEIGHT,
         **LEVELS,

@@ -18,7 +18,7 @@ from fairclust.methods.price.criteria import (
     no_bound,
     share_bounds,
 )
-from fairclust.solvers.sensitive import Sensitive
+from fairclust.sensitive import Sensitive
 
 
 class Asked(NamedTuple):

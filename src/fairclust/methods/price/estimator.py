@@ -1,4 +1,4 @@
-"""The base of k-means and k-medians by group prices."""
+"""Fair k-means by group prices: exact bounds on shares and sizes, with a certificate."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from fairclust.base import (
     NotSupported,
     initial_centers,
 )
-from fairclust.group_encoding import neutral_order
-from fairclust.kernels.points import DTYPES, NearestPoints, TiledPoints
-from fairclust.kernels.weighted import WeightedPoints
+from fairclust.chunks.rows import ChunkedRows, Rows
+from fairclust.chunks.survey import Survey
+from fairclust.group_encoding import SensitiveColumn, is_measured, neutral_order
+from fairclust.kernels.points import TiledPoints
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods.price.bounds import Asked, bounds_criterion
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
-from fairclust.methods.price.criteria import Criterion, Work
+from fairclust.methods.price.criteria import Criterion, Work, exact_shares
 from fairclust.methods.price.fair_assignment import (
     certified_gap,
     check_weights,
@@ -39,9 +40,9 @@ from fairclust.methods.price.loose_labels import Labels, loose_labels
 from fairclust.methods.price.prices import Prices
 from fairclust.methods.price.steps import ROUGH, price_step
 from fairclust.metrics.centers import pairwise_blocks
+from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate, judge_fall, plain_step
 from fairclust.solvers.points import MeasuredPoints
-from fairclust.solvers.sensitive import read_sensitive
 
 _PLAIN_STEPS = 300
 # Two starts count as the same if `_apart` of their centres is at most this times the mean squared distance of a point
@@ -50,6 +51,8 @@ _ALIKE = 1e-4
 # Rounds of the selection among the starts: the number of outer steps, and the number of runs that continue after them.
 # On all data tried, the best run in the end was among the best five after one step and the best three after six.
 _ROUNDS = (1, 5), (6, 3)
+# Factor for `tol` on the sample of rows in chunks. More steps there are cheap, and save steps on all rows.
+_MORE_EXACT = 0.1
 # Prices are far off if the bounds are violated by more than this share of the points.
 _FAR = 1e-4
 # `fit` warns if the gap is larger than this fraction and there are at least this many points for each cell of the
@@ -61,10 +64,124 @@ _SIZES = [None, *NON_NEGATIVE, "array-like"]
 
 
 @dataclass(eq=False, repr=False)
-class PriceClusterer(PrototypeClusterer):
-    """Alternates between assignments by group prices and new centres. `PriceFairKMeans` documents the parameters."""
+class PriceFairKMeans(PrototypeClusterer):
+    """K-means in which every cluster keeps bounds on its group shares, its balance or its gap, and on its size.
 
-    takes_columns = True
+    Alternates between new centres and the cheapest assignment within the bounds. The dual problem gives this
+    assignment as ``argmin_k ||x_p - c_k||^2 + W[g(p), k]`` with a price for each group and cluster. One of three
+    criteria is used for each sensitive column: the shares (the default), `min_balance` or `max_gap`.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    tolerance : float or mapping of column to float, default=0.0
+        t in [0, 1): the share of group j in every cluster lies in ``[(1 - t) mu_j, mu_j / (1 - t)]``. Columns that a
+        mapping does not name are not bounded.
+    min_balance : float or mapping of column to float, optional
+        Instead of shares, bound the balance of every cluster from below by this number r: ``n_ik >= r n_jk`` for the
+        counts of all groups i, j in every cluster k.
+    max_gap : float or mapping of column to float, optional
+        A bound on Delta, `fairclust.metrics.delta`, instead of shares.
+    target : None, mapping or array-like of shape (n_groups,), default=None
+        Shares mu for `tolerance`. None takes the shares of the data. For several columns, a mapping of column to
+        shares.
+    size_min, size_max : int, float, or sequence with one for each cluster, optional
+        Smallest and largest size of every cluster. An int is a number of rows, a float is a multiple of
+        ``n_samples / n_clusters``. If a size is bounded, `sensitive_features` may be left out of `fit`.
+    crossed : bool, default=False
+        Whether to bound the combinations of several sensitive columns instead of each column.
+    bins : int or mapping of column to int, optional
+        The number of ranges, each with about the same number of rows, into which a sensitive column of numbers is cut.
+        An int cuts every column with more than 20 different numbers, a mapping the columns that it names.
+    mean_tolerance : mapping of column to float, optional
+        Instead of shares, bound the mean of a sensitive column of numbers: in every cluster it differs from the mean
+        of all rows by at most this many standard deviations. A column with more than 128 different numbers is rounded
+        to 128 numbers.
+    max_cost, max_cost_increase : float, optional
+        A budget instead of a tolerance: the largest cost of the clustering, or its largest increase over plain
+        clustering, where 0.05 is 5 %. The smallest tolerance within the budget is found by bisection, in about 16 fits.
+    init : {"k-means", "k-means++"} or array-like of shape (n_clusters, n_features), default="k-means"
+        "k-means" starts from the result of plain clustering from k-means++ centres. This is fast, and fewer steps with
+        prices are needed after it.
+    n_init : int, default=10
+        Number of starts, of which the cheapest is kept, or the first one whose cost is within `tol` of it. If `init` is
+        an array there is one start. The costs of starts differ by a few per cent. For millions of rows, one start may
+        have to be enough.
+    max_iter : int, default=100
+        Largest number of outer steps of each start.
+    tol : float, default=1e-5
+        A start ends when a step lowers the cost by no more than this fraction.
+    precision : "single" or "double", default="single"
+        Arithmetic of the distances and softmax rows. Sums are always double.
+    verbose : int, default=0
+        1 prints the objective and the fairness term of every outer step.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+    groups_ : ndarray of shape (n_groups,)
+        The values of a single sensitive column, or the combinations of several that occur.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        The centres of the last assignment, which `predict` uses too.
+    cost_ : float
+        Sum of the squared distances of the rows to the centres of their labels, each times the weight of the row.
+    lower_bound_ : float
+        No assignment to these centres within the bounds costs less. A bound of `mean_tolerance` is here one on the mean
+        of the rounded numbers.
+    gap_ : float
+        ``cost_ / best - 1`` is at most this, where best is the least cost of all assignments to these centres that are
+        within the bounds or violate them by no more than the labels do, see `fairclust.fair_assignment`.
+    violation_ : float
+        The largest violation of the bounds by a cell of the group-by-cluster table, in points, or in weight if there
+        are weights.
+    certificate_ : list of dict
+        Cost, lower bound, gap and violation of the fractional assignment of every outer step, and of the labels.
+    tolerance_, tolerance_bound_ : float
+        Only with a budget. `tolerance_` is the smallest tolerance found whose assignment is within the budget. At
+        `tolerance_bound_` and below, every assignment to these centres costs more than the budget. It is 0 if this was
+        shown for no tolerance.
+    n_iter_ : int
+        Number of outer steps of the start that was kept, without the steps that chose among the starts.
+    history_ : list of dict
+        One entry for each of these steps. The objective is the lower bound on the cost of each assignment. It never
+        rises, because a start ends before a step that would raise it. The fairness term is the violation of the argmin
+        at the prices, in points, before rounding.
+    converged_ : bool
+    n_rounded_ : int
+        Number of points that rounding moved away from the argmin at the prices. They cost about the same in two
+        clusters.
+    scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)
+        The assignment map: 1, and the prices. `predict` does not round, so on the training rows it differs from
+        `labels_` in `n_rounded_` points.
+
+    Raises
+    ------
+    ValueError
+        In `fit`, if the data cannot meet the bounds. The message names bounds that they can meet.
+
+    Notes
+    -----
+    Rows may be in files, see `fairclust.open_chunks`. Otherwise the points and their distances to the centres are in
+    memory, in single precision: ``4 N (d + K)`` bytes.
+
+    If whole points cannot meet the bounds, as with ``tolerance=0``, the labels violate them by about a point. This
+    matters most in clusters of a few points. Rows with weights cannot be split, so the labels violate the bounds by up
+    to the weight of a row at a boundary.
+
+    A few points far from all others can make it expensive to meet the bounds to the last point. If `gap_` is more than
+    5 % with at least 50 points for each cell of the group-by-cluster table, or more than 100 % with at least 10, `fit`
+    therefore also tries labels that violate the bounds by at most a point in every cell, except for rows in chunks or
+    with weights. They are kept, with a warning, if they are more than 5 % cheaper. If moving single points and then
+    the centres makes them cheaper by more than a third, or by more than 5 % at the same violation, from any start, that
+    result is kept. `cost_` may then be below `lower_bound_`, which holds for labels within the bounds.
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool | None]] = {
+        "sensitive_features": True,
+        "sample_weight": None,
+    }
+    takes_columns = takes_weights = takes_chunks = True
     _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "tolerance": [Interval(Real, 0, 1, closed="left"), dict],
@@ -101,68 +218,119 @@ class PriceClusterer(PrototypeClusterer):
     verbose: int = 0
     random_state: Any = None
 
-    def fit(
-        self, X: Any, y: Any = None, *, sensitive_features: Any = None, sample_weight: Any = None
-    ) -> PriceClusterer:
-        """Cluster the rows of `X`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers.
-        y : ignored
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_columns), data frame, or mapping
-            As in `fairclust.fair_assignment`; None if only sizes are bounded.
-        sample_weight : array-like of shape (n_samples,), optional
-            Positive weights of the rows, as in `fairclust.fair_assignment`. Not for k-medians or sparse rows.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            A parameter, `X`, the groups or the weights are malformed, or there are more clusters than rows.
-        NotSupported
-            A ValueError: no assignment is within the bounds or the budget, or weights are not supported here.
-        """
-        X, codes = self._check_input(X, sensitive_features)
-        weights, self._unit = check_weights(sample_weight, X.shape[0])
-        self._fit_in_frame(X, codes, weights)
-        return self
-
-    def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Validated features and group codes; the groups of several columns are the combinations that occur."""
-        self._validate_params()
-        X = self._valid_rows(X)
+    def _group_codes(self, sensitive_features: Any, n_samples: int) -> np.ndarray:
+        """The group of every row. The groups of several columns are the combinations that occur."""
         means = self.mean_tolerance or ()
-        sensitive = read_sensitive(sensitive_features, X.shape[0], bins=self.bins, means=means)
-        self.groups_, self._sensitive = sensitive.names, sensitive
-        self._check_sizes(X.shape[0])
-        return X, sensitive.codes
+        self._sensitive = read_sensitive(sensitive_features, n_samples, bins=self.bins, means=means)
+        self.groups_ = self._sensitive.names
+        return self._sensitive.codes
+
+    def _check_weights(self, sample_weight: Any, n_samples: int) -> np.ndarray | None:
+        """Weights with mean 1; `_unit` is the mean that they were divided by."""
+        weights, self._unit = check_weights(sample_weight, n_samples)
+        return weights
+
+    def _check_chunks(self, sample_weight: Any) -> None:
+        if sample_weight is not None:
+            raise NotSupported(
+                "sample_weight is for rows in memory, rows in chunks count one each: leave it out"
+            )
+        if self._has_budget:
+            raise NotSupported(
+                "max_cost and max_cost_increase are for rows in memory: give a tolerance instead"
+            )
+        if self.bins is not None or self.mean_tolerance is not None:
+            raise NotSupported(
+                "bins and mean_tolerance are for rows in memory: cut the column into ranges first, and name the column "
+                "of ranges"
+            )
+
+    @property
+    def _has_budget(self) -> bool:
+        return self.max_cost is not None or self.max_cost_increase is not None
 
     def _fit(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None = None) -> None:
-        """Fit rows in the frame. `weights`, if given, have mean 1; `_unit` is the mean that they were divided by."""
-        rng = check_random_state(self.random_state)
+        if weights is not None and self._power == 1:
+            raise NotSupported(
+                "sample_weight is not for k-medians, where a medoid counts every row once: use PriceFairKMeans"
+            )
+        if weights is not None and sp.issparse(X):
+            raise NotSupported("sample_weight is for dense rows: pass X.toarray()")
         order = None
         if len(self._sensitive.columns) == 1 and self._sensitive.columns[0].edges is None:
             # Newton's method and the search for whole numbers of points must not depend on the names of the groups.
             order = neutral_order(X, codes)
             codes = np.argsort(order).astype(np.int32)[codes]
-        points = self._weighed_points(X, codes, weights)
-        criterion_of = partial(self._criterion, points.group_sizes, order=order, weighted=weights is not None)
+        self._fit_points(Rows(self._points(X, codes, weights=weights)), codes, order)
+
+    def _fit_chunks(self, rows: ChunkedRows) -> None:
+        known = rows.known
+        if known.names.dtype.kind in "iuf" and is_measured(_as_rows(known)):
+            raise ValueError(
+                f"sensitive_features holds {len(known.names)} different numbers, and each would be a group. Cut the "
+                "column into a few ranges first. If the numbers are names, convert them to text"
+            )
+        column = SensitiveColumn("", known.names)
+        self._sensitive = Sensitive((column,), known.codes, np.arange(len(known.names))[:, None])
+        self._unit = 1.0
+        self._fit_points(rows)
+
+    def _fit_points(
+        self, rows: Rows, codes: np.ndarray | None = None, order: np.ndarray | None = None
+    ) -> None:
+        """Fit points in memory with the groups `codes`, see `_criterion` for `order`, or in chunks."""
+        points, rng = rows.points, check_random_state(self.random_state)
+        criterion_of = partial(self._criterion, order=order, weighted=points.weights is not None)
         # A fit without a budget has no tolerance to report, so the attributes of an earlier fit are removed.
         for stated in ("tolerance_", "tolerance_bound_"):
             self.__dict__.pop(stated, None)
-        if self.max_cost is None and self.max_cost_increase is None:
-            criterion = criterion_of()
+        starts: list[Prototypes] = []
+        if self._has_budget:
+            run, criterion, found = self._within_budget(
+                points, partial(criterion_of, points.group_sizes), rng
+            )
+            self._finish(points, criterion, run, found, starts, codes, order)
+            return
+        criterion = criterion_of(points.group_sizes)
+        if rows.samples:
+            start = self._start_on_samples(rows, rng) if rows.begun is None else (rows.begun.prototypes, None)
+            kept = {"begun": rows.begun, "keep": rows.keep}
+            run = self._run(points, criterion, *start, self.max_iter, **kept)
+            points.measure(run.prototypes.centers)
+            found = solve(points, criterion, run.last.state)
+        else:
             starts = self._starts(points, rng)
             run, found = self._best(points, criterion, starts)
-        else:
-            starts = []
-            run, criterion, found = self._within_budget(points, criterion_of, rng)
         self._finish(points, criterion, run, found, starts, codes, order)
+
+    def _start_on_samples(
+        self, rows: Any, rng: np.random.RandomState
+    ) -> tuple[Prototypes, np.ndarray | None]:
+        """Centres and multipliers from fits on samples, with bounds for their group sizes.
+
+        If rows of a sample cannot keep the bounds, the multipliers are None.
+        """
+        n_rows, *more = rows.samples
+        sample = rows.sample(n_rows)
+        try:
+            run, found = self._best(sample, self._criterion(sample.group_sizes), self._starts(sample, rng))
+        except NotSupported:
+            # A sample may be unable to keep bounds that all rows can keep. It can have its own shares in every cluster.
+            sizes = sample.group_sizes
+            run, _ = self._best(sample, exact_shares(sizes / sizes.sum()), self._starts(sample, rng))
+            return run.prototypes, None
+        prototypes, multipliers = run.prototypes, found.multipliers
+        for n_rows in more:
+            sample = rows.sample(n_rows)
+            try:
+                criterion = self._criterion(sample.group_sizes)
+            except NotSupported:
+                return prototypes, None
+            run = self._run(
+                sample, criterion, prototypes, multipliers, self.max_iter, tol=_MORE_EXACT * self.tol
+            )
+            prototypes, multipliers = run.prototypes, run.last.state
+        return prototypes, multipliers
 
     def _asked(self) -> Asked:
         return Asked(**{name: getattr(self, name) for name in Asked._fields})
@@ -187,20 +355,6 @@ class PriceClusterer(PrototypeClusterer):
                 asked = asked._replace(target=np.asarray(asked.target)[order])
         return bounds_criterion(asked, sensitive, sizes, self.n_clusters, unit=unit)
 
-    def _weighed_points(self, X: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> TiledPoints:
-        if weights is None:
-            return self._points(X, codes)
-        if self._power == 1:
-            raise NotSupported(
-                "sample_weight is not for k-medians, where a medoid counts every row once: use PriceFairKMeans"
-            )
-        if sp.issparse(X):
-            raise NotSupported("sample_weight is for dense rows: pass X.toarray()")
-        n_groups, dtype = len(self.groups_), DTYPES[self._precision]
-        points = WeightedPoints.pack(X, codes, n_groups, self.n_clusters, dtype=dtype)
-        points.weigh(weights)
-        return points
-
     def _starts(self, points: TiledPoints, rng: np.random.RandomState) -> list[Prototypes]:
         """Starting centres. If plain clustering from several starts ends at nearly the same centres, one is kept."""
         if not isinstance(self.init, str):
@@ -222,10 +376,7 @@ class PriceClusterer(PrototypeClusterer):
     def _plain(self, points: TiledPoints, start: Prototypes) -> Run:
         judge = partial(judge_fall, tol=self.tol)
         kind: Alternation[Any] = Alternation(plain_step, self._update, judge)
-        # Dense rows without weights, whose centres are means, need one pass over the points for each step.
-        one_pass = type(points) is TiledPoints and points.squared
-        measured: Any = NearestPoints(points) if one_pass else points
-        return alternate(kind, measured, start, max_iter=_PLAIN_STEPS)
+        return alternate(kind, points.for_plain_steps(), start, max_iter=_PLAIN_STEPS)
 
     def _runs(self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]) -> list[Run]:
         """Run the alternation from all starts. Returns at most the three cheapest runs, the cheapest first.
@@ -243,17 +394,20 @@ class PriceClusterer(PrototypeClusterer):
 
     def _run(
         self,
-        points: TiledPoints,
+        points: Any,
         criterion: Criterion,
         start: Prototypes,
         multipliers: np.ndarray | None,
         n_steps: int,
         *,
         rough: bool = False,
+        tol: float | None = None,
+        **kept: Any,
     ) -> Run:
         step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
-        priced = Alternation(step, self._update, partial(judge_fall, tol=self.tol))
-        return alternate(priced, points, start, max_iter=n_steps, verbose=self.verbose)
+        judge = partial(judge_fall, tol=self.tol if tol is None else tol)
+        priced: Alternation[Any] = Alternation(step, self._update, judge)
+        return alternate(priced, points, start, max_iter=n_steps, verbose=self.verbose, **kept)
 
     def _best(
         self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]
@@ -335,7 +489,7 @@ class PriceClusterer(PrototypeClusterer):
         made = strict = Labels(labels, cost, counts, run.prototypes, found)
         dear = self._is_dear(points, criterion, made, least - paid_limits(criterion, found))
         # Rows with weights cannot be split, and rows in chunks are so many that a few do not matter.
-        if dear and codes is not None and type(points) is TiledPoints:
+        if dear and codes is not None and points.weights is None and not points.is_sparse:
             made = loose_labels(
                 points,
                 criterion,
@@ -347,8 +501,9 @@ class PriceClusterer(PrototypeClusterer):
                 tol=self.tol,
             )
         saved = strict.cost / made.cost - 1 if made.cost > 0 else np.inf if strict.cost > 0 else 0.0
-        self._keep(points, made.prototypes)
         prices, counts = made.found.prices, made.counts
+        back = slice(None) if order is None else np.argsort(order)
+        self._keep(points, made.prototypes, prices[back])
         cost = self._cost(points, made, codes)
         bound = self._least(points, prices, codes) - paid_limits(criterion, made.found)
         gap = certified_gap(criterion, made.found, cost, bound, counts)
@@ -377,8 +532,6 @@ class PriceClusterer(PrototypeClusterer):
             self.n_rounded_ = len(made.labels.moved)
         else:
             self.n_rounded_ = int((points.hard(1.0, prices)[0] != made.labels).sum())
-        back = slice(None) if order is None else np.argsort(order)
-        self.scale_, self.offset_ = 1.0, prices[back]
         self._column_prices = []
         if criterion.combined and self._sensitive.columns and not self.crossed:
             # Every row has one value of the first column, so the price of the cluster itself is added there.
@@ -427,15 +580,15 @@ class PriceClusterer(PrototypeClusterer):
 
     def _cost(self, points: MeasuredPoints, made: Labels, codes: np.ndarray | None) -> float:
         """The cost of labels. The tiles may be in single precision, so it is summed again from rows in memory."""
-        if codes is None or not isinstance(points, TiledPoints):
+        if codes is None or points.is_sparse:
             return made.cost
-        return self._paid(points.X, made.labels, made.prototypes.centers, _weights(points))
+        return self._paid(points.X, made.labels, made.prototypes.centers, points.weights)
 
     def _least(self, points: MeasuredPoints, prices: np.ndarray, codes: np.ndarray | None) -> float:
         """The sum over points of the least distance plus price, in double precision for rows in memory."""
-        if codes is None or not isinstance(points, TiledPoints):
+        if codes is None or points.is_sparse:
             return points.priced(prices)[3]
-        weights = _weights(points)
+        weights = points.weights
         labels = _cheapest_clusters(points.X, self._centers, prices, codes, self._power)
         counts = np.zeros_like(prices)
         np.add.at(counts, (codes, labels), 1.0 if weights is None else weights)
@@ -454,10 +607,6 @@ _CERTIFICATE = {
 _LONG_TAIL = (
     "Look at these points, take the logarithm of columns with a long tail, or allow a larger tolerance"
 )
-
-
-def _weights(points: TiledPoints) -> np.ndarray | None:
-    return points.weights if isinstance(points, WeightedPoints) else None
 
 
 def _cheapest_clusters(
@@ -487,3 +636,9 @@ def _apart(one: np.ndarray, other: np.ndarray) -> float:
     """The largest squared distance between a centre and the nearest one of the other set."""
     squares = cdist(one, other, "sqeuclidean")
     return float(max(squares.min(axis=0).max(), squares.min(axis=1).max()))
+
+
+def _as_rows(known: Survey) -> np.ndarray:
+    """Values on which `is_measured` decides as on those of all rows, of which it needs the number up to a limit."""
+    more = min(known.n_rows, 3 * len(known.names)) - len(known.names)
+    return np.append(known.names, np.repeat(known.names[:1], more))

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from fairclust.base import positive_weights
 from fairclust.kernels.assignment import Potentials, SquaredDistances
 from fairclust.kernels.tiles import blocks, make_layout
-from fairclust.kernels.weighted import WeightedPotentials
 from fairclust.methods.price.bounds import Asked, bounds_criterion, rounded_away
 from fairclust.methods.price.budget import Attempt, check_budget, fairest_within
 from fairclust.methods.price.criteria import Criterion, Work
@@ -26,8 +25,8 @@ from fairclust.methods.price.rounding import (
     move_to_table,
     tables_of_equal_shares,
 )
+from fairclust.sensitive import Sensitive, read_sensitive
 from fairclust.solvers.points import Points
-from fairclust.solvers.sensitive import Sensitive, read_sensitive
 
 # Temperatures for a start without prices, and for a start from the prices of a similar problem. The last temperature
 # decides how tight the lower bound is.
@@ -251,10 +250,8 @@ def _potentials(
     dtype = np.float64 if n_samples * n_clusters <= _DOUBLE_ENTRIES else np.float32
     n_groups = len(sensitive.cells)
     layout = make_layout(sensitive.codes, n_groups)
-    if weights is None:
-        potentials = Potentials.empty(layout, n_groups, n_clusters, dtype)
-    else:
-        potentials = WeightedPotentials.empty(layout, n_groups, n_clusters, dtype)
+    potentials = Potentials.empty(layout, n_groups, n_clusters, dtype)
+    if weights is not None:
         potentials.weigh(weights)
     potentials.set_costs(costs)
     # The largest entry is NaN if any entry is.
@@ -365,7 +362,7 @@ def round_prices(
     """
     labels, counts, cost, least = points.priced(solved.prices)
     unit = temperature_unit(points)
-    weights = points.weights if isinstance(points, WeightedPotentials) else None
+    weights = points.weights
     nearby = None
     small = (
         criterion.combined

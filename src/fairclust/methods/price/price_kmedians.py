@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from fairclust.base import COUNT, at_least
 from fairclust.methods._prototypes import MedoidClusterer
-from fairclust.methods.price.estimator import PriceClusterer
+from fairclust.methods.price.estimator import PriceFairKMeans
 
 
 @dataclass(eq=False, repr=False)
-class PriceFairKMedians(MedoidClusterer, PriceClusterer):
+class PriceFairKMedians(MedoidClusterer, PriceFairKMeans):
     """K-medians in which every cluster keeps a bound on its group shares, its balance or its gap.
 
     `PriceFairKMeans` with Euclidean distances, and with rows of X, the medoids of the clusters, as centres.
@@ -42,7 +42,7 @@ class PriceFairKMedians(MedoidClusterer, PriceClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **PriceClusterer._parameter_constraints,
+        **PriceFairKMeans._parameter_constraints,
         "exact_size": at_least(0),
         "max_evaluations": COUNT,
     }

@@ -14,8 +14,8 @@ from fairclust.base import FairClusterer, record
 from fairclust.kernels.assignment import SquaredDistances
 from fairclust.methods.price.fair_assignment import fair_assignment
 from fairclust.methods.programs.fair_lp import bound_violation, fair_assignment_lp, round_assignment
+from fairclust.sensitive import overlapping_groups
 from fairclust.solvers.lloyd import Lloyd
-from fairclust.solvers.sensitive import overlapping_groups
 
 
 @dataclass(eq=False, repr=False)

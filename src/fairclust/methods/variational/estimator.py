@@ -1,4 +1,4 @@
-"""The base of k-means and k-medians with variational fair clustering."""
+"""Variational fair clustering (Ziko et al., AAAI 2021) for k-means."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import entr
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from fairclust.base import (
@@ -20,17 +21,16 @@ from fairclust.base import (
     at_least,
     initial_centers,
 )
+from fairclust.chunks.rows import ChunkedRows, Rows
 from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
-from fairclust.kernels.points import TiledPoints
-from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods._prototypes import PrototypeClusterer
 from fairclust.methods.variational.bound import BOUND_TOL
 from fairclust.methods.variational.penalty import penalty_slope
 from fairclust.methods.variational.steps import bound_step, newton_step
 from fairclust.metrics.counts import contingency
-from fairclust.solvers.alternation import Alternation, Prototypes, Run, Step, alternate
+from fairclust.solvers.alternation import Alternation, Prototypes, Step, alternate, mean_centers, overshot
 from fairclust.solvers.points import MeasuredPoints
 
 # Default `tol` of the published program, and ours. Ours is tighter, which is cheap because the energy never rises.
@@ -40,18 +40,101 @@ _FIRST = 1e-3
 
 
 class Start(NamedTuple):
-    """The start of a fit: packed points, centres, prices if there are any, and the random state for restarts."""
+    """The start of a fit: rows, centres, the random state for restarts, and prices if there are any.
 
-    points: TiledPoints
+    A fit that starts from the result of a fit on a sample has no random state, because that fit has had its restarts.
+    """
+
+    rows: Rows
     prototypes: Prototypes
-    rng: np.random.RandomState
+    rng: np.random.RandomState | None
     prices: np.ndarray | None = None
 
 
 @dataclass(eq=False, repr=False)
-class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
-    """Alternates between fair assignments and new centres. `VariationalFairKMeans` documents the parameters."""
+class VariationalFairKMeans(PrototypeClusterer):
+    """K-means with the Kullback-Leibler fairness penalty.
 
+    Minimises ``sum_pk s_pk ||x_p - c_k||^2 + lam * sum_k KL(U || P_k)`` (equation 2), where P_k are the group
+    shares of cluster k and U the target shares. With several sensitive columns their penalties are added.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    lam : float or "auto", default="auto"
+        Weight of fairness. "auto" searches for the smallest weight that reaches a level of fairness. One of the next
+        three parameters sets the level. Without them, the share of every group in every cluster must be at least 0.8
+        and at most 1 / 0.8 times its target share. A number is absolute, as in the paper: a suitable one grows with
+        the number of rows and the square of the unit of the data. 0 is plain Lloyd.
+    max_fairness_error : float, optional
+        Level for ``lam="auto"``: ``sum_k KL(U || P_k)`` is at most this.
+    min_balance : float, optional
+        Level for ``lam="auto"``: for the counts of all groups i, j in every cluster k, ``n_ik >= min_balance * n_jk``.
+    max_gap : float, optional
+        Level for ``lam="auto"``: `fairclust.metrics.delta` is at most this.
+    relative_weights : bool, default=False
+        Whether a number for `lam` is a multiple of the cost of all points in one cluster, and so has no unit. Values
+        from 0.01 to 10 then span the trade-off.
+    match_reference : bool, default=False
+        Whether to compute each assignment by the paper's bound optimisation, step by step as in the authors' program.
+        The default uses Newton's method to compute the group prices to which that iteration converges, in a tenth of
+        the passes over the points. It measures the energy of the hard labels, which never rises. Between two
+        assignments, the centres of clusters that still change move half a step beyond their means, which on most data
+        takes fewer steps.
+    lipschitz : float, default=2.0
+        L of the bound, used with `match_reference`. As in the published program, and unlike equations 9 and 13,
+        both the clustering and the fairness potentials are divided by it.
+    target : None, mapping or array-like of shape (n_groups,), default=None
+        Target shares U. None takes the shares of the data. For several columns, a mapping of column to shares.
+    init : "k-means++" or array-like of shape (n_clusters, n_features)
+    max_iter : int, default=100
+        Largest number of outer steps.
+    tol : float, optional
+        From the second step on, the fit stops when the energy changes by at most the fraction `tol` of the energy
+        minus its least possible fairness term ``lam * K * H(U)``; 1e-5 by default. With `match_reference` it is a
+        fraction of the whole energy, from the third step on; 1e-4 by default, as in the published program.
+    bound_max_iter : int, default=10000
+        Largest number of steps of the inner loop of `match_reference`.
+    max_restarts : int, default=3
+        Largest number of restarts from new k-means++ centres. There is a restart if the first step (with
+        `match_reference`: any step) empties a cluster. After the last restart, the fit continues with fewer clusters
+        (with `match_reference`: it stops).
+    precision : "single" or "double", default="single"
+        Arithmetic of the distances and softmax rows. Sums are always double. Single is three times as fast, and the
+        inner loop may stop a step earlier or later.
+    verbose : int, default=0
+        1 prints the objective and the fairness term of every outer step.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    labels_, cluster_centers_, n_iter_, history_, groups_
+        `cluster_centers_` are the centres of the last assignment, which `predict` uses too. They are near the means
+        of the clusters, and equal to them if the last steps changed no label.
+        The energies in `history_` are those of the labels, or with `match_reference` those of the soft
+        assignments. `inner_iter` counts passes over the points. A restart begins a new history; with
+        `match_reference` it continues the old one.
+    scale_, offset_ : float, ndarray of shape (n_groups, n_clusters)
+        A row x goes to the cluster ``argmin_k (scale_ * dist(x, c_k) + offset_[group, k])``. Without
+        `match_reference`, `scale_` is 1 and `offset_` holds the prices.
+    target_ : ndarray of shape (n_groups,), or dict of column to ndarray of shape (n_values,)
+    n_inner_iter_, n_restarts_ : int
+    n_energy_rises_ : int
+        Number of outer steps after which the energy was higher. This can happen with `match_reference` only, whose
+        inner loop starts cold in every outer step and whose centres come from hard labels.
+    converged_ : bool
+    lam_ : float
+        The weight that was used, absolute.
+    path_ : WeightPath
+        Only with ``lam="auto"``: the weights, fairness measures and costs of all fits of the search, see
+        `fairclust.WeightPath`. Each fit started from the result of the last fit that did not reach the level.
+
+    References
+    ----------
+    Ziko, Yuan, Granger, Ben Ayed: Variational Fair Clustering, AAAI 2021, Algorithm 1.
+    """
+
+    takes_columns = takes_chunks = True
     _sorts_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lam": WEIGHT,
@@ -92,8 +175,8 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
         self._set_target(codes)
 
         def fit(
-            weight: float, before: VariationalClusterer | None
-        ) -> tuple[VariationalClusterer, list[np.ndarray], float]:
+            weight: float, before: VariationalFairKMeans | None
+        ) -> tuple[VariationalFairKMeans, list[np.ndarray], float]:
             model = copy(self)
             model._fit_from(start if before is None else before._warmed(start), codes, weight)
             counts = contingency(model.labels_, codes, self.n_clusters, len(self.groups_))
@@ -123,8 +206,8 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
 
     def _start(self, X: np.ndarray, codes: np.ndarray) -> Start:
         rng = check_random_state(self.random_state)
-        points = self._points(X, codes)
-        return Start(points, Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng)), rng)
+        rows = Rows(self._points(X, codes))
+        return Start(rows, Prototypes(initial_centers(X, self.n_clusters, self._framed_init(), rng)), rng)
 
     def _warmed(self, start: Start) -> Start:
         """The start with the final centres and prices of this fit."""
@@ -135,40 +218,79 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
     def _fit_from(self, start: Start, codes: np.ndarray, lam: float) -> None:
         """Alternate assignments and centres, with new seeds if a cluster is empty. `lam` is that of the frame."""
         self.lam_ = lam
-        points, prototypes, _, prices = start
-        rng = deepcopy(start.rng)
+        rows, prototypes, _, prices = start
+        points, rng = rows.points, deepcopy(start.rng)
+        self._restarts_left = self.max_restarts if rng is not None else 0
         self.history_: list[dict[str, float]] = []
         self.n_restarts_ = self.n_inner_iter_ = self.n_energy_rises_ = self.n_iter_ = 0
         while True:
             steps = self.max_iter - self.n_iter_
             # From k-means++ picks, the centres will move far.
-            kind = self._alternation(prices, hurried=steps > 1 and isinstance(self.init, str))
-            run = alternate(kind, points, prototypes, max_iter=steps, verbose=self.verbose)
+            hurried = rng is not None and steps > 1 and isinstance(self.init, str)
+            kind = self._alternation(prices, hurried=hurried)
+            kept = {"begun": rows.begun, "keep": rows.keep}
+            run = alternate(kind, points, prototypes, max_iter=steps, verbose=self.verbose, **kept)
             begun = self.history_ if self.match_reference else []
             self.history_ = begun + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
             self.n_inner_iter_ += sum(int(record["inner_iter"]) for record in run.history)
             self.n_energy_rises_ += run.n_rises
             self.n_iter_ += run.n_steps
-            if run.verdict != "emptied" or self.n_restarts_ == self.max_restarts:
+            if run.verdict != "emptied" or not self._restarts_left or rng is None:
                 break
             self.n_restarts_ += 1
+            self._restarts_left -= 1
             if self.n_iter_ == self.max_iter:
                 break
             prototypes = Prototypes(initial_centers(points.X, self.n_clusters, "k-means++", rng))
             prices = None
-        self._finish(points, run)
+        self.converged_, self._n_empty = run.verdict == "at rest", run.last.n_empty
+        self.labels_ = run.last.labels
+        self._keep(points, run.prototypes, run.last.offset, run.last.scale)
         if self._sensitive is not None:
             counts = contingency(self.labels_, codes, self.n_clusters, len(self.groups_))
             self._column_prices = [
                 lam * penalty_slope(members @ counts, shares) for members, shares in self._target
             ]
 
-    def _finish(self, points: MeasuredPoints, run: Run) -> None:
-        """Set the attributes of the fit from its last assignment."""
-        self.converged_ = run.verdict == "at rest"
-        self.labels_, self.scale_, self.offset_ = run.last.labels, run.last.scale, run.last.offset
-        self._keep(points, run.prototypes)
-        self._n_empty = run.last.n_empty
+    def _fit_chunks(self, rows: ChunkedRows) -> None:
+        known, begun = rows.known, rows.begun
+        self.target_ = self._target = known.sizes / known.n_rows
+        if self.target is not None:
+            self.target_ = self._target = resolve_target(self.target, self.groups_, known.codes)
+        prices: np.ndarray | None = None
+        if begun is None or isinstance(self.lam, str) or self.relative_weights:
+            prototypes, prices, lam = self._start_on_samples(rows)
+        else:
+            lam = float(self.lam)
+        if begun is not None:
+            prototypes, prices = begun.prototypes, None
+        self._fit_from(Start(rows, prototypes, None, prices), known.codes, lam)
+        self._complain_of_moving()
+
+    def _start_on_samples(self, rows: ChunkedRows) -> tuple[Prototypes, np.ndarray, float]:
+        """Centres and prices from fits on samples, and the weight for all rows.
+
+        If the weight must be searched for, or is relative, the samples decide it.
+        """
+        known = rows.known
+        model = clone(self).set_params(target=self.target_, precision=self._precision)
+        given = not (isinstance(self.lam, str) or self.relative_weights)
+        lam: float | None = float(self.lam) / known.n_rows if given else None
+        for n_rows in rows.samples:
+            if lam is not None:
+                # A weight is absolute and grows with the number of rows, so the sample gets its share of the weight.
+                model.set_params(lam=lam * n_rows, relative_weights=False, **dict.fromkeys(LEVELS))
+            model.fit(known.X[:n_rows], sensitive_features=known.codes[:n_rows])
+            model.set_params(init=model.cluster_centers_)
+            lam = model.lam_ / n_rows
+        if hasattr(model, "path_"):
+            self.path_ = model.path_
+        return Prototypes(model.cluster_centers_), model.offset_, model.lam_ * known.n_rows / n_rows
+
+    def _update(self, points: MeasuredPoints, labels: Any, old: Prototypes) -> Prototypes:
+        """The means of the clusters, or centres beyond them if the solver is not the paper's or Lloyd's."""
+        means = mean_centers(points, labels, old)
+        return means if self.match_reference or self.lam_ == 0 else overshot(means, old)
 
     def _complain_of_moving(self) -> None:
         if not (self._n_empty or not self.converged_):
@@ -237,7 +359,7 @@ class VariationalClusterer(ColumnsClusterer, PrototypeClusterer):
 
     def _judge(self, step: int, before: Step | None, now: Step) -> str:
         if before is None:
-            return "emptied" if now.n_empty and self.n_restarts_ < self.max_restarts else ""
+            return "emptied" if now.n_empty and self._restarts_left else ""
         # This constant is a part of the energy that grows with lam. Relative to it every change would be small.
         least = float(sum(entr(of).sum() for of in self._target_shares()))
         least_penalty = self.lam_ * self.n_clusters * least

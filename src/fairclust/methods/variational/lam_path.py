@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from fairclust.methods._levels import LEVELS
-from fairclust.methods.variational.estimator import VariationalClusterer
+from fairclust.methods.variational.estimator import VariationalFairKMeans
 from fairclust.metrics.counts import contingency
 from fairclust.metrics.fairness import fairness_error as fairness_error_of
 
@@ -25,13 +25,13 @@ class LamPath:
     """
 
     lams: np.ndarray
-    estimators: list[VariationalClusterer]
+    estimators: list[VariationalFairKMeans]
     fairness_errors: np.ndarray
     best: int | None
 
 
 def lam_path(
-    estimator: VariationalClusterer,
+    estimator: VariationalFairKMeans,
     X: Any,
     lams: Sequence[float],
     *,
@@ -77,7 +77,7 @@ def lam_path(
     rows = plain._frame.into(X)
     start = first = plain._start(rows, codes)
     plain._set_target(codes)
-    models: list[VariationalClusterer] = []
+    models: list[VariationalFairKMeans] = []
     errors = []
     for lam in grid:
         model = copy(plain).set_params(lam=float(lam))

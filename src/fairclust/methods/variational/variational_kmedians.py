@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from fairclust.base import COUNT, at_least
 from fairclust.methods._prototypes import MedoidClusterer
-from fairclust.methods.variational.estimator import VariationalClusterer
+from fairclust.methods.variational.estimator import VariationalFairKMeans
 
 
 @dataclass(eq=False, repr=False)
-class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
+class VariationalFairKMedians(MedoidClusterer, VariationalFairKMeans):
     """K-medians with the Kullback-Leibler fairness penalty.
 
     Minimises ``sum_pk s_pk ||x_p - c_k|| + lam * sum_k KL(U || P_k)`` (equation 2 with the Euclidean
@@ -47,7 +47,7 @@ class VariationalFairKMedians(MedoidClusterer, VariationalClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **VariationalClusterer._parameter_constraints,
+        **VariationalFairKMeans._parameter_constraints,
         "exact_size": at_least(0),
         "max_evaluations": COUNT,
     }
