@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from fairclust.methods import VariationalFairKMeans, VariationalFairKMedians
-from fairclust.methods.variational.bound import fairness_term
+from fairclust.methods.variational.penalty import fairness_term
 from fairclust.metrics import contingency
 
 BOTH = pytest.mark.parametrize("cls", [VariationalFairKMeans, VariationalFairKMedians])

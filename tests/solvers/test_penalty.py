@@ -8,8 +8,8 @@ from problems import from_blobs, from_matrix
 from scipy.linalg import block_diag
 
 from fairclust.base import Diverged
+from fairclust.kernels.bound import bound_iteration
 from fairclust.methods.variational import penalty
-from fairclust.methods.variational.bound import bound_iteration
 from fairclust.methods.variational.penalty import minimize_penalty
 from twins import padded_fairness, softmax
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from fairclust.kernels.bound import bound_iteration
 from fairclust.kernels.points import NearestPoints, TiledPoints
 from fairclust.methods.price.criteria import share_bounds
 from fairclust.methods.price.fair_assignment import round_prices, solve
 from fairclust.methods.price.steps import price_step
-from fairclust.methods.variational.bound import bound_iteration
 from fairclust.methods.variational.penalty import minimize_penalty
 from fairclust.solvers.alternation import Alternation, Prototypes, alternate, mean_centers, plain_step
 from toys import make_grouped_blobs

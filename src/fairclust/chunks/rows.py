@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from fairclust.chunks.points import ChunkedPoints
 from fairclust.chunks.survey import Survey, survey
 from fairclust.chunks.table import ChunkTable
 from fairclust.kernels.points import TiledPoints
-from fairclust.solvers.alternation import Run
+from fairclust.solvers.alternation import Alternation, Prototypes, Run, alternate
 
 # All starts run on the first _FIRST_ROWS rows of the sample. The best one continues on _MORE_ROWS times as many rows,
 # and so on up to the whole sample. Steps on few rows are cheap, and after them few steps on many rows are needed.
@@ -26,19 +26,22 @@ _LOG = logging.getLogger("fairclust.chunks")
 
 @dataclass
 class Rows:
-    """The points of a fit, and samples of them on which it starts. Points in memory have no samples."""
+    """The points of a fit."""
 
     points: Any
-    samples: Sequence[int] = ()  # their numbers of rows, growing
-    begun: Run | None = None  # the run of a fit that was stopped
-    keep: Callable[[Run], None] | None = None  # called after every outer step on all rows
+
+    def alternate(
+        self, kind: Alternation[Any], prototypes: Prototypes, *, max_iter: int, verbose: int
+    ) -> Run:
+        """See `fairclust.solvers.alternation.alternate`."""
+        return alternate(kind, self.points, prototypes, max_iter=max_iter, verbose=verbose)
 
 
 class ChunkedRows(Rows):
-    """Rows in chunks, after the survey, which is the first pass over them.
+    """Rows in chunks, after the survey. A fit starts on `samples` of them, given by their numbers of rows.
 
     `dtype` is that of the distances, unless the rows need double precision (`is_far`). `fit` holds the parameters of
-    the fit. If it was stopped and has a checkpoint, `begun` is read from this.
+    the fit. If it was stopped and has a checkpoint, `begun` is the run read from this.
     """
 
     points: ChunkedPoints
@@ -62,11 +65,25 @@ class ChunkedRows(Rows):
         self.points = ChunkedPoints(table.chunks, table.engine, known, n_clusters, dtype=dtype)
         self.begun = self._checkpoint.load(self.points)
 
-    def keep(self, run: Run) -> None:  # type: ignore[override]
-        """Write the checkpoint after an outer step."""
-        self._checkpoint.save(run)
-        record = run.history[-1]
-        _LOG.info("step %d: objective %.9g, %.0f s", record["step"], record["objective"], record["seconds"])
+    def alternate(
+        self, kind: Alternation[Any], prototypes: Prototypes, *, max_iter: int, verbose: int
+    ) -> Run:
+        """As that of `Rows`, with a checkpoint after every step. It continues a run that was stopped."""
+
+        def keep(run: Run) -> None:
+            self._checkpoint.save(run)
+            step, objective, seconds = (run.history[-1][name] for name in ("step", "objective", "seconds"))
+            _LOG.info("step %d: objective %.9g, %.0f s", step, objective, seconds)
+
+        return alternate(
+            kind,
+            self.points,
+            prototypes,
+            max_iter=max_iter,
+            verbose=verbose,
+            begun=self.begun,
+            keep=keep,
+        )
 
     def sample(self, n_rows: int) -> TiledPoints:
         """The first rows of the sample, packed."""

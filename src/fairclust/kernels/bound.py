@@ -1,39 +1,107 @@
-"""The inner loop of VFC in one compiled function, for small data, where Python takes longer than the passes."""
+"""The paper's iteration for the assignment at fixed potentials: bound optimisation."""
 
 from __future__ import annotations
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from fairclust.kernels.assignment import _soft
+from fairclust.kernels.assignment import Potentials, _soft
 
-SMALL_ENTRIES = 200_000
-"""The compiled loop is used if the number of points times clusters is at most this. The number of threads does not
-matter for this choice, because the loop adds in another order than NumPy, and results must not depend on threads."""
+# The published program keeps every s_pk at 1e-20 or above. Here the mass of a group in a cluster is at least this
+# fraction of the group's mass.
+_LEAST_SHARE = 1e-20
+# If the number of points times clusters is at most this, the passes are compiled with the loop, because Python takes
+# longer than they do. The number of threads does not matter for this choice: the compiled passes add in another order
+# than NumPy, and results must not depend on threads.
+_SMALL_ENTRIES = 200_000
+
+
+class BoundSolution(NamedTuple):
+    """The result of the bound iteration."""
+
+    scale: float  # ``1 + t/L``
+    offset: np.ndarray  # (n_groups, n_clusters); B
+    mass: np.ndarray  # (n_groups, n_clusters); soft counts
+    clustering: float  # ``sum_pk s_pk a_pk``
+    n_iter: int
+    bound: float  # not finite if the iteration has diverged
+
+
+def bound_iteration(
+    points: Any, *, lam: float, lipschitz: float, target: np.ndarray, max_iter: int, tol: float
+) -> BoundSolution:
+    """The paper's inner loop (equation 13) on the group-by-cluster table instead of N x K rows.
+
+    After t updates, with both terms divided by L as in the published program, ``log s_pk = -(1 + t/L) a_pk - B[g(p),
+    k]`` plus a constant, B being the sum of ``(lam/L) b``. `tol` ends it by the change of the bound, from the third
+    update on.
+    """
+    shape = len(target), points.n_clusters
+    numbers = float(lam), float(lipschitz), max_iter, float(tol)
+    target = np.asarray(target, dtype=float)
+    offset, b, floor, before = np.zeros(shape), np.zeros(shape), np.zeros(shape[0]), np.full(2, np.inf)
+    if isinstance(points, Potentials) and points.entries <= _SMALL_ENTRIES:
+        place = points.layout.group, points.layout.count, points.row_min_sum
+        mass, clustering, t = _small_loop(points.a, *place, target, *numbers, offset, b, floor, before)
+    else:
+        for t in range(max_iter + 1):
+            mass, clustering, logsum = points.soft(1.0 + t / lipschitz, offset)
+            if _update(t, mass, clustering, logsum, target, *numbers, offset, b, floor, before):
+                break
+    return BoundSolution(1.0 + t / lipschitz, offset, mass, clustering, t, before[0])
 
 
 @njit(cache=True, nogil=True)
-def bound_loop(  # type: ignore[no-untyped-def]
-    a, group, count, row_min_sum, target, lam, lipschitz, max_iter, tol, least_share
+def _update(  # type: ignore[no-untyped-def]
+    t, mass, clustering, logsum, target, lam, lipschitz, max_iter, tol, offset, b, floor, before
 ):
-    """The loop of `fairclust.methods.variational.bound.bound_iteration`, which explains it.
+    """Add ``(lam/L) b`` to the offset, from the sums of the pass after t updates, unless the iteration ends here.
 
-    Returns the scale, offset, mass, clustering term, number of iterations and last bound. The bound is not finite if
-    the iteration has diverged.
+    `b` is that of the update before, and `before` holds the bound and the logsum of the pass before. All arrays are
+    changed. Returns whether the iteration has ended.
     """
+    n_groups, n_clusters = mass.shape
+    for j in range(n_groups):
+        if t == 0:
+            floor[j] = _LEAST_SHARE * mass[j].sum()
+        for k in range(n_clusters):
+            mass[j, k] = max(mass[j, k], floor[j])
+    if t > 0:
+        # sum s log(s/s_in) + s (a + lam b), with log s = log s_in - (a + lam b)/L - log Z.
+        linear = clustering + lam * (mass * b).sum()
+        bound = (1.0 - 1.0 / lipschitz) * linear - (logsum - before[1])
+        at_rest = t > 2 and abs(bound - before[0]) <= tol * abs(before[0])
+        before[0] = bound
+        if at_rest or not np.isfinite(bound):
+            return True
+    before[1] = logsum
+    if t >= max_iter:
+        return True
+    for k in range(n_clusters):
+        total = mass[:, k].sum()
+        for j in range(n_groups):
+            b[j, k] = 1.0 / total - target[j] / mass[j, k]
+            offset[j, k] += (lam / lipschitz) * b[j, k]
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _small_loop(  # type: ignore[no-untyped-def]
+    a, group, count, row_min_sum, target, lam, lipschitz, max_iter, tol, offset, b, floor, before
+):
+    """The updates and their passes over the points in one compiled function: mass, clustering term and their number."""
     n_tiles, n_clusters = a.shape[0], a.shape[1]
     n_groups = len(target)
     per_tile = np.empty((n_tiles, n_clusters))
     potential, logsums = np.empty(n_tiles), np.empty(n_tiles)
     products = np.empty((0, 0, 0), a.dtype)
     shifted = np.empty((n_groups, n_clusters), a.dtype)
-    offset = np.zeros((n_groups, n_clusters))
-    mass, b = np.zeros((n_groups, n_clusters)), np.zeros((n_groups, n_clusters))
-    floor = np.zeros(n_groups)
-    bound, logsum, clustering, t = np.inf, 0.0, 0.0, 0
-    scale = 1.0
+    mass = np.zeros((n_groups, n_clusters))
+    t = 0
     while True:
-        # One pass over the points: sums of the softmax rows per group.
+        scale = 1.0 + t / lipschitz
         taken_out = scale * row_min_sum
         for j in range(n_groups):
             base = offset[j].min()
@@ -60,29 +128,10 @@ def bound_loop(  # type: ignore[no-untyped-def]
         for i in range(n_tiles):
             for k in range(n_clusters):
                 mass[group[i], k] += per_tile[i, k]
-        if t == 0:
-            for j in range(n_groups):
-                floor[j] = least_share * mass[j].sum()
-        for j in range(n_groups):
-            for k in range(n_clusters):
-                mass[j, k] = max(mass[j, k], floor[j])
         clustering = potential.sum() + row_min_sum
-        new_logsum = logsums.sum() - taken_out
-        if t > 0:
-            linear = clustering + lam * (mass * b).sum()
-            new_bound = (1.0 - 1.0 / lipschitz) * linear - (new_logsum - logsum)
-            at_rest = t > 2 and abs(new_bound - bound) <= tol * abs(bound)
-            bound = new_bound
-            if at_rest or not np.isfinite(new_bound):
-                break
-        logsum = new_logsum
-        if t >= max_iter:
-            break
-        for k in range(n_clusters):
-            total = mass[:, k].sum()
-            for j in range(n_groups):
-                b[j, k] = 1.0 / total - target[j] / mass[j, k]
-                offset[j, k] += (lam / lipschitz) * b[j, k]
+        logsum = logsums.sum() - taken_out
+        if _update(
+            t, mass, clustering, logsum, target, lam, lipschitz, max_iter, tol, offset, b, floor, before
+        ):
+            return mass, clustering, t
         t += 1
-        scale = 1.0 + t / lipschitz
-    return scale, offset, mass, clustering, t, bound

@@ -87,8 +87,7 @@ class KMeans(PrototypeClusterer):
         prototypes = Prototypes(self._frame.out_of(self.cluster_centers_.astype(np.float64)))
         for n_rows in more if rows.begun is None else ():
             prototypes = alternate(kind, rows.sample(n_rows), prototypes, max_iter=self.max_iter).prototypes
-        kept = {"begun": rows.begun, "keep": rows.keep}
-        run = alternate(kind, rows.points, prototypes, max_iter=self.max_iter, verbose=self.verbose, **kept)
+        run = rows.alternate(kind, prototypes, max_iter=self.max_iter, verbose=self.verbose)
         self.labels_, self.inertia_ = run.last.labels, run.last.clustering
         self.cluster_centers_ = self._frame.into(run.prototypes.centers)
         self._model.cluster_centers_ = self.cluster_centers_.astype(known.X.dtype)

@@ -289,27 +289,28 @@ class PriceFairKMeans(PrototypeClusterer):
             run, criterion, found = self._within_budget(
                 points, partial(criterion_of, points.group_sizes), rng
             )
-            self._finish(points, criterion, run, found, starts, codes, order)
-            return
-        criterion = criterion_of(points.group_sizes)
-        if rows.samples:
-            start = self._start_on_samples(rows, rng) if rows.begun is None else (rows.begun.prototypes, None)
-            kept = {"begun": rows.begun, "keep": rows.keep}
-            run = self._run(points, criterion, *start, self.max_iter, **kept)
-            points.measure(run.prototypes.centers)
-            found = solve(points, criterion, run.last.state)
         else:
-            starts = self._starts(points, rng)
-            run, found = self._best(points, criterion, starts)
+            criterion = criterion_of(points.group_sizes)
+            if isinstance(rows, ChunkedRows):
+                start, multipliers = self._start_on_samples(rows, rng)
+                kind = self._priced(criterion, multipliers)
+                run = rows.alternate(kind, start, max_iter=self.max_iter, verbose=self.verbose)
+                points.measure(run.prototypes.centers)
+                found = solve(points, criterion, run.last.state)
+            else:
+                starts = self._starts(points, rng)
+                run, found = self._best(points, criterion, starts)
         self._finish(points, criterion, run, found, starts, codes, order)
 
     def _start_on_samples(
-        self, rows: Any, rng: np.random.RandomState
+        self, rows: ChunkedRows, rng: np.random.RandomState
     ) -> tuple[Prototypes, np.ndarray | None]:
         """Centres and multipliers from fits on samples, with bounds for their group sizes.
 
-        If rows of a sample cannot keep the bounds, the multipliers are None.
+        If rows of a sample cannot keep the bounds, or a fit goes on, the multipliers are None.
         """
+        if rows.begun is not None:
+            return rows.begun.prototypes, None
         n_rows, *more = rows.samples
         sample = rows.sample(n_rows)
         try:
@@ -326,9 +327,8 @@ class PriceFairKMeans(PrototypeClusterer):
                 criterion = self._criterion(sample.group_sizes)
             except NotSupported:
                 return prototypes, None
-            run = self._run(
-                sample, criterion, prototypes, multipliers, self.max_iter, tol=_MORE_EXACT * self.tol
-            )
+            kind = self._priced(criterion, multipliers, tol=_MORE_EXACT * self.tol)
+            run = alternate(kind, sample, prototypes, max_iter=self.max_iter, verbose=self.verbose)
             prototypes, multipliers = run.prototypes, run.last.state
         return prototypes, multipliers
 
@@ -394,20 +394,28 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _run(
         self,
-        points: Any,
+        points: TiledPoints,
         criterion: Criterion,
         start: Prototypes,
         multipliers: np.ndarray | None,
         n_steps: int,
         *,
         rough: bool = False,
-        tol: float | None = None,
-        **kept: Any,
     ) -> Run:
+        kind = self._priced(criterion, multipliers, rough=rough)
+        return alternate(kind, points, start, max_iter=n_steps, verbose=self.verbose)
+
+    def _priced(
+        self,
+        criterion: Criterion,
+        multipliers: np.ndarray | None,
+        *,
+        rough: bool = False,
+        tol: float | None = None,
+    ) -> Alternation[Any]:
+        """Assignments by prices and new centres in turn. The first prices are searched for from `multipliers`."""
         step = partial(price_step, criterion=criterion, multipliers=multipliers, rough=rough)
-        judge = partial(judge_fall, tol=self.tol if tol is None else tol)
-        priced: Alternation[Any] = Alternation(step, self._update, judge)
-        return alternate(priced, points, start, max_iter=n_steps, verbose=self.verbose, **kept)
+        return Alternation(step, self._update, partial(judge_fall, tol=self.tol if tol is None else tol))
 
     def _best(
         self, points: TiledPoints, criterion: Criterion, starts: Sequence[Prototypes]
@@ -470,7 +478,7 @@ class PriceFairKMeans(PrototypeClusterer):
 
     def _finish(
         self,
-        points: MeasuredPoints,
+        points: Any,
         criterion: Criterion,
         run: Run,
         found: Prices,
@@ -578,13 +586,13 @@ class PriceFairKMeans(PrototypeClusterer):
             gap > 1 and per_cell >= _FEW_PER_CELL
         )
 
-    def _cost(self, points: MeasuredPoints, made: Labels, codes: np.ndarray | None) -> float:
+    def _cost(self, points: Any, made: Labels, codes: np.ndarray | None) -> float:
         """The cost of labels. The tiles may be in single precision, so it is summed again from rows in memory."""
         if codes is None or points.is_sparse:
             return made.cost
         return self._paid(points.X, made.labels, made.prototypes.centers, points.weights)
 
-    def _least(self, points: MeasuredPoints, prices: np.ndarray, codes: np.ndarray | None) -> float:
+    def _least(self, points: Any, prices: np.ndarray, codes: np.ndarray | None) -> float:
         """The sum over points of the least distance plus price, in double precision for rows in memory."""
         if codes is None or points.is_sparse:
             return points.priced(prices)[3]

@@ -38,7 +38,7 @@ class GraphClusterer(FairClusterer):
         tags.input_tags.pairwise = tags.input_tags.sparse = self.affinity == "precomputed"
         return tags
 
-    def fit(
+    def fit(  # type: ignore[override]
         self, X: Any, y: Any = None, *, sensitive_features: Any = None, points: Any = None
     ) -> FairClusterer:
         """Cluster the rows of `X`, or the nodes of the graph `X`.

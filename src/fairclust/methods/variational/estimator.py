@@ -26,11 +26,10 @@ from fairclust.frame import Frame
 from fairclust.group_encoding import resolve_target
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods._prototypes import PrototypeClusterer
-from fairclust.methods.variational.bound import BOUND_TOL
 from fairclust.methods.variational.penalty import penalty_slope
 from fairclust.methods.variational.steps import bound_step, newton_step
 from fairclust.metrics.counts import contingency
-from fairclust.solvers.alternation import Alternation, Prototypes, Step, alternate, mean_centers, overshot
+from fairclust.solvers.alternation import Alternation, Prototypes, Step, mean_centers, overshot
 from fairclust.solvers.points import MeasuredPoints
 
 # Default `tol` of the published program, and ours. Ours is tighter, which is cheap because the energy never rises.
@@ -228,8 +227,7 @@ class VariationalFairKMeans(PrototypeClusterer):
             # From k-means++ picks, the centres will move far.
             hurried = rng is not None and steps > 1 and isinstance(self.init, str)
             kind = self._alternation(prices, hurried=hurried)
-            kept = {"begun": rows.begun, "keep": rows.keep}
-            run = alternate(kind, points, prototypes, max_iter=steps, verbose=self.verbose, **kept)
+            run = rows.alternate(kind, prototypes, max_iter=steps, verbose=self.verbose)
             begun = self.history_ if self.match_reference else []
             self.history_ = begun + [{**h, "step": h["step"] + self.n_iter_} for h in run.history]
             self.n_inner_iter_ += sum(int(record["inner_iter"]) for record in run.history)
@@ -252,11 +250,35 @@ class VariationalFairKMeans(PrototypeClusterer):
                 lam * penalty_slope(members @ counts, shares) for members, shares in self._target
             ]
 
+    def _set_target(self, codes: np.ndarray) -> None:
+        """Set the target shares of the groups, or for several columns those of the values of each column."""
+        if self._sensitive is None:
+            self._target: Any = resolve_target(self.target, self.groups_, codes)
+            self.target_: Any = self._target
+            return
+        if self.match_reference:
+            raise NotSupported(
+                f"{type(self).__name__} with match_reference takes one sensitive column: pass one, or "
+                "leave match_reference out"
+            )
+        sensitive, asked = self._sensitive, self.target or {}
+        names = [column.name for column in sensitive.columns]
+        if not isinstance(asked, Mapping) or set(map(str, asked)) - set(names):
+            raise ValueError(
+                f"target must be a mapping of sensitive column to shares, with columns out of {names}"
+            )
+        by_name = {str(name): shares for name, shares in asked.items()}
+        shares = {
+            column.name: resolve_target(by_name.get(column.name), column.values, sensitive.cells[codes, i])
+            for i, column in enumerate(sensitive.columns)
+        }
+        self.target_, self._target = shares, list(zip(self._members(), shares.values(), strict=True))
+
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         known, begun = rows.known, rows.begun
-        self.target_ = self._target = known.sizes / known.n_rows
-        if self.target is not None:
-            self.target_ = self._target = resolve_target(self.target, self.groups_, known.codes)
+        self._set_target(known.codes)
+        if self.target is None:
+            self.target_ = self._target = known.sizes / known.n_rows
         prices: np.ndarray | None = None
         if begun is None or isinstance(self.lam, str) or self.relative_weights:
             prototypes, prices, lam = self._start_on_samples(rows)
@@ -302,30 +324,6 @@ class VariationalFairKMeans(PrototypeClusterer):
             f"{self.n_clusters} clusters non-empty and the energy {state} ({self.n_restarts_} restarts): {advice}"
         )
 
-    def _set_target(self, codes: np.ndarray) -> None:
-        """Set the target shares of the groups, or for several columns those of the values of each column."""
-        if self._sensitive is None:
-            self._target: Any = resolve_target(self.target, self.groups_, codes)
-            self.target_: Any = self._target
-            return
-        if self.match_reference:
-            raise NotSupported(
-                f"{type(self).__name__} with match_reference takes one sensitive column: pass one, or "
-                "leave match_reference out"
-            )
-        sensitive, asked = self._sensitive, self.target or {}
-        names = [column.name for column in sensitive.columns]
-        if not isinstance(asked, Mapping) or set(map(str, asked)) - set(names):
-            raise ValueError(
-                f"target must be a mapping of sensitive column to shares, with columns out of {names}"
-            )
-        by_name = {str(name): shares for name, shares in asked.items()}
-        shares = {
-            column.name: resolve_target(by_name.get(column.name), column.values, sensitive.cells[codes, i])
-            for i, column in enumerate(sensitive.columns)
-        }
-        self.target_, self._target = shares, list(zip(self._members(), shares.values(), strict=True))
-
     def _target_shares(self) -> list[np.ndarray]:
         """The target shares of each sensitive column."""
         return [self._target] if self._sensitive is None else [shares for _, shares in self._target]
@@ -338,7 +336,6 @@ class VariationalFairKMeans(PrototypeClusterer):
                 lipschitz=self.lipschitz,
                 target=self._target,
                 max_iter=self.bound_max_iter,
-                tol=BOUND_TOL,
             )
             return Alternation(assign, self._update, self._judge_as_reference)
         step = partial(

@@ -21,7 +21,6 @@ import numpy as np
 from fairclust.base import Diverged
 from fairclust.methods.price.criteria import exact_shares
 from fairclust.methods.price.prices import curvature, dual_prices, temperature_unit
-from fairclust.methods.variational.bound import fairness_term
 from fairclust.solvers.points import Points
 
 
@@ -92,6 +91,11 @@ Target = np.ndarray | Sequence[tuple[np.ndarray, np.ndarray]]
 """Target shares U of the groups, shape (n_groups,). For several columns, a sequence with one pair for each column: a
 matrix of ones and zeros that says which groups have which value, shape (n_values, n_groups), and the target shares of
 the values."""
+
+
+def fairness_term(mass: np.ndarray, target: np.ndarray) -> float:
+    """Cross-entropy ``sum_k sum_j -mu_j log P(j|k)`` of equation 4, for (soft) counts (n_groups, n_clusters)."""
+    return float(-(target[:, None] * np.log(mass / mass.sum(axis=0))).sum())
 
 
 def padded_fairness(counts: np.ndarray, target: Target) -> float:

@@ -7,11 +7,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairclust.methods.variational.bound import bound_iteration, fairness_term
-from fairclust.methods.variational.penalty import Effort, PenaltySolution, Target, minimize_penalty
+from fairclust.base import Diverged
+from fairclust.kernels.bound import bound_iteration
+from fairclust.methods.variational.penalty import (
+    Effort,
+    PenaltySolution,
+    Target,
+    fairness_term,
+    minimize_penalty,
+)
 from fairclust.solvers.alternation import Step, plain_step
 from fairclust.solvers.points import Points
 
+# The paper's iteration ends when the bound changes by less than this fraction, as in the published program.
+_BOUND_TOL = 1e-5
 # Prices that have not converged are accepted if the energy has fallen enough. With fewer than _MANY_POINTS points for
 # each cell of the table, enough is the fraction _FALL of the clustering term. With more points, it is the fraction
 # _FALL_OF_MANY after a single Newton step, and any fall after more passes. The second rule can end in worse minima if
@@ -27,12 +36,15 @@ def bound_step(
     lipschitz: float,
     target: np.ndarray,
     max_iter: int,
-    tol: float,
 ) -> Step:
     """The paper's step, from a cold start. Its objective is the energy of the soft assignment."""
     if lam == 0:
         return plain_step(points, last)
-    found = bound_iteration(points, lam=lam, lipschitz=lipschitz, target=target, max_iter=max_iter, tol=tol)
+    found = bound_iteration(
+        points, lam=lam, lipschitz=lipschitz, target=target, max_iter=max_iter, tol=_BOUND_TOL
+    )
+    if not np.isfinite(found.bound):
+        raise Diverged(f"the bound is {found.bound} after {found.n_iter} inner updates (lam={lam:g})")
     fairness = fairness_term(found.mass, target)
     labels, counts, _ = points.hard(found.scale, found.offset)
     energy = found.clustering + lam * fairness

@@ -24,7 +24,6 @@ from fairclust.methods.price.criteria import exact_shares
 from fairclust.methods.price.prices import dual_prices
 from fairclust.methods.spectral.embedding import NotConverged, spectral_embedding
 from fairclust.methods.spectral.graph import GraphClusterer
-from fairclust.methods.variational.bound import BOUND_TOL
 from fairclust.methods.variational.penalty import minimize_penalty, padded_fairness
 from fairclust.methods.variational.steps import bound_step
 from fairclust.metrics import contingency
@@ -225,7 +224,6 @@ class VariationalFairNCut(GraphClusterer):
                 lipschitz=self.lipschitz,
                 target=self.target_,
                 max_iter=self.bound_max_iter,
-                tol=BOUND_TOL,
             )
             old, terms = run.objective, self._terms(graph, potentials, found.labels, found.counts)
             new, n_nonempty = terms[0], self.n_clusters - found.n_empty
