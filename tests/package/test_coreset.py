@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 from fairclust import FairCoreset, SociallyFairKMeans
-from fairclust.solvers.coreset import rows_of_groups, sensitivity_sample
+from fairclust.coreset import rows_of_groups, sensitivity_sample
 
 
 def drawn(seed=0, n=6000):
