@@ -263,7 +263,10 @@ def test_numbers_in_single_precision_give_the_same_labels(model, grouped_blobs):
     X, codes = grouped_blobs(n_samples=200)
     single = (50 * X + 3).astype(np.float32)
     before = clone(model).fit_predict(single.astype(np.float64), sensitive_features=codes)
-    np.testing.assert_array_equal(clone(model).fit_predict(single, sensitive_features=codes), before)
+    np.testing.assert_array_equal(model.fit(single, sensitive_features=codes).labels_, before)
+    if hasattr(model, "predict"):
+        found = model.predict(single.astype(np.float64), codes)
+        np.testing.assert_array_equal(found, model.predict(single, codes))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

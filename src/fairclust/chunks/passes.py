@@ -34,18 +34,13 @@ class Map(NamedTuple):
     dtype: DTypeLike  # of the distances
 
 
-def soft_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
-    """The results of `Potentials.soft`, followed by the sum over rows of the least potential."""
-    blocks = _blocks(chunk, by)
-    return total_of((*points.soft(by.scale, by.offset), points.row_min_sum) for _, _, points in blocks)
-
-
-def moment_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:
-    """The results of `Potentials.soft_moments`, followed by the sum over rows of the least potential."""
-    blocks = _blocks(chunk, by)
-    return total_of(
-        (*points.soft_moments(by.scale, by.offset), points.row_min_sum) for _, _, points in blocks
+def soft_sums(chunk: Chunk, by: Map, name: str) -> tuple[Any, ...]:
+    """The results of `Potentials.soft` or `soft_moments`, followed by the sum over rows of the least potential."""
+    sums = (
+        (*getattr(points, name)(by.scale, by.offset), points.row_min_sum)
+        for _, _, points in _blocks(chunk, by)
     )
+    return total_of(sums)
 
 
 def hard_sums(chunk: Chunk, by: Map) -> tuple[Any, ...]:

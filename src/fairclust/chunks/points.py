@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from fairclust.base import Diverged
 from fairclust.chunks.engines import Engine
-from fairclust.chunks.passes import Map, close_to, hard_sums, labels_of, moment_sums, soft_sums, total_of
+from fairclust.chunks.passes import Map, close_to, hard_sums, labels_of, soft_sums, total_of
 from fairclust.chunks.sources import Chunk
 from fairclust.chunks.survey import Survey
 from fairclust.kernels.points import TiledPoints
@@ -122,8 +122,8 @@ class ChunkedPoints:
         dtype = self.sample.a.dtype
         return Map(self.names, self.shift, self._at, scale, offset, precise, dtype)
 
-    def _sum(self, function: Any, by: Map) -> tuple[Any, ...]:
-        total = total_of(self.engine.run(function, self.chunks, by))
+    def _sum(self, function: Any, *args: Any) -> tuple[Any, ...]:
+        total = total_of(self.engine.run(function, self.chunks, *args))
         self.n_passes += 1
         self.row_min_sum = total[-1]
         if not all(np.isfinite(one).all() for one in total):
@@ -135,12 +135,12 @@ class ChunkedPoints:
 
     def soft(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float]:
         """As `Potentials.soft`."""
-        mass, potential, logsum = self._sum(soft_sums, self._map(scale, offset))
+        mass, potential, logsum = self._sum(soft_sums, self._map(scale, offset), "soft")
         return mass, potential, logsum
 
     def soft_moments(self, scale: float, offset: np.ndarray) -> tuple[np.ndarray, float, float, np.ndarray]:
         """As `Potentials.soft_moments`."""
-        mass, potential, logsum, moments = self._sum(moment_sums, self._map(scale, offset))
+        mass, potential, logsum, moments = self._sum(soft_sums, self._map(scale, offset), "soft_moments")
         return mass, potential, logsum, moments
 
     def hard(self, scale: float, offset: np.ndarray) -> tuple[LazyLabels, np.ndarray, float]:

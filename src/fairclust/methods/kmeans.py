@@ -105,8 +105,10 @@ class KMeans(PrototypeClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        rows = self._new_rows(X)
-        return self._model.predict(self._frame.into(rows))
+        X = self._new_rows(X)
+        rows = self._frame.into(X)
+        # scikit-learn needs rows and centres of one type.
+        return self._model.predict(rows.astype(self._model.cluster_centers_.dtype, copy=False))
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
