@@ -33,18 +33,6 @@ def test_soft_rows_and_their_moments(both):
     assert weighted.row_min_sum * mean == pytest.approx(plain.row_min_sum, rel=1e-6)
 
 
-def test_hard_rows(both):
-    weighted, plain, mean, rows = both
-    prices = np.random.default_rng(1).normal(size=(3, 5)) / 10
-    labels, counts, cost, least = weighted.priced(prices)
-    others = plain.priced(prices)
-    np.testing.assert_array_equal(labels[rows], others[0])
-    for one, other in zip((counts, cost, least), others[1:], strict=True):
-        np.testing.assert_allclose(np.asarray(one) * mean, other, rtol=1e-5)
-    for one, other in zip(weighted.hard(1.0, prices)[1:], plain.hard(1.0, prices)[1:], strict=True):
-        np.testing.assert_allclose(np.asarray(one) * mean, other, rtol=1e-5)
-
-
 def test_sums_of_points():
     X, codes = make_grouped_blobs(n_samples=300)
     times = np.random.default_rng(0).integers(1, 4, 300)
