@@ -134,7 +134,9 @@ def test_every_way_to_use_another_module_is_followed(package, text):
 
 
 def test_methods_share_kernels_but_not_each_other():
-    closure = fingerprint.code_closure("fairclust.methods.variational.estimator:VariationalFairKMeans")
+    closure = fingerprint.code_closure(
+        "fairclust.methods.variational.variational_kmeans:VariationalFairKMeans"
+    )
     modules = {name.partition(":")[0] for name in closure}
     assert {"fairclust.base", "fairclust.kernels.assignment", "fairclust.kernels.tiles"} <= modules
     assert not {"fairclust.methods.kmeans", "fairclust.methods.random_labels"} & modules

@@ -23,7 +23,7 @@ _HOMES = {
     "RandomLabels": "random_labels",
     "SociallyFairKMeans": "socially_fair",
     "SpectralClustering": "spectral.spectral",
-    "VariationalFairKMeans": "variational.estimator",
+    "VariationalFairKMeans": "variational.variational_kmeans",
     "VariationalFairKMedians": "variational.variational_kmedians",
     "VariationalFairNCut": "variational.variational_ncut",
 }

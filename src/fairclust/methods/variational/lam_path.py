@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from fairclust.methods._levels import LEVELS
-from fairclust.methods.variational.estimator import VariationalFairKMeans
+from fairclust.methods.variational.variational_kmeans import VariationalFairKMeans
 from fairclust.metrics.counts import contingency
 from fairclust.metrics.fairness import fairness_error as fairness_error_of
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from fairclust.base import COUNT, at_least
 from fairclust.methods._prototypes import MedoidClusterer
-from fairclust.methods.variational.estimator import VariationalFairKMeans
+from fairclust.methods.variational.variational_kmeans import VariationalFairKMeans
 
 
 @dataclass(eq=False, repr=False)

@@ -276,6 +276,7 @@ class VariationalFairKMeans(PrototypeClusterer):
 
     def _fit_chunks(self, rows: ChunkedRows) -> None:
         known, begun = rows.known, rows.begun
+        self.__dict__.pop("path_", None)
         self._set_target(known.codes)
         if self.target is None:
             self.target_ = self._target = known.sizes / known.n_rows
