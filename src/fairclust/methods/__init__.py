@@ -18,7 +18,7 @@ _HOMES = {
     "KCenter": "centers.k_center",
     "KMeans": "kmeans",
     "MultiStageFlowKMeans": "programs.multi_stage_flow",
-    "PriceFairKMeans": "price.estimator",
+    "PriceFairKMeans": "price.price_kmeans",
     "PriceFairKMedians": "price.price_kmedians",
     "RandomLabels": "random_labels",
     "SociallyFairKMeans": "socially_fair",

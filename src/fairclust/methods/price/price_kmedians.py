@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from fairclust.base import COUNT, at_least
 from fairclust.methods._prototypes import MedoidClusterer
-from fairclust.methods.price.estimator import PriceFairKMeans
+from fairclust.methods.price.price_kmeans import PriceFairKMeans
 
 
 @dataclass(eq=False, repr=False)
