@@ -15,8 +15,8 @@ from sklearn.metrics import silhouette_score
 
 from fairclust import methods
 from fairclust.cli import CommandError, raw_table
-from fairclust.cli.fit import write_csv
 from fairclust.cli.fitting import Grid, fit_starts, scored
+from fairclust.cli.labels import write_csv
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import aligned

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> list[str]:
     origin["config"] = {
         "table": title,
         "sensitive": list(raw.groups.columns),
-        "features": [column.name for column in raw.columns if column.role != "left out"],
+        "features": raw.preparation.features,
         "scale": args.scale,
         "missing": args.missing,
         "n_clusters": grid.numbers,

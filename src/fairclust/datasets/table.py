@@ -15,13 +15,13 @@ from fairclust.datasets.numbers import lookalike
 from fairclust.datasets.spec import ReaderSpec
 from fairclust.group_encoding import Values
 from fairclust.messages import nearest
-from fairclust.tables.errors import TableError
-from fairclust.tables.text import Format, Rows, as_number, open_rows
+from fairclust.tables.text import Format, Rows, TableError, as_number, open_rows
 from fairclust.tables.values import factor
 
 ADVICE = {
     "delimiter": "is {!r} the right 'sep' in 'reader'?",
     "encoding": "set 'encoding' in 'reader' to {}",
+    "decimal": "set 'decimal' in 'reader' to one of them",
     "header": "Fix: set 'header: false' in 'reader', and name the columns by 'names' or by numbers from 0",
 }
 

@@ -14,8 +14,8 @@ from fairclust.group_encoding import (
     cut_column,
     is_measured,
 )
-from fairclust.tables.errors import TableError
-from fairclust.tables.values import factor
+from fairclust.tables.text import TableError
+from fairclust.tables.values import as_text, factor
 
 MISSING = "missing"
 
@@ -38,11 +38,10 @@ def group_columns(
     found = {}
     for name in columns:
         cells = _in_ranges(frame[name], ranges[name]) if ranges and name in ranges else frame[name]
-        values = factor(cells)
-        found[name] = np.array([*values.words, np.nan], dtype=object)[values.entries]
+        found[name] = as_text(cells)
         if missing_is_group:
-            lacks = values.entries < 0
-            if MISSING in values.words and lacks.any():
+            lacks = found[name].isna()
+            if lacks.any() and (found[name] == MISSING).any():
                 raise TableError(
                     f"{name!r} has missing cells and the group {MISSING!r}. Fix: rename the group, or leave out the "
                     "option --missing group"
