@@ -92,7 +92,7 @@ def test_advice_names_keys_of_the_data_set_and_no_options_of_the_command(tmp_pat
     spec = DatasetSpec.model_validate(raw)
     for text, advice in (
         ("age,sex\n1,ä\n".encode("latin-1"), "set 'encoding' in 'reader' to latin-1"),
-        (b"age,sex\n1,f\n2\n", "is ',' the right 'sep' in 'reader'"),
+        (b"age;town,sex\n1,f\n2\n", "is ',' the right 'sep' in 'reader'"),
         (b"-1.5,f\n2,m\n", "set 'header: false' in 'reader'"),
     ):
         path.write_bytes(text)

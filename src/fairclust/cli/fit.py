@@ -37,10 +37,7 @@ def run(args: argparse.Namespace) -> list[str]:
     """
     cls = find_method(args.method)
     params = parameters(cls, args.n_clusters, args.seed, args.set)
-    try:
-        open_rows = in_chunks.open_rows if in_chunks.is_asked_for(args) else _open_rows
-    except ValueError as error:
-        raise CommandError(str(error)) from None
+    open_rows = in_chunks.open_rows if in_chunks.is_asked_for(args) else _open_rows
     with open_rows(args, cls, params) as rows:
         expected = expected_seconds(cls, params, rows.X, rows.groups)
         sizes = _size_notes(rows, args.n_clusters)
@@ -57,7 +54,7 @@ def run(args: argparse.Namespace) -> list[str]:
 @contextmanager
 def _open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> Iterator[Rows]:
     """The rows of a table that is read into memory."""
-    check_outputs({"--out": args.out, "--save": args.save}, [args.table])
+    check_outputs({"--out": args.out, "--save": args.save}, raw_table.read_files(args))
     if args.save and not hasattr(cls, "predict"):
         raise CommandError(
             f"--save: {cls.__name__} cannot predict the clusters of new rows. Fix: write the labels by --out instead"

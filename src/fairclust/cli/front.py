@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> list[str]:
         )
     endings = ("csv", "html", "png") if importlib.util.find_spec("matplotlib") else ("csv", "html")
     paths = {ending: Path(f"{args.out}.{ending}") for ending in endings}
-    check_outputs({f"--out ({ending})": path for ending, path in paths.items()}, [args.table])
+    check_outputs({f"--out ({ending})": path for ending, path in paths.items()}, raw_table.read_files(args))
     grid = Grid(args)
     over_k = len(grid.numbers) > 1
     if over_k and not args.methods:

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 from fairclust import methods
+from fairclust.chunks import ChunkError
 from fairclust.chunks.engines import Engine, Threads
 from fairclust.chunks.scores import score_chunks
 from fairclust.chunks.sources import opened
 from fairclust.cli import CommandError
 from fairclust.cli.labels import labels_table, write_labels
-from fairclust.cli.raw_table import decided, possible
+from fairclust.cli.raw_table import decided, possible, read_files
 from fairclust.cli.results import Measured, Rows
 from fairclust.methods._in_chunks import InChunks
 from fairclust.outputs import OutputError, check_outputs
 from fairclust.tables import TableError, TableModel, left_out_rows
 from fairclust.tables.chunked import ChunkedTable, prepare_chunks
-from fairclust.tables.reading import is_typed, table_files
 
 # The bytes that a fit in memory takes for a cell of the table, with its copies, and for a row and a cluster.
 _PER_CELL, _PER_CLUSTER = 64, 8
@@ -35,13 +35,14 @@ def is_asked_for(args: argparse.Namespace) -> bool:
     """Whether the table is read in chunks: an option of chunks is given, or Parquet files do not fit in memory."""
     if args.workers is not None or args.scheduler or args.checkpoint:
         return True
-    files = table_files(args.table)
+    files = [Path(file) for file in read_files(args)]
     if files[0].suffix.lower() != ".parquet":
         return False
     size = 0
-    for file in files:
-        metadata = opened(file)[1]
-        size += metadata.num_rows * (_PER_CELL * metadata.num_columns + _PER_CLUSTER * args.n_clusters)
+    with suppress(ChunkError):  # A damaged file is reported by the road through memory.
+        for file in files:
+            metadata = opened(file)[1]
+            size += metadata.num_rows * (_PER_CELL * metadata.num_columns + _PER_CLUSTER * args.n_clusters)
     return size > memory()
 
 
@@ -64,8 +65,8 @@ def open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> It
     """
     _check_options(args, cls, params)
     try:
-        files = table_files(args.table)
-        if not all(is_typed(file) and file.suffix.lower() == ".parquet" for file in files):
+        files = [Path(file) for file in read_files(args)]
+        if any(file.suffix.lower() != ".parquet" for file in files):
             raise CommandError(
                 f"{args.table} is not Parquet, and only Parquet files are read in chunks. Fix: write the table as "
                 "Parquet, or leave out --workers, --scheduler and --checkpoint"

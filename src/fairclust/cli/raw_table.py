@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fairclust.tables import (
     decide,
     left_out_rows,
     read_table,
+    table_files,
     text_or_numbers,
 )
 
@@ -85,6 +87,14 @@ def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:
             ids=possible(args.id),
         )
         return _prepare(frame, args, means)
+    except TableError as error:
+        raise CommandError(str(error)) from None
+
+
+def read_files(args: argparse.Namespace) -> list[str | Path]:
+    """The files of the table, which no output may replace. CommandError if there are none."""
+    try:
+        return [*table_files(args.table)]
     except TableError as error:
         raise CommandError(str(error)) from None
 

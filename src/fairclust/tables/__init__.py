@@ -5,7 +5,7 @@ from fairclust.tables.groups import cross, find_ranges, group_columns, text_or_n
 from fairclust.tables.model import TableModel, load_model
 from fairclust.tables.notes import left_out_rows
 from fairclust.tables.preparation import Decision, Preparation, decide, make_preparation
-from fairclust.tables.reading import read_table
+from fairclust.tables.reading import read_table, table_files
 from fairclust.tables.text import TableError
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "load_model",
     "make_preparation",
     "read_table",
+    "table_files",
     "text_or_numbers",
     "understand",
 ]

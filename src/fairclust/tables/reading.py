@@ -32,13 +32,9 @@ def read_table(
     header: Collection[str] = (),
     advice: Mapping[str, str] = OPTIONS,
 ) -> pd.DataFrame:
-    """Read Parquet, Feather, Excel or delimited text, which may be compressed, or text from standard input ("-").
+    """Read the rows of `table_files`: Parquet, Feather, Excel or text, for whose options see `Format` and `clean`.
 
-    A folder stands for the Parquet files in it, and a pattern for the files that match it; their rows follow each
-    other. `values`, `texts` and `ids` are as in `clean`. `advice` is that of `Format`, and so are `decimal` and
-    `usual_decimal`. If the first line of a text has all names in `header`, it is a header. The attributes "delimiter",
-    "decimal", "notes", on how the file was read, and "spellings", on how cells were read, are set. A TableError says
-    what is wrong with a file.
+    The attributes "delimiter", "decimal", "notes" (on how the file was read) and "spellings" (on its cells) are set.
     """
     if decimal is not None and len(decimal) != 1:
         raise TableError(f"--decimal: {shortened(repr(decimal))} is not one character")
