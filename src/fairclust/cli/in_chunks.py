@@ -94,7 +94,8 @@ def open_rows(args: argparse.Namespace, cls: type, params: dict[str, Any]) -> It
 class _RowsInChunks:
     def __init__(self, args: argparse.Namespace, params: dict[str, Any], found: ChunkedTable) -> None:
         self._args, self._params, self._found = args, params, found
-        self.X, self.groups, self.weights = found.table, None, None
+        self.X, self.groups = found.table, None
+        self.weights: np.ndarray | None = None
         preparation = found.decision.preparation
         self.features = preparation.features
         self.n_columns = len(preparation.pipeline.get_feature_names_out())

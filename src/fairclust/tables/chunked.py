@@ -5,7 +5,7 @@ A sample of the rows decides the preparation, and every pass prepares the rows t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -115,7 +115,7 @@ def prepare_chunks(
     decided: Callable[[pd.DataFrame], Decision],
     engine: Engine,
     *,
-    values: Iterable[str] = (),
+    values: Collection[str] = (),
     checkpoint: Path | None = None,
     seed: int = 0,
 ) -> ChunkedTable:

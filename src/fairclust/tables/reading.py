@@ -47,8 +47,9 @@ def read_table(
         all_names=header,
         advice=advice,
     )
-    files, notes = table_files(path), []
-    frames = []
+    files = table_files(path)
+    notes: list[str] = []
+    frames: list[pd.DataFrame] = []
     for file in files:
         frame, form, more = _read_file(file, form)
         if frame.empty:

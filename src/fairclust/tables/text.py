@@ -109,7 +109,8 @@ class Rows:
         ):
             ahead.append(row)
         self._rows = chain(ahead, self._rows)
-        self.decimal, self.notes = form.decimal or ".", []
+        self.decimal = form.decimal or "."
+        self.notes: list[str] = []  # on how the text is read
         if form.decimal is None and self.delimiter != ",":
             self._find_decimal()
 
