@@ -81,7 +81,8 @@ def test_decimal_commas_and_other_delimiters(tmp_path, people):
     path = tmp_path / "people.csv"
     people.to_csv(path, sep=";", decimal=",", index=False)
     raw = {"title": "Mine", "source": {"path": "people.csv"}, "sensitive": {"column": "sex"}, "n_clusters": 3}
-    for reader in ({"decimal": ","}, {"sep": ";", "decimal": ","}):
+    # Both signs can be stated, and are found otherwise.
+    for reader in ({}, {"decimal": ","}, {"sep": ";", "decimal": ","}):
         data = prepare_dataset("mine", DatasetSpec.model_validate({**raw, "reader": reader}), {"mine": path})
         np.testing.assert_array_equal(data.X, plain.X)
 
