@@ -234,14 +234,15 @@ def test_a_model_that_drops_rows_needs_its_columns(people, tmp_path, capsys):
     assert status == 2 and "has no column 'age'" in err
 
 
-def test_predict_reads_codes_and_identifiers_as_the_fit_did(people, tmp_path, capsys):
+@pytest.mark.parametrize("named", [(), ("--id", "person")])
+def test_predict_reads_codes_and_identifiers_as_the_fit_did(people, tmp_path, capsys, named):
     frame = pd.read_csv(people).assign(
         gender=["1", "1.0", "x", "2"] * (N // 4), region=["01", "1"] * (N // 2)
     )
     frame["person"] = [f"{i:04}" for i in range(N)]
     frame.to_csv(people, index=False)
     model, labels = tmp_path / "model", tmp_path / "labels.csv"
-    options = ("--categories", "region", "--id", "person", "--save", model, "--out", labels)
+    options = ("--categories", "region", *named, "--save", model, "--out", labels)
     status, text, err = fit(capsys, people, "gender", *options)
     assert status == 0, err
     assert "4 groups" in text

@@ -82,12 +82,15 @@ def _column(
     if pd.api.types.is_numeric_dtype(values):
         found = None if asked else _identifies(values, name)
         return Column(name, "identifier", found) if found else Column(name, "number")
-    return _text_column(values.astype(str).str.strip(), name, thousands, decimal)
+    return _text_column(values.astype(str).str.strip(), name, asked, thousands, decimal)
 
 
-def _text_column(text: pd.Series, name: str, thousands: str | None, decimal: str) -> Column:
+def _text_column(text: pd.Series, name: str, asked: bool, thousands: str | None, decimal: str) -> Column:
     numeric = is_number(text, thousands, decimal)
     if numeric.all():
+        identifies = None if asked else _identifies(to_number(text, thousands, decimal), name)
+        if identifies:
+            return Column(name, "identifier", identifies)
         example = text[text.str.contains(_separator(thousands, decimal), regex=False)].iloc[:1]
         read = to_number(example, thousands, decimal)
         note = f"{shortened(repr(example.iloc[0]))} is read as {read.iloc[0]:g}" if len(read) else ""

@@ -225,7 +225,7 @@ def _read_text(path: Path, form: Format) -> tuple[pd.DataFrame, Format, list[str
     with open_rows(path, form) as rows:
         names = column_names(rows.header, path)
         row_names = len(rows.first) > len(names) and bool(rows.first[-1].strip())
-        kept = {i + row_names for i, name in enumerate(names) if name in form.names}
+        kept = {i + row_names for i, name in enumerate(names) if name in form.names} | rows.codes()
         missing = {i: list(MISSING_TEXTS) for i in range(len(rows.first)) if i not in kept}
         frame = rows.frame(dict.fromkeys(kept, str), missing, all_columns=True)
     if len(rows.first) > len(names):

@@ -43,9 +43,10 @@ OPTIONS = MappingProxyType(
         "decimal": "say which one by --decimal , or --decimal .",
     }
 )
-# The decimal point of a file is found in so many rows.
-_DECIMAL_ROWS = 2000
+# The decimal point and the columns of codes of a file are found in so many rows.
+_ROWS_AHEAD = 2000
 _NEARLY_ALL = 0.95
+_LEADING_ZERO = re.compile(r"0\d+")
 
 
 class TableError(ValueError):
@@ -179,12 +180,10 @@ class Rows:
 
         '12,5' and '1.234,5' show a comma, and '12.5' and '1,234.5' a point. '1,234' and '1.234' show neither.
         """
-        ahead = list(itertools.islice(self._rows, _DECIMAL_ROWS))
-        self._rows = chain(ahead, self._rows)
         shown: dict[str, str] = {}
-        for i, cells in enumerate(zip(*(self._cells(row) for _, row in ahead), strict=False)):
+        for i, cells in enumerate(self._ahead()):
             name = self.header[i] if i < len(self.header) else f"column {i}"
-            for sign, cell in _decimal_signs([cell.strip() for cell in cells]).items():
+            for sign, cell in _decimal_signs(cells).items():
                 shown.setdefault(sign, f"{shortened(repr(cell))} in column {shortened(repr(name))}")
         comma, point, either = (shown.get(sign) for sign in (",", ".", ""))
         if comma and point:
@@ -203,6 +202,17 @@ class Rows:
                 )
         if comma:
             self.notes.append(f"the comma is the decimal point, because the file has {comma}")
+
+    def codes(self) -> set[int]:
+        """The columns that have numbers with leading zeros, such as 007, which would become other texts as numbers."""
+        return {i for i, cells in enumerate(self._ahead()) if any(map(_LEADING_ZERO.fullmatch, cells))}
+
+    def _ahead(self) -> Iterator[list[str]]:
+        """The cells of the first rows, without blanks around them, column by column."""
+        ahead = list(itertools.islice(self._rows, _ROWS_AHEAD))
+        self._rows = chain(ahead, self._rows)
+        for cells in zip(*(self._cells(row) for _, row in ahead), strict=True):
+            yield [cell.strip() for cell in cells]
 
     def _comment(self) -> TableError | None:
         """The error for a comment in the first line, which would explain a wrong number of cells."""
