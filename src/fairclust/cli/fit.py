@@ -68,7 +68,7 @@ class _RowsInMemory:
         self._args, self._params = args, params
         self._raw = raw = raw_table.read(args, means)
         self.X, self.notes, self.weights = raw.X, raw.notes, raw.weights
-        self.groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed, means=means)
+        self.groups = raw_table.sensitive_for(cls, raw, crossed=args.crossed)
         self.columns = list(raw.groups.columns)
         self.sizes = dict(
             zip(*(of.tolist() for of in np.unique(raw.crossed, return_counts=True)), strict=True)

@@ -23,7 +23,6 @@ from fairclust.tables import (
     left_out_rows,
     read_table,
     table_files,
-    text_or_numbers,
 )
 
 
@@ -49,25 +48,23 @@ class RawTable:
         return {name: np.unique(of, return_inverse=True)[1] for name, of in self.groups.astype(str).items()}
 
 
-def sensitive_for(cls: type, raw: RawTable, *, crossed: bool, means: Collection[str] = ()) -> Any:
+def sensitive_for(cls: type, raw: RawTable, *, crossed: bool) -> Any:
     """The groups in the form that a method takes: columns by name, or combinations of values, shape (n_rows,).
 
-    Columns by name are given if there are several and the method takes them, or if it bounds `means`, columns of
-    numbers. With `crossed`, the combinations are the groups. CommandError if `crossed` is combined with `means`,
-    because a mean belongs to one column, or one of `means` does not hold numbers.
+    Columns by name are given if there are several and the method takes them, or if the mean of one is bounded. With
+    `crossed`, the combinations are the groups. CommandError if a mean is bounded as well, because that belongs to one
+    column, or if its column does not hold numbers.
     """
+    means = raw.preparation.means
     if means and crossed:
         raise CommandError(
             "--crossed: mean_tolerance bounds the mean of one column. Fix: leave out one of the two"
         )
-    if means:
-        try:
-            return {name: text_or_numbers(raw.groups, raw.frame, name, means) for name in raw.groups}
-        except TableError as error:
-            raise CommandError(str(error)) from None
-    if len(raw.groups.columns) > 1 and getattr(cls, "takes_columns", False) and not crossed:
-        return {name: raw.groups[name].to_numpy(dtype=str) for name in raw.groups}
-    return raw.crossed
+    several = len(raw.groups.columns) > 1 and getattr(cls, "takes_columns", False) and not crossed
+    try:
+        return raw.preparation.for_method(raw.frame, raw.groups, by_column=bool(means) or several)
+    except TableError as error:
+        raise CommandError(str(error)) from None
 
 
 def read(args: argparse.Namespace, means: Collection[str] = ()) -> RawTable:

@@ -1,7 +1,7 @@
 """Users' raw tables: reading them, finding the role of each column, and preparing the rows for the methods."""
 
 from fairclust.tables.columns import Column, understand
-from fairclust.tables.groups import cross, find_ranges, group_columns, text_or_numbers
+from fairclust.tables.groups import cross, find_ranges, group_columns
 from fairclust.tables.model import TableModel, load_model
 from fairclust.tables.notes import left_out_rows
 from fairclust.tables.preparation import Decision, Preparation, decide, make_preparation
@@ -23,6 +23,5 @@ __all__ = [
     "make_preparation",
     "read_table",
     "table_files",
-    "text_or_numbers",
     "understand",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -48,22 +48,6 @@ def group_columns(
                 )
             found[name][lacks] = MISSING
     return pd.DataFrame(found, index=frame.index, dtype=object)
-
-
-def text_or_numbers(
-    groups: pd.DataFrame, frame: pd.DataFrame, name: str, means: Collection[str]
-) -> np.ndarray:
-    """A sensitive column as a method takes it: its numbers if it is one of `means`, otherwise the text of `groups`.
-
-    TableError if `means` names a column that does not hold numbers.
-    """
-    if name not in means:
-        return groups[name].to_numpy(dtype=str)
-    if not pd.api.types.is_numeric_dtype(frame[name]):
-        raise TableError(
-            f"mean_tolerance names {name!r}, which does not hold numbers. Fix: leave it out there"
-        )
-    return frame[name].to_numpy(dtype=float)
 
 
 def find_ranges(frame: pd.DataFrame, columns: Sequence[str], bins: int | None) -> dict[str, SensitiveColumn]:

@@ -15,7 +15,7 @@ from fairclust.group_encoding import SensitiveColumn
 from fairclust.messages import shortened
 from fairclust.outputs import atomic_write
 from fairclust.stored import Stored, StoredError
-from fairclust.tables.groups import cross, text_or_numbers
+from fairclust.tables.groups import cross
 from fairclust.tables.preparation import MISSING, Preparation, read_preparation, stored_preparation
 from fairclust.tables.reading import read_table
 from fairclust.tables.text import TableError
@@ -62,7 +62,10 @@ class TableModel:
         """
         X = self.preparation.transform(frame)
         if not self._lacks_groups(frame):
-            return self.estimator.predict(X, sensitive_features=self._groups_for_estimator(frame))
+            found = self.preparation.for_method(
+                frame, self.preparation.groups(frame), by_column=self.by_column
+            )
+            return self.estimator.predict(X, sensitive_features=found)
         try:
             return self.estimator.predict(X)
         except ValueError:
@@ -85,13 +88,6 @@ class TableModel:
 
     def _lacks_groups(self, frame: pd.DataFrame) -> bool:
         return not any(name in frame.columns for name in self.preparation.sensitive)
-
-    def _groups_for_estimator(self, frame: pd.DataFrame) -> Any:
-        """The groups in the form that the estimator was fitted to."""
-        if not self.by_column:
-            return cross(self.preparation.groups(frame)).to_numpy(dtype=str)
-        groups = self.preparation.groups(frame)
-        return {name: text_or_numbers(groups, frame, name, self.preparation.means) for name in groups}
 
     def save(self, path: str | Path) -> None:
         """Write the model as text, which holds no code; `load_model` reads it."""

@@ -22,7 +22,7 @@ from fairclust.messages import shortened
 from fairclust.stored import Stored
 from fairclust.tables import notes
 from fairclust.tables.columns import MAX_CATEGORIES, Column, is_number, to_number, understand
-from fairclust.tables.groups import find_ranges, group_columns
+from fairclust.tables.groups import cross, find_ranges, group_columns
 from fairclust.tables.text import TableError
 from fairclust.tables.values import as_text, factor
 
@@ -73,6 +73,25 @@ class Preparation:
         # A row without the number cannot count for the mean, so it has no group even if missing values are one.
         found[self.means] = found[self.means].where(frame[self.means].notna())
         return found
+
+    def for_method(self, frame: pd.DataFrame, groups: pd.DataFrame, *, by_column: bool) -> Any:
+        """The groups as a method takes them: columns by name, or their combinations as text, shape (n_rows,).
+
+        A column whose mean is bounded has its numbers, or is a TableError if it holds none.
+        """
+        if not by_column:
+            return cross(groups).to_numpy(dtype=str)
+        for name in self.means:
+            if not pd.api.types.is_numeric_dtype(frame[name]):
+                raise TableError(
+                    f"mean_tolerance names {name!r}, which does not hold numbers. Fix: leave it out there"
+                )
+        return {
+            name: frame[name].to_numpy(dtype=float)
+            if name in self.means
+            else groups[name].to_numpy(dtype=str)
+            for name in groups
+        }
 
     def reasons(self, frame: pd.DataFrame, groups: pd.DataFrame | None) -> pd.Series:
         """Why a row gets no label, as text, which is empty if it gets one. Without `groups`, it needs no group."""
