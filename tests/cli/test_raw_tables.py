@@ -179,6 +179,8 @@ def test_the_label_file_has_every_row_its_identifier_and_the_reason_without_a_la
         assert labels.person.tolist() == frame.person.tolist()
         assert labels.index[labels.cluster.isna()].tolist() == [5, 6, 7, 8, 9]
         assert labels.reason.dropna().tolist() == ["no value in ethnicity"] * 5
+    assert fit(capsys, people, "ethnicity", "--out", tmp_path / "labels.npy")[0] == 0
+    assert np.load(tmp_path / "labels.npy").tolist() == labels.cluster.fillna(-1).tolist()
     # `report` takes the file, with the rows that have a label.
     options = ("--sensitive", "ethnicity", "--n-clusters", 3, "--methods", "kmeans", "--starts", 1)
     page = tmp_path / "page.html"
@@ -566,7 +568,7 @@ def test_notes_name_first_what_changes_the_result_most(people, tmp_path, capsys)
     ]
     assert (
         places == sorted(places)
-        and "of 400 cells are missing, and most rows get its median" in notes[places[1]]
+        and "of 400 cells are missing, and these rows get its median" in notes[places[1]]
     )
     assert sum("Female" in note for note in notes) == 2
     printed = fit(capsys, people, "gender")[1]

@@ -19,9 +19,15 @@ _WEIGHTS = re.compile(r"(^|[ _.-])(\w*wgt|weights?|wts?|pweights?|perwt)([ _.-]|
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Whole numbers with at most this many different values may be codes of categories.
 _FEW_VALUES = 10
-# If a larger share of the cells is missing, most values of the column are made up.
+# If this share of the cells is missing, half of the values of the column or more are made up.
 _MANY_MISSING = 0.5
 _TREATED = {"impute": "imputed", "drop": "their rows are left out", "group": "treated as a separate value"}
+_MOSTLY = {
+    "impute": "and these rows get its median or usual category instead; --exclude {0} or --missing group would not "
+    "invent them",
+    "drop": "and their rows are left out; --exclude {0} would keep them",
+    "group": "which is a value of its own here",
+}
 _SHOWN = 10
 
 
@@ -45,7 +51,7 @@ def of_columns(
     notes = [
         f"{name}: {count:,} of {len(frame):,} cells are missing, {_MOSTLY[missing].format(name)}"
         for name, count in lacking.items()
-        if name in features and count > _MANY_MISSING * len(frame)
+        if name in features and count >= _MANY_MISSING * len(frame)
     ]
     if protected:
         notes.append(
@@ -78,14 +84,6 @@ def of_columns(
     return notes
 
 
-_MOSTLY = {
-    "impute": "and most rows get its median or usual category instead; --exclude {0} or --missing group would not "
-    "invent them",
-    "drop": "and their rows are left out; --exclude {0} would keep them",
-    "group": "which is a value of its own here",
-}
-
-
 def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:
     """A sentence on the rows that get no label, with the numbers of rows for each reason; none if all rows get one."""
     total = sum(reasons.values())
@@ -93,7 +91,7 @@ def left_out_rows(reasons: Mapping[str, int], missing: str) -> list[str]:
         return []
     told = ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items())
     advice = "; --missing group makes them a group" if missing == "impute" else ""
-    return [f"{total:,} rows are left out: {told}{advice}"]
+    return [f"{total:,} {'rows are' if total > 1 else 'row is'} left out: {told}{advice}"]
 
 
 def _alike(groups: pd.Series) -> list[str]:
