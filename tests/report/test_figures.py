@@ -21,7 +21,7 @@ METHODS = {"kmeans": "K-means", "vfc_kmeans": "VFC", "bfkm": "BFKM"}
 NAMES = Names(
     datasets={"adult": "Adult", "ds577": "DS-577"},
     methods=METHODS,
-    looks={m: i for i, m in enumerate(METHODS)},
+    order=METHODS,
 )
 AXES = {
     "front": {"x": "sse", "y": ["balance", "delta"]},

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from fairclust.pipeline.names import Names
 from fairclust.report.leaderboard import (
+    boards_of,
     dominated_areas,
-    make_board,
+    load_leaderboard,
     make_leaderboard,
-    make_terms,
     on_equal_terms,
     sentences,
 )
@@ -18,7 +18,7 @@ from fairclust.report.selection import best_starts
 
 NAMES = Names(
     datasets={"d": "Data D"}, methods={"a": "A", "b": "B", "plain": "Plain"}, ours={"a"},
-    looks={"plain": 0, "a": 1, "b": 2},
+    order=["plain", "a", "b"],
 )  # fmt: skip
 
 
@@ -34,7 +34,8 @@ def points(*rows, dataset="d", k=3):
 
 
 def board_of(cells, fairness="balance"):
-    return make_board(make_terms(cells), "sse", fairness)
+    boards = boards_of(make_leaderboard(cells, NAMES))
+    return next((board for board in boards if (board.cost, board.fairness) == ("sse", fairness)), None)
 
 
 def area(x, y):
@@ -149,17 +150,33 @@ def test_instances_that_the_first_does_not_lead_are_named():
     )
 
 
+def test_a_method_on_less_than_a_fifth_of_the_instances_has_no_rank():
+    rows = [("plain", 100, 0.0), ("a", 120, 1.0)]
+    cells = [points(*rows, k=k) for k in range(3, 8)]
+    often = [*cells, points(*rows, ("b", 115, 1.0), k=8)]
+    found = board_of(pd.concat(often, ignore_index=True)).methods
+    assert found["rank"].fillna(0).to_dict() == {"a": 1, "plain": 2, "b": 0}
+    # It is nobody's rival, so it takes no wins away.
+    assert found.wins.to_dict() == {"a": 1.0, "plain": 0.0, "b": 1.0}
+    lines = sentences(board_of(pd.concat(often, ignore_index=True)), NAMES)
+    assert not any("leads B" in line or "trails B" in line for line in lines)
+    fifth = [*cells[1:], points(*rows, ("b", 115, 1.0), k=8)]
+    assert board_of(pd.concat(fifth, ignore_index=True)).methods["rank"].to_dict()["b"] == 1
+
+
 def test_the_file_holds_every_board_with_its_starts(tmp_path):
-    make_leaderboard(points(("plain", 100, 0.0), ("a", 120, 1.0)), NAMES, tmp_path / "board.csv")
-    found = pd.read_csv(tmp_path / "board.csv")
-    assert set(found.fairness) == {"balance", "fairness_error"}
-    first = found[(found.fairness == "balance") & found.dataset.isna()].set_index("method")
-    assert first["rank"].to_dict() == {"a": 1, "plain": 2}
-    assert first.label["a"] == "A"
-    assert first.ours["a"]
-    assert found[found.dataset == "d"].starts.astype(str).tolist() == ["1"] * 4
-    make_leaderboard(points(("a", 1, 1.0))[:0], NAMES, tmp_path / "none.csv")
-    assert pd.read_csv(tmp_path / "none.csv").empty
+    for cells in (points(("plain", 100, 0.0), ("a", 120, 1.0)), points(("a", 1, 1.0))[:0]):
+        made = make_leaderboard(cells, NAMES)
+        made.to_csv(tmp_path / "board.csv", index=False)
+        read = load_leaderboard(tmp_path / "board.csv")
+        pd.testing.assert_frame_equal(read, made.astype({"starts": str}), check_dtype=False)
+        assert len(boards_of(read)) == len(boards_of(made)) == (2 if len(cells) else 0)
+        if len(cells):
+            first = boards_of(read)[0]
+            assert (first.cost, first.fairness) == ("sse", "balance")
+            assert first.methods["rank"].to_dict() == {"a": 1, "plain": 2}
+            assert first.methods.label["a"] == "A" and first.methods.ours["a"]
+            assert first.methods.starts.tolist() == ["1", "1"]
 
 
 def test_best_starts_have_the_lowest_objective():

@@ -15,7 +15,7 @@ from fairclust.report.figures import FigureData, draw
 NAMES = Names(
     datasets={"lastfm": "LastFMNet"},
     methods={"spectral": "SC", "sfairsc": "s-FairSC"},
-    looks={"spectral": 0, "sfairsc": 1},
+    order=["spectral", "sfairsc"],
 )
 
 

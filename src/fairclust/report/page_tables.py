@@ -17,7 +17,8 @@ from fairclust.pipeline.names import Names
 from fairclust.report.charts import tick_text
 from fairclust.report.leaderboard import COSTS, FAIRNESS, Board, sentences
 from fairclust.report.render import MISSING, number, spread_text
-from fairclust.report.selection import INSTANCE, SETTING, first_line, settings_spreads, settings_table
+from fairclust.report.selection import INSTANCE, first_line
+from fairclust.report.settings import SHOWN
 from fairclust.report.table import Column, Table, filters, numbers, texts
 
 MAX_SETTINGS = 600
@@ -47,13 +48,13 @@ def glossary(audited: Iterable[str] = ()) -> Table:
 
 def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
     """Every leaderboard as a table, with the sentences of `leaderboard.sentences`."""
-    every, found = (*COSTS, *FAIRNESS), []
+    found = []
     for board in boards:
         scores, instances = board.table, list(board.table.columns)
         spreads = board.instances.set_index(["method", *INSTANCE]).sd.to_dict()
         rows = [
             [
-                str(row["rank"]),
+                MISSING if pd.isna(row["rank"]) else str(row["rank"]),
                 names.method(method),
                 names.family(method),
                 "yes" if names.is_ours(method) else "",
@@ -82,8 +83,8 @@ def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
         pair = f"{METRICS[board.cost].label} against {METRICS[board.fairness].label}"
         found.append(
             {
-                "cost": every.index(board.cost),
-                "fairness": every.index(board.fairness),
+                "cost": SHOWN.index(board.cost),
+                "fairness": SHOWN.index(board.fairness),
                 "table": Table(f"{pair}: {len(instances)} {plural}", columns, rows),
                 "sentences": sentences(board, names),
             }
@@ -91,33 +92,33 @@ def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
     return found
 
 
-def every_setting(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> Table | None:
-    """One row for each setting of each method: means over its starts, and the best start (`points`).
+def every_setting(settings: pd.DataFrame, names: Names) -> Table | None:
+    """One row for each setting of each method: means over its starts, and the best start.
 
     None if no cell has the status 'ok', or if there are more than `MAX_SETTINGS` settings.
     """
-    if points.empty or len(points) > MAX_SETTINGS:
+    if settings.empty or len(settings) > MAX_SETTINGS:
         return None
-    costs = [name for name in COSTS if np.isfinite(points[name].astype(float)).any()]
-    shown = [*costs, *(name for name in FAIRNESS[:4] if points[name].notna().any())]
-    means, spreads = settings_table(scores, shown), settings_spreads(scores, shown)
-    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum()
-    rows = []
-    for point in points.to_dict("records"):
-        at = tuple(point[name] for name in SETTING)
-        values = []
-        for name in shown:
-            best = point[name] if name in costs else math.nan
-            values.append(
-                spread_text(means.loc[at, name], spreads.loc[at, name], METRICS[name].decimals, best)
-            )
-        place = [
-            names.dataset(str(point["dataset"])),
-            str(point["n_clusters"]),
-            names.method(str(point["method"])),
+    costs = [name for name in COSTS if np.isfinite(settings[name].astype(float)).any()]
+    shown = [*costs, *(name for name in FAIRNESS[:4] if settings[name].notna().any())]
+    rows = [
+        [
+            names.dataset(str(of["dataset"])),
+            str(of["n_clusters"]),
+            names.method(str(of["method"])),
+            of["setting"] or MISSING,
+            str(of["starts"]),
+            *(
+                spread_text(
+                    of[f"{name} mean"], of[f"{name} sd"], METRICS[name].decimals,
+                    of[name] if name in costs else math.nan,
+                )
+                for name in shown
+            ),
+            number(of["all_seconds"], 2),
         ]
-        starts, setting = str(means.loc[at, "starts"]), point["setting"] or MISSING
-        rows.append([*place, setting, starts, *values, number(seconds[at], 2)])
+        for of in settings.to_dict("records")
+    ]  # fmt: skip
     columns = [
         *filters("Data set"),
         Column("K", is_number=True, filters=True),
@@ -313,6 +314,14 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
     ]
     columns = [*filters("Status", "Data set"), *texts("Methods"), *numbers("Cells"), *texts("Reason")]
     return Table("Cells without a result", columns, rows)
+
+
+def missing_lines(scores: pd.DataFrame, names: Names) -> Iterator[str]:
+    """A sentence for each status and data set with cells without a result."""
+    bad = scores[scores.status != "ok"]
+    for (status, dataset), of in bad.groupby(["status", "dataset"], sort=False):
+        cells = "1 cell" if len(of) == 1 else f"{len(of):,} cells"
+        yield f"{names.dataset(str(dataset))}: {cells} {status}, {first_line(of.reason.iloc[0])}"
 
 
 def list_methods(methods: Iterable[str], names: Names) -> str:
