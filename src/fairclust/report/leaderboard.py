@@ -186,37 +186,6 @@ class Board:
         """Scores: a row for each method, a column for each instance; NaN if the method was not run there."""
         return score_table(self.instances)
 
-    def duels(self, method: str) -> pd.DataFrame:
-        """Compare the method with every ranked rival, the index, on the instances that they share.
-
-        The columns are shared (number of instances), won, lost and lead (mean difference of scores).
-        """
-        table = self.table
-        others = table.loc[self.methods.index[self.methods["rank"].notna()]].drop(
-            index=method, errors="ignore"
-        )
-        differences = (table.loc[method] - others).round(9)
-        shared = differences.notna().sum(axis=1)
-        found = pd.DataFrame(
-            {
-                "shared": shared,
-                "won": (differences > 0).sum(axis=1),
-                "lost": (differences < 0).sum(axis=1),
-                "lead": differences.mean(axis=1),
-            }
-        )
-        return found[found.shared > 0].sort_values(["lead", "shared"], kind="stable")
-
-    def behind(self, method: str) -> pd.DataFrame:
-        """The instances where another method, the leader, has a higher score, with the largest lead first."""
-        table = self.table
-        ran = table.columns[table.loc[method].notna()]
-        leads = (table[ran].max() - table.loc[method, ran]).round(9)
-        found = (
-            pd.DataFrame({"leader": table[ran].idxmax(), "lead": leads}).rename_axis(INSTANCE).reset_index()
-        )
-        return found[found.lead > 0].sort_values("lead", ascending=False, kind="stable", ignore_index=True)
-
 
 def score_table(instances: pd.DataFrame) -> pd.DataFrame:
     """The scores with a row for each method and a column for each instance."""
@@ -298,58 +267,3 @@ def boards_of(leaderboard: pd.DataFrame) -> list[Board]:
         whole = of.dataset.isna()
         found.append(Board(str(cost), str(fairness), of[whole].set_index("method"), of[~whole]))
     return found
-
-
-def sentences(board: Board, names: Names) -> list[str]:
-    """Sentences about a leaderboard, for readers.
-
-    They say how far this project's best method is behind the first method (if it is another one), on which instances
-    the first method does not lead, and by how much it leads or trails four rivals.
-    """
-    first = str(board.methods.index[0])
-    found = []
-    ranked = board.methods.index[board.methods["rank"].notna()]
-    ours = [str(name) for name in ranked if names.is_ours(str(name))]
-    if ours and ours[0] != first:
-        found += _trails(board, names, ours[0], first)
-    found += _where_behind(board, names, first)
-    return found + [
-        _duel(names, first, str(rival), row) for rival, row in board.duels(first).head(4).iterrows()
-    ]
-
-
-def _duel(names: Names, first: str, rival: str, row: pd.Series) -> str:
-    verb = "leads" if row.lead >= 0 else "trails"
-    return (
-        f"{names.method(first)} {verb} {names.method(rival)} by {abs(100 * row.lead):.1f} points on average "
-        f"over {_count(row.shared)} that they share (it is ahead on {row.won:.0f}, behind on {row.lost:.0f})."
-    )
-
-
-def _trails(board: Board, names: Names, ours: str, first: str) -> list[str]:
-    rank, duels = int(board.methods.loc[ours, "rank"]), board.duels(ours)
-    text = f"This project's best method here, {names.method(ours)}, does not lead: it has rank {rank}"
-    if first in duels.index:
-        row = duels.loc[first]
-        side = "behind" if row.lead < 0 else "ahead of"
-        text += f", {abs(100 * row.lead):.1f} points {side} {names.method(first)} over {_count(row.shared)}"
-    return [text + "."]
-
-
-def _where_behind(board: Board, names: Names, first: str) -> list[str]:
-    behind = board.behind(first)
-    ran = int(board.methods.loc[first, "instances"])
-    if behind.empty:
-        return [f"{names.method(first)} has the highest score on all of its {_count(ran)}."]
-    places = [
-        f"{names.dataset(str(row.dataset))}, K = {row.n_clusters} "
-        f"({names.method(str(row.leader))} is ahead by {100 * row.lead:.1f} points)"
-        for row in behind.itertuples()
-    ]
-    return [
-        f"{names.method(first)} does not lead on {len(behind)} of its {_count(ran)}: {'; '.join(places)}."
-    ]
-
-
-def _count(number: float) -> str:
-    return f"{number:.0f} instance" + ("s" if number != 1 else "")

@@ -15,7 +15,7 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS
 from fairclust.pipeline.names import Names
 from fairclust.report.charts import tick_text
-from fairclust.report.leaderboard import COSTS, FAIRNESS, Board, sentences
+from fairclust.report.leaderboard import COSTS, FAIRNESS, Board
 from fairclust.report.render import MISSING, number, spread_text
 from fairclust.report.selection import INSTANCE, first_line
 from fairclust.report.settings import SHOWN
@@ -47,7 +47,7 @@ def glossary(audited: Iterable[str] = ()) -> Table:
 
 
 def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
-    """Every leaderboard as a table, with the sentences of `leaderboard.sentences`."""
+    """Every leaderboard as a table, with the positions of its metrics in `SHOWN`."""
     found = []
     for board in boards:
         scores, instances = board.table, list(board.table.columns)
@@ -86,7 +86,6 @@ def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
                 "cost": SHOWN.index(board.cost),
                 "fairness": SHOWN.index(board.fairness),
                 "table": Table(f"{pair}: {len(instances)} {plural}", columns, rows),
-                "sentences": sentences(board, names),
             }
         )
     return found
@@ -129,59 +128,24 @@ def every_setting(settings: pd.DataFrame, names: Names) -> Table | None:
     return Table("Every setting", columns, rows)
 
 
-def _fairest_settings(points: pd.DataFrame, column: str, names: Names) -> Iterator[tuple[Any, Any, str, Any]]:
-    """Data set, K, method, and its setting with the highest balance among those that have a text in a column."""
-    if column not in points:
-        return
-    known = points[column].map(lambda text: isinstance(text, str)).astype(bool)
-    usable = points[known & points[FAIRNESS[0]].notna()]
+def _fairest_settings(
+    points: pd.DataFrame, names: Names, column: str | None = None
+) -> Iterator[tuple[Any, Any, str, Any]]:
+    """Data set, K, method, and its setting with the highest balance, among those that have a text in the column."""
+    usable = points[points[FAIRNESS[0]].notna()]
+    if column is not None:
+        usable = usable[usable[column].map(lambda text: isinstance(text, str)).astype(bool)]
     for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
         for method in names.in_order(of.method.unique()):
             mine = of[of.method == method]
             yield dataset, k, method, mine.loc[mine[FAIRNESS[0]].idxmax()]
 
 
-def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
-    """The cluster and group farthest from the group's share in the data, for the fairest setting of each method."""
-    fairness, rows = FAIRNESS[0], []
-    for dataset, k, method, fairest in _fairest_settings(points, "counts", names):
-        table = json.loads(fairest.counts)
-        counts = np.array(list(table.values()), dtype=float)
-        sizes = counts.sum(axis=0)
-        whole = counts.sum(axis=1) / counts.sum()
-        with np.errstate(invalid="ignore", divide="ignore"):
-            away = np.where(sizes > 0, counts / sizes - whole[:, None], 0.0)
-        # With two groups, both are equally far from their shares. Then the smaller group is named.
-        order = np.argsort(whole, kind="stable")
-        place, cluster = np.unravel_index(np.abs(away[order]).round(12).argmax(), away.shape)
-        group = order[place]
-        share = counts[group, cluster] / sizes[cluster] if sizes[cluster] else 0.0
-        rows.append(
-            [
-                names.dataset(str(dataset)), str(k), names.method(method), fairest.setting or MISSING,
-                number(float(fairest[fairness]), METRICS[fairness].decimals),
-                f"{sizes.min():,.0f} to {sizes.max():,.0f}", list(table)[group], str(cluster),
-                f"{share:.1%}", f"{whole[group]:.1%}",
-            ]
-        )  # fmt: skip
-    columns = [
-        *filters("Data set"),
-        *numbers("K"),
-        *filters("Method"),
-        *texts("Setting"),
-        *numbers(METRICS[fairness].label, "Sizes of clusters"),
-        *texts("Group"),
-        *numbers("Cluster", "Share in it", "Share in the data"),
-    ]
-    title = "The group and cluster farthest from the data's shares, at the fairest setting of each method"
-    return Table(title, columns, rows) if rows else None
-
-
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Fairness to each of several sensitive columns, for each method at its setting with the highest balance."""
     found = [
         (dataset, k, method, fairest.setting or MISSING, json.loads(fairest.by_column))
-        for dataset, k, method, fairest in _fairest_settings(points, "by_column", names)
+        for dataset, k, method, fairest in _fairest_settings(points, names, "by_column")
     ]
     some_numbers = any(OF_NUMBERS in of for *_, by_column in found for of in by_column.values())
     shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
@@ -208,7 +172,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
 def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
     """The groups' shares in every cluster, for the fairest setting of each method."""
     found = []
-    for dataset, k, method, fairest in _fairest_settings(points, "counts", names):
+    for dataset, k, method, fairest in _fairest_settings(points, names, "counts"):
         table = json.loads(fairest.counts)
         counts = np.array(list(table.values()), dtype=float)
         rows = [["all", f"{counts.sum():,.0f}", *(f"{s:.1%}" for s in counts.sum(axis=1) / counts.sum())]]
@@ -241,19 +205,20 @@ def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
     if not asked:
         return []
     shown = [FAIRNESS[0], *asked]
-    for (dataset, k), of in points[points[asked].notna().any(axis=1)].groupby(INSTANCE, sort=False):
-        by_balance = of.sort_values(FAIRNESS[0], ascending=False, kind="stable").drop_duplicates("method")
-        chosen = by_balance.set_index("method").loc[names.in_order(by_balance.method)]
+    audited = points[points[asked].notna().any(axis=1)]
+    for (dataset, k), of in audited.groupby(INSTANCE, sort=False):
+        chosen = {method: row for *_, method, row in _fairest_settings(of, names)}
         rows = [
             [
                 names.method(method),
                 row.setting or MISSING,
                 *(number(float(row[name]), METRICS[name].decimals) for name in shown),
             ]
-            for method, row in chosen.iterrows()
+            for method, row in chosen.items()
         ]
         columns = [*filters("Method"), *texts("Setting"), *numbers(*(METRICS[name].label for name in shown))]
-        sentences = [_fairest(chosen[name], names) for name in shown if chosen[name].notna().any()]
+        values = pd.DataFrame(chosen).T
+        sentences = [_fairest(values[name], names) for name in shown if values[name].notna().any()]
         table = Table(f"Audit of {instance_title(names, dataset, k)}", columns, rows)
         found.append({"table": table, "sentences": sentences})
     return found
