@@ -58,7 +58,8 @@ def _rows(settings: pd.DataFrame, names: Names) -> Iterator[list[str]]:
     fairness = FAIRNESS[0]
     needed = [*INSTANCE, "method", "setting", "n_nonempty", *COSTS, fairness]
     needed += [name for name in settings if name.startswith("excess_")]
-    for (dataset, k), points in settings.reindex(columns=needed).groupby(INSTANCE, sort=False):
+    instances = settings.reindex(columns=needed).groupby(INSTANCE, sort=False)
+    for (dataset, k), points in sorted(instances, key=lambda one: -len(one[1])):
         cost = next((name for name in COSTS if np.isfinite(points[name]).any()), COSTS[0])
         level = full_fairness(points, cost, fairness)
         if level is None:

@@ -82,14 +82,14 @@ def make_page(
         marks.append({"name": method, "label": label, "family": family, "colour": colour, "shape": shape})
     drawn = set(settings.method)
     shown = papers_with_data(board, papers)
-    place = {name: i for i, name in enumerate(scores.dataset.unique())}
-    instances = sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: place[one[0][0]])
-    charts = [
-        front_chart(of, methods, names, instance_title(names, dataset, k)) for (dataset, k), of in instances
-    ]
+    # The data sets and values of K with the most settings come first.
+    instances = sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1]))
+    charts = [front_chart(of, methods, names, instance_title(names, *at)) for at, of in instances]
     fronts: dict[str, list[dict[str, Any]]] = {}
     for chart in charts:
         fronts.setdefault(chart["dataset"], []).append(chart)
+    # In the order of the page, which is that of its data.
+    charts = [chart for of in fronts.values() for chart in of]
     data = {
         "methods": marks,
         "metrics": [_metric(name) for name in SHOWN],

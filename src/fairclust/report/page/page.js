@@ -92,9 +92,8 @@
   const boards = [...document.querySelectorAll(".board")];
   const pick = { cost: document.getElementById("board-cost"), fairness: document.getElementById("board-fairness") };
   if (boards.length) {
-    const home = boards[0].parentNode;
+    boards[0].after(...boards.slice(1));
     document.getElementById("more-boards")?.remove();
-    boards.forEach((board) => home.append(board));
     const show = () => {
       let any = false;
       for (const board of boards) {
@@ -326,7 +325,7 @@
       group.hidden = value !== "" && group.dataset.dataset !== value;
       if (value && !group.hidden) group.open = true;
     }
-    const of = charts.findIndex((chart) => chart.figure.closest("details").dataset.dataset === value);
+    const of = charts.findIndex((chart) => !value || chart.figure.closest("details.of").dataset.dataset === value);
     if (of >= 0) { ask.chart.value = of; restart(); }
   });
   const reveal = () => {
