@@ -93,6 +93,9 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
         # Faint marks first, so that the front lies on top.
         "marks": sorted(marks, key=lambda mark: mark["level"]),
         "frame": Markup(first["frame"]),
+        "labels": [
+            f"{METRICS[name].label} ({METRICS[name].direction} is better)" for name in (costs[0], FAIRNESS[0])
+        ],
         "note": first["note"],
         "keys": list(dict.fromkeys(marks[i]["method"] for i in on_front if marks[i]["x"])),
         "head": [METRICS[costs[0]].label, METRICS[FAIRNESS[0]].label],
@@ -136,10 +139,13 @@ def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: boo
     of_method: dict[str, list[str]] = {}
     for i in order[own[order]]:
         of_method.setdefault(str(methods[i]), []).append(f"{px[i]:g},{py[i]:g}")
-    axes = [f'<path d="M{across(v):g} {TOP}V{BOTTOM}"/><text x="{across(v):g}" y="{BOTTOM + 15}" class="x">'
-            f"{tick_text(v)}</text>" for v in ticks(x0, x1)]  # fmt: skip
-    axes += [f'<path d="M{LEFT} {up(v):g}H{RIGHT}"/><text x="{LEFT - 6}" y="{up(v) + 4:g}" class="y">'
-             f"{tick_text(v)}</text>" for v in ticks(y0, y1)]  # fmt: skip
+    xs, ys = (
+        [(across(v), tick_text(v)) for v in ticks(x0, x1)],
+        [(up(v), tick_text(v)) for v in ticks(y0, y1)],
+    )
+    grid = [f"M{at:g} {TOP}V{BOTTOM}" for at, _ in xs] + [f"M{LEFT} {at:g}H{RIGHT}" for at, _ in ys]
+    words = [f'<text x="{at:g}" y="{BOTTOM + 15}" class="x">{text}</text>' for at, text in xs]
+    words += [f'<text x="{LEFT - 6}" y="{at + 4:g}" class="y">{text}</text>' for at, text in ys]
     lines = [
         f'<polyline class="l c{names.look(name)[0]}" data-m="{escape(name)}" points="{" ".join(path)}"/>'
         for name, path in of_method.items()
@@ -149,11 +155,8 @@ def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: boo
         f"{names.method(name)} ({n})" for name, n in Counter(map(str, methods[~inside])).items()
     )
     return {
-        "frame": f'{_stairs(on_front, front.higher)}<g class="axes">{"".join(axes)}</g>'
-        f'<text class="xl" x="{(LEFT + RIGHT) // 2}" y="{HEIGHT - 8}">'
-        f'{escape(METRICS[cost].label)} (lower is better)</text><text class="yl" transform="translate(11 '
-        f'{(TOP + BOTTOM) // 2}) rotate(-90)">{escape(metric.label)} ({metric.direction} is better)</text>'
-        f"{''.join(lines)}",
+        "frame": f'{_stairs(on_front, front.higher)}<path class="axes" d="{"".join(grid)}"/>'
+        f"{''.join(words)}{''.join(lines)}",
         "at": ";".join(
             f"{a:g},{b:g},{level}" if shown else f",,{level}"
             for a, b, level, shown in zip(px, py, levels, inside, strict=True)

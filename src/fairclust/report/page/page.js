@@ -208,6 +208,10 @@
       const picture = (whole && this.model.pictures[`${key},whole`]) || this.model.pictures[key];
       Object.assign(this, { cost, fairness });
       this.svg.querySelector(".frame").innerHTML = picture.frame;
+      [[cost, ".xl"], [fairness, ".yl"]].forEach(([metric, at]) => {
+        const { label, higher } = data.metrics[metric];
+        this.svg.querySelector(at).textContent = `${label} (${higher ? "higher" : "lower"} is better)`;
+      });
       picture.at.split(";").forEach((place, i) => {
         const p = this.points[i], [x, y, level] = place.split(",");
         Object.assign(p, { x: Number(x), y: Number(y), level: Number(level), inside: x !== "" });
