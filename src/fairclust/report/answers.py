@@ -18,7 +18,8 @@ from fairclust.report.table import Table, filters, numbers, texts
 
 def whole(points: pd.DataFrame) -> pd.DataFrame:
     """The clusterings without empty clusters: a single cluster would be perfectly fair."""
-    return points[~(points.n_nonempty < points.n_clusters)] if "n_nonempty" in points else points
+    # Where empty clusters were not counted, NaN is no evidence of any.
+    return points[~(points.n_nonempty.to_numpy(float) < points.n_clusters.to_numpy(float))]
 
 
 def full_fairness(points: pd.DataFrame, cost: str, fairness: str) -> float | None:

@@ -186,7 +186,7 @@ def _mark(
         **dict(zip(("x", "y", "level"), place, strict=True)),
         "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
         # Some clusters are empty, or how far the cost is above its certified bound.
-        "collapsed": bool(point.get("n_nonempty", math.inf) < point["n_clusters"]),
+        "collapsed": bool(point["n_nonempty"] < point["n_clusters"]),
         "excess": next((f"{COSTS.index(c)},{e:.3g}" for c, e in bounds.items() if not math.isnan(e)), ""),
     }  # fmt: skip
 
