@@ -37,7 +37,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from fairclust.base import NotSupported
-from fairclust.fronts import colour_and_mark, pareto
+from fairclust.fronts import pareto
+from fairclust.looks import in_matplotlib, numbered_look
 from fairclust.metrics import METRICS, contingency, data_balance, n_nonempty, sse
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.blocks import derive_random_state
@@ -241,7 +242,7 @@ def draw(found: Points, datasets: list[str], path: Path) -> None:
                 of = points[points.method == method]
                 if len(of):
                     label = found.config.methods[method].label
-                    colour, mark = colour_and_mark(i)
+                    colour, mark = in_matplotlib(numbered_look(i))
                     axes.plot(of.sse, of[metric], mark, color=colour, markersize=3, alpha=0.6, label=label)
             low, high = least.sse.min(), least.sse.max()
             axes.set_xlim(low - 0.05 * (high - low), high + 0.6 * (high - low))

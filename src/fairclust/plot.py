@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from fairclust.fronts import Front, colour_and_mark, front_of
+from fairclust.fronts import Front, front_of
 from fairclust.group_encoding import encode_groups
+from fairclust.looks import in_matplotlib, look
 from fairclust.metrics import Scored, contingency, score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.sensitive import read_groups
@@ -146,9 +147,9 @@ class FrontDisplay:
         self.ax_ = _axes(ax)
         self.figure_ = self.ax_.figure
         self.lines_ = {}
-        for number, (method, of) in enumerate(self.points.groupby("method", sort=False)):
+        for method, of in self.points.groupby("method", sort=False):
             of = of.sort_values(x)
-            colour, mark = colour_and_mark(number)
+            colour, mark = in_matplotlib(look(str(method)))
             (self.lines_[str(method)],) = self.ax_.plot(
                 of[x], of[y], color=colour, marker=mark, linewidth=0.8, label=in_figure(str(method))
             )

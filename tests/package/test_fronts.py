@@ -1,4 +1,4 @@
-"""The model of a front, and the looks of methods."""
+"""The model of a front."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairclust import FrontDisplay
-from fairclust.fronts import MARKS, SHAPES, front_of, look, pareto
+from fairclust.fronts import front_of, pareto
 
 numbers = st.floats(0, 10, allow_nan=False).map(lambda value: round(value, 1))
 
@@ -70,8 +70,3 @@ def test_the_display_has_the_same_front():
     front = FrontDisplay(POINTS).front()
     assert front.higher and front.points.best.tolist() == [True, True, False, False, True, False]
     assert not FrontDisplay(POINTS).front(y="sse").higher
-
-
-def test_sixty_four_methods_look_different():
-    assert len({look(number) for number in range(64)}) == 64
-    assert len(MARKS) == len(SHAPES)

@@ -8,7 +8,7 @@ NAMES = Names(
     {"town": "Town", "city": "City"},
     {"own": "Own", "rival": "Rival", "plain": "Plain", "mine": "Mine"},
     ours=["mine"],
-    looks={"own": 0, "rival": 1, "plain": 2, "mine": 3},
+    order=["own", "rival", "plain", "mine"],
 )
 
 HEAD = "table,dataset,n_clusters,lam,method,metric,value,note\n"

@@ -8,7 +8,7 @@ from frames import cell, frame, tradeoff
 
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.html import write_page
+from fairclust.report.html import Results, write_page
 from fairclust.report.verdicts import VERDICT_COLUMNS
 
 METHODS = ("kmeans", "vfc_kmeans", "bera")
@@ -17,7 +17,7 @@ NAMES = Names(
     methods={"kmeans": "K-means", "vfc_kmeans": "VFC K-means", "bera": "Bera </script> et al."},
     families={"kmeans": "reference", "vfc_kmeans": "variational", "bera": "assignment"},
     ours={"vfc_kmeans"},
-    looks={method: i for i, method in enumerate(METHODS)},
+    order=METHODS,
 )
 CONFIG = {
     "datasets": {"adult": {"title": "Adult", "source": {"path": "/home/somebody/adult.csv"}}},
@@ -126,18 +126,16 @@ def make_page_folder(folder, scores, *, papers=PAPERS, more=()):
     CLAIMS.astype({"n_clusters": "Int64"}).to_csv(tables / "vfc/claims.csv", index=False)
     figures = folder / "figures/vfc"
     figures.mkdir(parents=True)
-    for kind in ("png", "pdf"):
-        (figures / f"fig2.{kind}").write_bytes(kind.encode())
+    (figures / "fig2.png").write_bytes(b"png")
     page = folder / "report" / "index.html"
     write_page(
-        scores,
+        Results.of(scores, NAMES),
         scores[["key", "seconds", "cpu_seconds"]],
         PROVENANCE,
         papers,
         tables / "scoreboard.csv" if papers else None,
         {"vfc": [tables / "vfc/claims.csv"], "": list(more)} if papers else {},
         list(figures.iterdir()),
-        NAMES,
         page,
         folder / "report.zip",
     )

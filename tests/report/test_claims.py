@@ -8,7 +8,7 @@ from frames import cell, frame
 
 from fairclust.pipeline.papers import ClaimSpec
 from fairclust.pipeline.reported import NO_VALUES as NOTHING
-from fairclust.report.checks import CHECKS
+from fairclust.report.checks import CHECKS, validate_claim
 from fairclust.report.claims import CLAIM_COLUMNS, check_claim, load_claims, make_claims
 from fairclust.report.material import ClaimError, Material
 
@@ -24,15 +24,20 @@ def material(*cells, values=NOTHING, steps=(), tables=None):
     return Material(tables or {}, values, frame([one for some in cells for one in some]), history, NAMES)
 
 
-def verdict(check, data, *, options=None, metrics=("sse",), methods=("own", "rival"), **more):
-    """Return the verdict on a claim about Town and the text with its numbers."""
-    claim = ClaimSpec.model_validate(
+def claim_of(check, options=None, metrics=("sse",), methods=("own", "rival"), **more):
+    return ClaimSpec.model_validate(
         {
             **{"text": "So.", "check": check, "datasets": ["town"], "methods": list(methods)},
             **{"metrics": list(metrics), "options": options or {}, **more},
         }
     )
-    first = check_claim("c", claim, data).iloc[0]
+
+
+def verdict(check, data, **more):
+    """Return the verdict on a claim about Town and the text with its numbers."""
+    claim = claim_of(check, **more)
+    validate_claim("c", claim, data.tables)
+    first = check_claim(claim, data).iloc[0]
     return first.verdict, first.numbers
 
 
@@ -459,6 +464,8 @@ def test_the_setting_that_represents_a_method(fronts):
         ({"options": {"equal": "sse", "level_from": "other"}}, "known: reported, both, front"),
         ({"options": {"equal": "sse", "level_from": "reported"}}, "needs 'table'"),
         ({"options": {"equal": "beauty", "level": 1}}, "there is no metric 'beauty'"),
+        ({"check": "settles", "options": {"columns": ["sse"], "first": "delta"}}, "'delta' is not one of"),
+        ({"check": "spread", "options": {"factor": 1}, "methods": ["own"]}, "'factor' compares two methods"),
         ({"check": "trend", "options": {"x": "lam"}}, "trend needs 'direction'"),
         ({"check": "trend", "options": {"x": "lam", "direction": "up"}}, "expected 'rises' or 'falls'"),
         (
@@ -469,9 +476,7 @@ def test_the_setting_that_represents_a_method(fronts):
 )
 def test_claims_that_no_check_accepts(change, message):
     with pytest.raises(ClaimError, match=message):
-        verdict(
-            **{"check": "compare", "data": material(starts("own", [1.0]), starts("rival", [1.0])), **change}
-        )
+        validate_claim("c", claim_of(**{"check": "compare", **change}), {})
 
 
 def test_every_option_of_a_check_is_described(root):

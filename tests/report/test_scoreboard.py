@@ -10,7 +10,7 @@ from fairclust.pipeline.papers import ClaimSpec
 from fairclust.report.claims import make_claims
 from fairclust.report.material import Material
 from fairclust.report.rows import VERDICTS
-from fairclust.report.scoreboard import count_verdicts, make_scoreboard, row_verdicts
+from fairclust.report.scoreboard import count_verdicts, make_scoreboard, row_verdicts, table_verdicts
 from fairclust.report.tables import make_table
 from fairclust.report.verdicts import load_verdicts
 
@@ -76,6 +76,13 @@ def test_the_summary_counts_rows_and_not_values(files):
     assert counts.loc["matched fairness", ["rows", "better"]].to_list() == [1, 1]
     assert counts.loc["not compared", ["rows", "not run", "unpublished"]].to_list() == [2, 1, 1]
     assert (counts[list(VERDICTS)].sum(axis=1) == counts.rows).all()
+    # The verdict of a table as a whole is about the rows that could be compared.
+    assert table_verdicts(board).to_numpy().tolist() == [
+        ["p", "1", "holds in part", "1 of 2 compared rows agree; 1 better; 1 not run"],
+        ["p", "2", "holds", "1 of 1 compared rows agree; 1 unpublished"],
+    ]
+    assert table_verdicts(board[board.verdict == "not run"]).verdict.tolist() == ["not tested"]
+    assert table_verdicts(board[board.verdict == "better"]).verdict.tolist() == ["does not hold"]
 
 
 def test_the_scoreboard_is_written(files, tmp_path):

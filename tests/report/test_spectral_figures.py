@@ -10,12 +10,12 @@ from frames import cell, frame
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import FigureSpec
 from fairclust.pipeline.reported import NO_VALUES
-from fairclust.report.figures import FigureData, draw
+from fairclust.report.figures import PLOTS, FigureData
 
 NAMES = Names(
     datasets={"lastfm": "LastFMNet"},
     methods={"spectral": "SC", "sfairsc": "s-FairSC"},
-    looks={"spectral": 0, "sfairsc": 1},
+    order=["spectral", "sfairsc"],
 )
 
 
@@ -39,7 +39,7 @@ def sheet(plot, cells, datasets, **more):
     mine = cells[cells.dataset.isin(datasets)]
     no_steps = pd.DataFrame(columns=["key"])
     data = {"tables": {}, "reported": NO_VALUES, "cells": mine, "steps": no_steps, "names": NAMES}
-    return draw(FigureData(**data, spec=spec))
+    return PLOTS[spec.plot](FigureData(**data, spec=spec))
 
 
 def test_one_figure_across_the_sizes_with_a_line_for_each_method(cells):

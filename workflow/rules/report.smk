@@ -86,6 +86,7 @@ rule board:
             category="Tables",
         ),
         leaderboard=f"{RESULTS}/scores/leaderboard.csv",
+        settings=f"{RESULTS}/scores/settings.parquet",
     log:
         f"{RESULTS}/logs/board.log",
     conda:
@@ -97,7 +98,7 @@ rule board:
         remade=INPUTS.remade("board"),
         digest=INPUTS.board_digest(),
     message:
-        "Making the overview, the leaderboard and the scoreboard"
+        "Making the settings, the overview, the leaderboard and the scoreboard"
     script:
         "../scripts/board.py"
 
@@ -106,6 +107,8 @@ rule page:
     input:
         scores=f"{RESULTS}/scores/scores.parquet",
         runs=f"{RESULTS}/scores/runs.parquet",
+        settings=f"{RESULTS}/scores/settings.parquet",
+        leaderboard=f"{RESULTS}/scores/leaderboard.csv",
         origin=f"{RESULTS}/provenance.json",
         scoreboard=[f"{RESULTS}/tables/scoreboard.csv"] * bool(INPUTS.tables),
         tables=INPUTS.table_files(),

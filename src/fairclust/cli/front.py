@@ -20,7 +20,7 @@ from fairclust.cli.labels import write_csv
 from fairclust.cli.progress import progress
 from fairclust.cli.raw_table import RawTable
 from fairclust.cli.results import aligned
-from fairclust.fronts import COLOURS, SHAPES, look
+from fairclust.looks import COLOURS, SHAPES, look
 from fairclust.metrics import score_labels
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write, check_outputs
@@ -103,7 +103,7 @@ def _table(points: pd.DataFrame, over_k: bool) -> list[str]:
 def _write(points: pd.DataFrame, paths: dict[str, Path], title: str, over_k: bool) -> list[str]:
     """Write the CSV, the page, and the picture if there is a path for it; return a line that names the files."""
     write_csv(paths["csv"], points)
-    looks = {name: look(number) for number, name in enumerate(points.method.unique())}
+    looks = {name: look(name) for name in points.method.unique()}
     data = {
         "title": title,
         "points": json.loads(points.to_json(orient="records")),

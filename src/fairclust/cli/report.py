@@ -22,7 +22,7 @@ from fairclust.pipeline.columns import of_columns
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.provenance import provenance
 from fairclust.pipeline.scores import fits_frame
-from fairclust.report.html import make_page
+from fairclust.report.html import Results, make_page
 from fairclust.report.leaderboard import FAIRNESS
 
 _MEASURED = ("sse", *FAIRNESS)
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> list[str]:
         "starts": args.starts,
     }
     names = _names([*(cls.__name__ for cls in (methods.KMeans, *grid.classes)), *given])
-    page = make_page(fits_frame(records), origin, {}, None, {}, [], names)
+    page = make_page(Results.of(fits_frame(records), names), origin, {}, None, {}, [])
     with atomic_write(args.out) as file:
         file.write(page.encode())
     words = f", {len(failed)} of them failed (see the section 'Missing cells')" if failed else ""
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> list[str]:
 def _names(order: list[str]) -> Names:
     order = list(dict.fromkeys(order))
     ours = [name for name in order if name.startswith("Price")]
-    return Names(ours=ours, looks={name: place for place, name in enumerate(order)})
+    return Names(ours=ours, order=order)
 
 
 def _record(seed: int, cls: type, params: dict[str, Any], raw: RawTable, crossed: bool) -> dict[str, Any]:

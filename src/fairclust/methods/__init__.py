@@ -28,6 +28,33 @@ _HOMES = {
     "VariationalFairNCut": "variational.variational_ncut",
 }
 
+LOOKS = {
+    "BalancedFairKMeans": ("sky", "square"),
+    "BatchProgramKMeans": ("orange", "square"),
+    "BeraFairKMeans": ("green", "triangle"),
+    "FairAlignmentKMeans": ("pink", "diamond"),
+    "FairDen": ("green", "star"),
+    "FairKCenter": ("pink", "square"),
+    "FairletClustering": ("orange", "star"),
+    "FairletTreeClustering": ("orange", "wedge"),
+    "FairMixture": ("sky", "plus"),
+    "FairSpectralClustering": ("green", "circle"),
+    "GreedyCapture": ("pink", "star"),
+    "IndividuallyFairClustering": ("pink", "triangle"),
+    "KCenter": ("black", "triangle"),
+    "KMeans": ("black", "circle"),
+    "MultiStageFlowKMeans": ("orange", "circle"),
+    "PriceFairKMeans": ("blue", "circle"),
+    "PriceFairKMedians": ("blue", "diamond"),
+    "RandomLabels": ("black", "cross"),
+    "SociallyFairKMeans": ("pink", "circle"),
+    "SpectralClustering": ("black", "star"),
+    "VariationalFairKMeans": ("vermilion", "square"),
+    "VariationalFairKMedians": ("vermilion", "triangle"),
+    "VariationalFairNCut": ("vermilion", "star"),
+}
+"""The colour and the mark of each class in figures and pages; `config/methods/` states those of its entries."""
+
 __all__, __getattr__ = members(__name__, _HOMES)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
 from fairclust.datasets.spec import Catalogue, DatasetSpec, Name
+from fairclust.looks import Colour, Mark
 from fairclust.messages import nearest, shortened
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.models import Clusters, GridSpec, Names, Seeds, Strict, _check_unique
@@ -101,6 +102,9 @@ class MethodSpec(GridSpec):
 
     class_: str = Field(alias="class", pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")
     label: str | None = Field(default=None, description="Name in tables and figures.")
+    look: tuple[Colour, Mark] | None = Field(
+        default=None, description="Colour and mark in figures and on the page."
+    )
     family: str = Field(
         default="other", min_length=1, description="Kind of method, to filter by in the report."
     )

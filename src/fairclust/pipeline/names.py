@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from fairclust.looks import look
 
 
 @dataclass(frozen=True)
@@ -17,8 +19,10 @@ class Names:
     methods: Mapping[str, str] = field(default_factory=dict)  # name to label
     families: Mapping[str, str] = field(default_factory=dict)  # name to family
     ours: Collection[str] = ()  # methods of this project
-    # Position of a method among all methods of the run. It decides the method's colour and mark everywhere.
-    looks: Mapping[str, int] = field(default_factory=dict)
+    order: Sequence[str] = ()  # the methods of the run in the order of the catalogue
+    looks: Mapping[str, tuple[str, str]] = field(
+        default_factory=dict
+    )  # the colour and the mark that it states
 
     def dataset(self, name: str) -> str:
         """Title of a data set."""
@@ -36,10 +40,11 @@ class Names:
         """Whether a method is this project's own."""
         return name in self.ours
 
-    def look(self, name: str) -> int:
-        """Position among the methods of the run; a method that has none comes after all others."""
-        return self.looks.get(name, len(self.looks))
+    def look(self, name: str) -> tuple[int, int]:
+        """Positions of the colour and the mark of a method."""
+        return look(name, self.looks.get(name))
 
     def in_order(self, found: Iterable[str]) -> list[str]:
         """Methods by their position in the run; those without a position come last, by name."""
-        return sorted(set(found), key=lambda name: (self.look(name), name))
+        places = {name: place for place, name in enumerate(self.order)}
+        return sorted(set(found), key=lambda name: (places.get(name, len(places)), name))

@@ -362,7 +362,6 @@ class RuleInputs:
             datasets.update(claim.datasets)
             methods.update(claim.methods)
         run = {block.method for block in self.blocks}
-        looks = {name: i for i, name in enumerate(name for name in self.config.methods if name in run)}
         known = {name: spec for name, spec in self.config.methods.items() if name in methods}
         return Names(
             datasets={
@@ -373,7 +372,8 @@ class RuleInputs:
             methods={name: spec.label or name for name, spec in known.items()},
             families={name: spec.family for name, spec in known.items()},
             ours=[name for name, spec in known.items() if spec.ours],
-            looks={name: looks[name] for name in known if name in looks},
+            order=[name for name in known if name in run],
+            looks={name: spec.look for name, spec in known.items() if spec.look},
         )
 
     # Digests: each changes with everything that decides what a job makes from its inputs
@@ -400,7 +400,8 @@ class RuleInputs:
 
     def board_digest(self) -> str:
         titles = {name: spec.short_name for name, spec in self.papers_shown().items()}
-        modules = ("fairclust.report.tables", "fairclust.report.leaderboard", "fairclust.report.scoreboard")
+        names = ("tables", "settings", "leaderboard", "scoreboard")
+        modules = (f"fairclust.report.{name}" for name in names)
         level = self.config.report.fairness_error
         return digest_of([titles, asdict(self.all_names()), level, code_fingerprint(*modules)])
 

@@ -1,45 +1,43 @@
-"""Fronts as the page shows them. When a reader chooses other metrics, `page/page.js` redraws them by the same rules."""
+"""Fronts as the page shows them: a picture for each cost and fairness metric of a data set and K.
+
+The page holds the first picture, and the others as data, so that its script only shows what is drawn here.
+"""
 
 from __future__ import annotations
 
-import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup, escape
 
-from fairclust.fronts import front_of, look
+from fairclust.fronts import Front, front_of
 from fairclust.metrics.table import METRICS
 from fairclust.pipeline.names import Names
+from fairclust.report.answers import full_fairness
 from fairclust.report.leaderboard import COSTS, FAIRNESS
-from fairclust.report.redaction import redact_config
-from fairclust.report.render import plain
-from fairclust.report.selection import varied_params
+from fairclust.report.render import number
+from fairclust.report.settings import SHOWN
 
-SHOWN = (*COSTS, *FAIRNESS)
 WIDTH, HEIGHT = 400, 270
 LEFT, RIGHT, TOP, BOTTOM = 58, 390, 12, 226
-FRAME = {"width": WIDTH, "height": HEIGHT, "left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM}
-"""The picture and, in it, the axes, for the template."""
-
-
-def with_settings(points: pd.DataFrame) -> pd.DataFrame:
-    """`points` with a column `setting`: lambda, and the parameters that differ among the settings of the method on the
-    data set."""
-    text = pd.Series("", index=points.index)
-    for _, of in points.groupby(["dataset", "n_clusters", "method"], sort=False):
-        varied = varied_params(of.params)
-        text.loc[of.index] = [_setting_text(json.loads(params), varied[params]) for params in of.params]
-    return points.assign(setting=text)
-
-
-def _setting_text(params: Mapping[str, Any], varied: Mapping[str, Any]) -> str:
-    lam = [f"λ = {plain(params['lam'])}"] if "lam" in params else []
-    others = [f"{name} = {plain(redact_config(varied[name]))}" for name in sorted(set(varied) - {"lam"})]
-    return ", ".join([*lam, *others])
+_NEEDED = (
+    *(
+        "dataset",
+        "n_rows",
+        "n_features",
+        "n_groups",
+        "n_clusters",
+        "n_nonempty",
+        "method",
+        "params",
+        "setting",
+    ),
+    *("seed", *SHOWN, *(f"excess_{cost}" for cost in COSTS)),
+)
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -62,21 +60,70 @@ def tick_text(value: float) -> str:
 
 
 def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, title: str) -> dict[str, Any]:
-    """The front of one data set and K: the first cost that has values there, against the first fairness metric.
+    """The fronts of one data set and K, for the template; `points` are its rows of `settings.make_settings`.
 
-    Returns what the template draws: title, rows (of the table of the front), head (headings of its last two columns),
-    note (which points are not shown, or why there are none), keys (methods on the front, as positions in `methods`),
-    and, if there is something to show, marks, lines, stairs, ticks and labels, with places in the picture.
+    ``marks`` are the settings, as in the first picture. In ``data``, ``pictures`` has a picture for every pair of
+    metrics, by their positions in `SHOWN`, and one of all costs where settings lie beyond its edges. ``levels`` has the
+    level of full fairness for every pair.
     """
-    cost_name = next((name for name in COSTS if np.isfinite(points[name]).any()), COSTS[0])
-    metric = METRICS[FAIRNESS[0]]
-    # Rounded to the digits that the page holds, so that the browser computes the same fronts.
+    # Costs and fairness that agree to seven digits are equal: machines round differently.
+    points = points[[name for name in points if name in _NEEDED]]
     points = points.assign(**{name: [float(f"{v:.7g}") for v in points[name]] for name in SHOWN})
-    points = points.sort_values([cost_name, "method", "params"], ignore_index=True)
-    front = front_of(points, cost_name, metric.name, higher=metric.direction == "higher")
-    if not front.points.finite.any():
-        return {"title": title, "marks": [], "rows": [], "note": "no cell ended well", "keys": []}
-    x0, x1, y0, y1 = front.window(bounded=bool(np.isfinite(metric.range[1])))
+    costs = [name for name in COSTS if np.isfinite(points[name]).any()] or [COSTS[0]]
+    points = points.sort_values([costs[0], "method", "params"], ignore_index=True)
+    pictures, levels = {}, {}
+    for cost in costs:
+        for fairness in FAIRNESS:
+            pair = f"{SHOWN.index(cost)},{SHOWN.index(fairness)}"
+            higher = METRICS[fairness].direction == "higher"
+            front = front_of(points[["method", cost, fairness]], cost, fairness, higher=higher)
+            levels[pair] = full_fairness(points, cost, fairness)
+            pictures[pair] = _picture(front, names, cost, fairness)
+            if pictures[pair]["note"]:
+                pictures[f"{pair},whole"] = _picture(front, names, cost, fairness, whole=True)
+    first = next(iter(pictures.values()))
+    places = [place.split(",") for place in first["at"].split(";")]
+    marks = [_mark(i, point, place, methods, names) for i, (point, place) in
+             enumerate(zip(points.to_dict("records"), places, strict=True))]  # fmt: skip
+    on_front = [i for i, mark in enumerate(marks) if mark["level"] == "2"]
+    return {
+        "title": title,
+        "size": _size(points),
+        "dataset": names.dataset(str(points.dataset.iloc[0])),
+        # Faint marks first, so that the front lies on top.
+        "marks": sorted(marks, key=lambda mark: mark["level"]),
+        "frame": Markup(first["frame"]),
+        "labels": [
+            f"{METRICS[name].label} ({METRICS[name].direction} is better)" for name in (costs[0], FAIRNESS[0])
+        ],
+        "note": first["note"],
+        "keys": list(dict.fromkeys(marks[i]["method"] for i in on_front if marks[i]["x"])),
+        "head": [METRICS[costs[0]].label, METRICS[FAIRNESS[0]].label],
+        "rows": [_row(points.loc[i], costs[0], names) for i in on_front],
+        "data": {"costs": [SHOWN.index(cost) for cost in costs], "pictures": pictures, "levels": levels},
+    }  # fmt: skip
+
+
+def _size(points: pd.DataFrame) -> str:
+    """Rows, features and groups of the data, for readers with data of their own."""
+    first = points.iloc[0]
+    sizes = {name: first.get(f"n_{name}") for name in ("rows", "features", "groups")}
+    return ", ".join(f"{int(n):,} {name}" for name, n in sizes.items() if not pd.isna(n))
+
+
+def _picture(front: Front, names: Names, cost: str, fairness: str, *, whole: bool = False) -> dict[str, str]:
+    """What the script shows: axes, lines and region as SVG, the place and level of each mark, and a note.
+
+    A place is empty for a mark beyond the edges. The level is 2 on the front of all methods, 1 on that of its own.
+    """
+    metric = METRICS[fairness]
+    methods, x, y, best, own, finite = (
+        front.points[name].to_numpy() for name in ("method", "x", "y", "best", "own", "finite")
+    )
+    levels = np.where(best, 2, np.where(own, 1, 0))
+    if not finite.any():
+        return {"frame": "", "at": ";".join(",,0" for _ in levels), "note": "No setting has both values."}
+    x0, x1, y0, y1 = front.window(bounded=bool(np.isfinite(metric.range[1])), whole=whole)
 
     def across(x: Any) -> Any:
         return np.round(LEFT + (x - x0) / (x1 - x0) * (RIGHT - LEFT), 1)
@@ -84,82 +131,66 @@ def front_chart(points: pd.DataFrame, methods: Sequence[str], names: Names, titl
     def up(y: Any) -> Any:
         return np.round(BOTTOM - (y - y0) / (y1 - y0) * (BOTTOM - TOP), 1)
 
-    found = front.points.assign(px=across(front.points.x), py=up(front.points.y))
-    found = found.assign(inside=found.finite & (found.x <= x1) & (found.y <= y1))
-    inside, best = found[found.inside], found[found.best]
-    number = {name: i for i, name in enumerate(methods)}
-    lines = [(method, of) for method, of in inside[inside.own].groupby("method", sort=False) if len(of) > 1]
-    # Faint marks first, so that the front lies on top.
-    marks = found.sort_values(["best", "own"], kind="stable").to_dict("records")
+    inside = finite & (x <= x1) & (y <= y1)
+    px, py = across(x), up(y)
+    order = np.argsort(x, kind="stable")
+    order = order[inside[order]]
+    on_front = [(px[i], py[i]) for i in order[best[order]]]
+    of_method: dict[str, list[str]] = {}
+    for i in order[own[order]]:
+        of_method.setdefault(str(methods[i]), []).append(f"{px[i]:g},{py[i]:g}")
+    xs, ys = (
+        [(across(v), tick_text(v)) for v in ticks(x0, x1)],
+        [(up(v), tick_text(v)) for v in ticks(y0, y1)],
+    )
+    grid = [f"M{at:g} {TOP}V{BOTTOM}" for at, _ in xs] + [f"M{LEFT} {at:g}H{RIGHT}" for at, _ in ys]
+    words = [f'<text x="{at:g}" y="{BOTTOM + 15}" class="x">{text}</text>' for at, text in xs]
+    words += [f'<text x="{LEFT - 6}" y="{at + 4:g}" class="y">{text}</text>' for at, text in ys]
+    lines = [
+        f'<polyline class="l c{names.look(name)[0]}" data-m="{escape(name)}" points="{" ".join(path)}"/>'
+        for name, path in of_method.items()
+        if len(path) > 1
+    ]
+    beyond = ", ".join(
+        f"{names.method(name)} ({n})" for name, n in Counter(map(str, methods[~inside])).items()
+    )
     return {
-        "title": title,
-        "marks": [_mark(point, number, names, cost_name) for point in marks],
-        "n_inside": len(inside),
-        "lines": [
-            {
-                "method": number[method],
-                "colour": look(names.look(method))[0],
-                "path": " ".join(f"{x:g},{y:g}" for x, y in zip(of.px, of.py, strict=True)),
-            }
-            for method, of in lines
-        ],
-        "stairs": _stairs(inside[inside.best], front.higher),
-        "x_ticks": [(f"{across(v):g}", tick_text(v)) for v in ticks(x0, x1)],
-        "y_ticks": [(f"{up(v):g}", f"{up(v) + 4:g}", tick_text(v)) for v in ticks(y0, y1)],
-        "labels": (f"{METRICS[cost_name].label} (lower is better)", f"{metric.label} ({metric.direction} is better)"),
-        "rows": [
-            [names.method(p["method"]), p["setting"] or "–", str(p["seed"]), value_text(cost_name, p["x"]),
-             value_text(metric.name, p["y"])]
-            for p in best.to_dict("records")
-        ],
-        "head": [METRICS[cost_name].label, metric.label],
-        "note": _left_out(found[~found.inside].method, names),
-        "keys": [number[m] for m in pd.unique(inside[inside.best].method)],
-    }  # fmt: skip
-
-
-def _mark(point: Mapping[str, Any], number: Mapping[str, int], names: Names, cost: str) -> dict[str, Any]:
-    colour, shape = look(names.look(point["method"]))
-    return {
-        **{"method": number[point["method"]], "colour": colour, "shape": shape},
-        **{"setting": point["setting"], "seed": point["seed"], "inside": point["inside"]},
-        "x": f"{point['px']:g}" if point["inside"] else "0",
-        "y": f"{point['py']:g}" if point["inside"] else "0",
-        "level": "on" if point["best"] else "own" if point["own"] else "off",
-        "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
-        "tip": f"{names.method(point['method'])}: {describe(point, cost, FAIRNESS[0])}",
+        "frame": f'{_stairs(on_front, front.higher)}<path class="axes" d="{"".join(grid)}"/>'
+        f"{''.join(words)}{''.join(lines)}",
+        "at": ";".join(
+            f"{a:g},{b:g},{level}" if shown else f",,{level}"
+            for a, b, level, shown in zip(px, py, levels, inside, strict=True)
+        ),
+        "note": f"Beyond the edges, or without a finite value: {beyond}." if beyond else "",
     }
 
 
-def value_text(metric: str, value: float) -> str:
-    """A metric's value for readers."""
-    if math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞"
-    # Halves are rounded up, as in browsers. Python's formatting would round them to the even digit.
-    unit = Decimal(1).scaleb(-METRICS[metric].decimals)
-    return f"{Decimal(value).quantize(unit, ROUND_HALF_UP):,}"
-
-
-def describe(point: Mapping[str, Any], cost: str, fairness: str) -> str:
-    """A point in words: setting, seed, cost, fairness."""
-    parts = [*filter(None, [point["setting"]]), f"seed {point['seed']}"]
-    parts += [f"{METRICS[name].label} {value_text(name, point[name])}" for name in (cost, fairness)]
-    return ", ".join(parts)
-
-
-def _stairs(front: pd.DataFrame, higher: bool) -> str:
-    """The outline of the region that the front dominates, as an SVG path."""
-    if front.empty:
+def _stairs(front: Sequence[tuple[float, float]], higher: bool) -> str:
+    """The outline of the region that the front dominates."""
+    if not front:
         return ""
     base = BOTTOM if higher else TOP
-    (x, y), *others = zip(front.px, front.py, strict=True)
-    return f"M{x:g} {base}V{y:g}" + "".join(f"H{x:g}V{y:g}" for x, y in others) + f"H{RIGHT}V{base}Z"
+    (x, y), *others = front
+    steps = "".join(f"H{x:g}V{y:g}" for x, y in others)
+    return f'<path class="stairs" d="M{x:g} {base}V{y:g}{steps}H{RIGHT}V{base}Z"/>'
 
 
-def _left_out(gone: pd.Series, names: Names) -> str:
-    if gone.empty:
-        return ""
-    parts = [f"{names.method(m)} ({number})" for m, number in gone.value_counts(sort=False).items()]
-    return f"Beyond the edges, or without a finite value: {', '.join(parts)}."
+def _mark(
+    i: int, point: Mapping[str, Any], place: Sequence[str], methods: Sequence[str], names: Names
+) -> dict[str, Any]:
+    colour, shape = names.look(point["method"])
+    bounds = {cost: point.get(f"excess_{cost}", math.nan) for cost in COSTS}
+    return {
+        **{"i": i, "method": methods.index(point["method"]), "colour": colour, "shape": shape},
+        **{"setting": point["setting"], "seed": point["seed"]},
+        **dict(zip(("x", "y", "level"), place, strict=True)),
+        "values": ",".join("" if pd.isna(point[name]) else f"{point[name]:.7g}" for name in SHOWN),
+        # Some clusters are empty, or how far the cost is above its certified bound.
+        "collapsed": bool(point["n_nonempty"] < point["n_clusters"]),
+        "excess": next((f"{COSTS.index(c)},{e:.3g}" for c, e in bounds.items() if not math.isnan(e)), ""),
+    }  # fmt: skip
+
+
+def _row(point: pd.Series, cost: str, names: Names) -> list[str]:
+    values = [number(float(point[name]), METRICS[name].decimals) for name in (cost, FAIRNESS[0])]
+    return [names.method(point.method), point.setting or "–", str(point.seed), *values]

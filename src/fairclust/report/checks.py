@@ -116,8 +116,6 @@ def settles(case: Case) -> Finding:
     if "first" in case.claim.options:
         after = dict(zip(columns, np.mean(steps, axis=0), strict=True))
         first = str(case.claim.options["first"])
-        if first not in after:
-            raise ClaimError(f"option 'first': {first!r} is not one of `columns`")
         words = ", ".join(f"{column} {step:.0f}" for column, step in after.items())
         ok = [after[first] <= step for column, step in after.items() if column != first]
         return _of_booleans(ok), f"steps until they settle, mean over {len(steps)} fits: {words}"
@@ -263,8 +261,8 @@ CHECKS: Mapping[str, Check] = {
 """Every check, under the name that papers' files use for it."""
 
 
-def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> Check:
-    """Look up the check that a claim names, after validating the claim's keys and options for that check.
+def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> None:
+    """Validate a claim's keys, and its options for the check that it names.
 
     ClaimError if the check, an option, a metric or a table is unknown, or something that the check needs is not given.
     """
@@ -281,7 +279,6 @@ def validate_claim(name: str, claim: ClaimSpec, tables: Mapping[str, TableSpec])
         _validate_options(check, claim, tables)
     except ClaimError as error:
         raise ClaimError(f"claims.{name}.options: {error}") from None
-    return check
 
 
 def _validate_options(check: Check, claim: ClaimSpec, tables: Mapping[str, TableSpec]) -> None:
@@ -301,6 +298,10 @@ def _validate_options(check: Check, claim: ClaimSpec, tables: Mapping[str, Table
         table_of(options["table"], tables)
     if options.get("x") == "sizes":
         sizes_of(claim)
+    if claim.check == "settles" and "first" in options and options["first"] not in options["columns"]:
+        raise ClaimError(f"'first': {options['first']!r} is not one of `columns`")
+    if claim.check == "spread" and "factor" in options and len(claim.methods) < 2:
+        raise ClaimError("'factor' compares two methods, and the claim names one; name two")
     if claim.check == "compare" and ("equal" in options) != bool({"level", "level_from"} & set(options)):
         raise ClaimError("'equal' belongs to 'level' or 'level_from'")
     source = options.get("level_from", "both")
@@ -442,8 +443,6 @@ def _range(cells: pd.DataFrame, metric: str) -> tuple[float, float]:
 def _compare_spreads(case: Case, metric: str) -> Finding:
     """Whether the first method has the smaller standard deviation, pooled over all lambdas that both methods ran."""
     methods = case.claim.methods[:2]
-    if len(methods) < 2:
-        raise ClaimError("option 'factor' compares two methods, and the claim names one; name two")
     by_lam = []
     for method in methods:
         settings = case.whole_cells(method).dropna(subset=metric).groupby("params")

@@ -10,8 +10,8 @@ import pandas as pd
 
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec
-from fairclust.report.checks import CLAIM_VERDICTS, NOT_TESTED, joined, validate_claim
-from fairclust.report.material import CannotTest, Case, ClaimError, Material, table_of
+from fairclust.report.checks import CHECKS, CLAIM_VERDICTS, NOT_TESTED, joined
+from fairclust.report.material import CannotTest, Case, Material, table_of
 from fairclust.report.render import MISSING
 from fairclust.report.selection import NOT_RUN
 from fairclust.report.table import Table, texts
@@ -20,20 +20,17 @@ _RESULT = ["dataset", "n_clusters", "verdict", "numbers"]
 CLAIM_COLUMNS = ["paper", "claim", "text", "where", "check", *_RESULT]
 
 
-def check_claim(name: str, claim: ClaimSpec, material: Material) -> pd.DataFrame:
+def check_claim(claim: ClaimSpec, material: Material) -> pd.DataFrame:
     """The verdict on a claim as a whole (with an empty data set), then those for each data set and K.
 
-    The columns are those of `CLAIM_COLUMNS` from dataset on. ClaimError as in `validate_claim`.
+    The columns are those of `CLAIM_COLUMNS` from dataset on. `validate_claim` has passed the claim before the run.
     """
-    check = validate_claim(name, claim, material.tables)
     lines = []
     for dataset, k in _places(claim, material):
         try:
-            verdict, numbers = check.function(Case(claim, dataset, k, material))
+            verdict, numbers = CHECKS[claim.check].function(Case(claim, dataset, k, material))
         except CannotTest as error:
             verdict, numbers = NOT_TESTED, str(error)
-        except ClaimError as error:
-            raise ClaimError(f"claims.{name}: {error}") from None
         lines.append((dataset, k, verdict, numbers))
     found = pd.DataFrame(lines, columns=_RESULT).astype({"n_clusters": "Int64"})
     if found.empty:
@@ -48,11 +45,11 @@ def make_claims(material: Material, claims: Mapping[str, ClaimSpec], stem: Path)
     """Check all claims of a paper and write them as CSV, Markdown and LaTeX beside `stem`.
 
     The CSV has a line for each claim (with an empty data set) and one for each of its data sets. Claims on times show
-    the seconds of published programs. ClaimError as in `validate_claim`.
+    the seconds of published programs.
     """
     parts, shown = [], []
     for name, claim in claims.items():
-        results = check_claim(name, claim, material)
+        results = check_claim(claim, material)
         whole = results.iloc[0]
         about = {"paper": material.paper, "claim": name, "text": claim.text, "where": claim.where}
         parts.append(results.assign(**about, check=claim.check))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,14 @@ import yaml
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from fairclust.fronts import SHAPES, look
+from fairclust.looks import SHAPES
 from fairclust.metrics.table import METRICS
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import PaperSpec
-from fairclust.report.charts import FRAME, front_chart, with_settings
-from fairclust.report.leaderboard import (
-    COSTS,
-    FAIRNESS,
-    LEADERBOARD_RULE,
-    make_boards,
-)
+from fairclust.report.answers import answers_table
+from fairclust.report.charts import HEIGHT, WIDTH, front_chart
+from fairclust.report.leaderboard import COSTS, FAIRNESS, LEADERBOARD_RULE, boards_of, make_leaderboard
 from fairclust.report.page_papers import paper_section, papers_with_data, read_board, summary_bars
 from fairclust.report.page_tables import (
     audit_cards,
@@ -35,49 +32,69 @@ from fairclust.report.page_tables import (
     datasets_table,
     every_setting,
     glossary,
-    groups_table,
     instance_title,
     leaderboards,
+    missing_lines,
     missing_table,
     shares_tables,
     times_tables,
 )
 from fairclust.report.redaction import redact_config, redact_csv, redact_text
 from fairclust.report.rows import VERDICTS
-from fairclust.report.selection import INSTANCE, best_starts
+from fairclust.report.selection import INSTANCE
+from fairclust.report.settings import SHOWN, make_settings
 from fairclust.report.table import Verdict
 
 _CLAIMS = "claims.csv"
-# The archive holds one picture of each figure, in the first of these formats that exists.
-_PICTURES = (".png", ".svg", ".pdf")
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a run has found, as data frames."""
+
+    scores: pd.DataFrame  # from `pipeline.scores.load_scores`
+    settings: pd.DataFrame  # from `settings.make_settings`
+    leaderboard: pd.DataFrame  # from `leaderboard.make_leaderboard`
+    names: Names
+
+    @classmethod
+    def of(cls, scores: pd.DataFrame, names: Names) -> Results:
+        """The results with these scores."""
+        return cls(scores, make_settings(scores), make_leaderboard(scores, names), names)
 
 
 def make_page(
-    scores: pd.DataFrame,
+    results: Results,
     provenance: Mapping[str, Any],
     papers: Mapping[str, PaperSpec],
     scoreboard: Path | None,
     tables: Mapping[str, Sequence[Path]],
     figures: Sequence[Path],
-    names: Names,
 ) -> str:
     """The HTML of the page; see `write_page` for the parameters."""
+    scores, settings, names = results.scores, results.settings, results.names
     board = read_board(scoreboard)
     methods = names.in_order(scores.method.unique())
-    points = with_settings(best_starts(scores))
     marks = []
     for method in methods:
-        colour, shape = look(names.look(method))
+        colour, shape = names.look(method)
         label, family = names.method(method), names.family(method)
-        marks.append({"label": label, "family": family, "colour": colour, "shape": shape})
-    drawn = set(points.method)
+        marks.append({"name": method, "label": label, "family": family, "colour": colour, "shape": shape})
+    drawn = set(settings.method)
     shown = papers_with_data(board, papers)
+    # The data sets and values of K with the most settings come first.
+    instances = sorted(settings.groupby(INSTANCE, sort=False), key=lambda one: -len(one[1]))
+    charts = [front_chart(of, methods, names, instance_title(names, *at)) for at, of in instances]
+    fronts: dict[str, list[dict[str, Any]]] = {}
+    for chart in charts:
+        fronts.setdefault(chart["dataset"], []).append(chart)
+    # In the order of the page, which is that of its data.
+    charts = [chart for of in fronts.values() for chart in of]
     data = {
         "methods": marks,
-        "metrics": [_metric(name) for name in (*COSTS, *FAIRNESS)],
-        "costs": len(COSTS),
+        "metrics": [_metric(name) for name in SHOWN],
+        "charts": [chart.pop("data") for chart in charts],
     }
-    pictures = _pictures(figures)
     page = _environment().get_template("index.html.j2")
     return page.render(
         css=Markup(_text("style.css")),  # files of this package
@@ -85,39 +102,36 @@ def make_page(
         # No '<' may end the script element early.
         data=Markup(json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")),
         shapes=SHAPES,
-        **FRAME,
+        size=(WIDTH, HEIGHT),
         methods=marks,
         legend=[{**mark, "number": i} for i, mark in enumerate(marks) if methods[i] in drawn],
         families=sorted({mark["family"] for mark in marks}),
         counts=scores.status.value_counts().to_dict(),
         n_cells=len(scores),
-        n_datasets=scores.dataset.nunique(),
+        datasets=list(dict.fromkeys(names.dataset(str(name)) for name in scores.dataset)),
+        answers=answers_table(settings, names),
         bars=summary_bars(board, papers, shown),
         verdicts=VERDICTS,
         papers=[
-            paper_section(
-                name, papers[name], board, _claims_of(tables.get(name, ())), pictures.get(name, {}), names
-            )
+            paper_section(name, papers[name], board, _claims_of(tables.get(name, ())), figures, names)
             for name in shown
         ],
         without_data=[papers[name].short_name for name in papers if name not in shown],
-        charts=[
-            front_chart(of, methods, names, instance_title(names, dataset, k))
-            for (dataset, k), of in points.groupby(INSTANCE, sort=False)
-        ],
-        costs=_choices(points, COSTS),
-        fairness=_choices(points, FAIRNESS),
+        charts=charts,
+        fronts=fronts,
+        costs=_choices(settings, COSTS),
+        fairness=_choices(settings, FAIRNESS),
         leaderboard_rule=LEADERBOARD_RULE,
-        boards=leaderboards(make_boards(scores), names),
-        settings=None if shown else every_setting(scores, points, names),
-        columns=columns_table(points, names),
-        groups=None if shown else groups_table(points, names),
-        shares=[] if shown else shares_tables(points, names),
+        boards=leaderboards(boards_of(results.leaderboard), names),
+        settings=None if shown else every_setting(settings, names),
+        columns=columns_table(settings, names),
+        shares=[] if shown else shares_tables(settings, names),
         times=times_tables(scores, names),
-        audits=audit_cards(points, names),
-        glossary=glossary(audited_metrics(points)),
+        audits=audit_cards(settings, names),
+        glossary=glossary(audited_metrics(settings)),
         missing=missing_table(scores, names),
-        datasets=datasets_table(scores, names),
+        lacking=list(missing_lines(scores, names)),
+        about=datasets_table(scores, names),
         origin={
             key: provenance.get(key, "unknown") for key in ("git_commit", "python", "platform", "cpu_count")
         },
@@ -130,14 +144,13 @@ def make_page(
 
 
 def write_page(
-    scores: pd.DataFrame,
+    results: Results,
     runs: pd.DataFrame,
     provenance: dict[str, Any],
     papers: Mapping[str, PaperSpec],
     scoreboard: Path | None,
     tables: Mapping[str, Sequence[Path]],
     figures: Sequence[Path],
-    names: Names,
     page: Path,
     archive: Path,
 ) -> None:
@@ -147,7 +160,7 @@ def write_page(
     `tables` maps papers to the files of their tables and claims, and '' to the tables that belong to no paper. `runs`
     are the times and memory of the cells, `scoreboard` is a CSV, and figures lie in a folder for each paper.
     """
-    text = make_page(scores, provenance, papers, scoreboard, tables, figures, names)
+    text = make_page(results, provenance, papers, scoreboard, tables, figures)
     with atomic_write(page) as file:
         file.write(text.encode())
     members: dict[str, bytes] = {"index.html": text.encode()}
@@ -156,9 +169,9 @@ def write_page(
             members["/".join(filter(None, ["tables", paper, path.name]))] = _shareable(path)
     if scoreboard is not None:
         members[f"tables/{Path(scoreboard).name}"] = _shareable(Path(scoreboard))
-    for of_folder in _pictures(figures).values():
-        members |= {name: path.read_bytes() for name, path in of_folder.items()}
-    for name, frame in (("scores", scores), ("runs", runs)):
+    for path in sorted(map(Path, figures)):
+        members[f"figures/{path.parent.name}/{path.name}"] = path.read_bytes()
+    for name, frame in (("scores", results.scores), ("runs", runs)):
         members[f"scores/{name}.csv"] = redact_csv(frame.to_csv(index=False)).encode()
     with atomic_write(archive) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, content in members.items():
@@ -176,21 +189,6 @@ def _shareable(path: Path) -> bytes:
 
 def _claims_of(paths: Iterable[Path]) -> Path | None:
     return next((Path(path) for path in paths if Path(path).name == _CLAIMS), None)
-
-
-def _pictures(figures: Iterable[Path]) -> dict[str, dict[str, Path]]:
-    """Folder (the paper) to files in the archive: one for each figure."""
-    stems: dict[tuple[str, str], Path] = {}
-    for path in sorted(map(Path, figures), key=lambda path: (path.parent.name, path.name)):
-        if path.suffix in _PICTURES:
-            key = (path.parent.name, path.stem)
-            kept = stems.setdefault(key, path)
-            if _PICTURES.index(path.suffix) < _PICTURES.index(kept.suffix):
-                stems[key] = path
-    found: dict[str, dict[str, Path]] = {}
-    for (folder, _), path in stems.items():
-        found.setdefault(folder, {})[f"figures/{folder}/{path.name}"] = path
-    return found
 
 
 def _text(name: str) -> str:
@@ -211,19 +209,13 @@ def _environment() -> Environment:
 
 def _metric(name: str) -> dict[str, Any]:
     metric = METRICS[name]
-    return {
-        "label": metric.label,
-        "higher": metric.direction == "higher",
-        "decimals": metric.decimals,
-        "bounded": bool(np.isfinite(metric.range[1])),
-    }
+    return {"label": metric.label, "higher": metric.direction == "higher", "decimals": metric.decimals}
 
 
 def _choices(points: pd.DataFrame, metrics: Iterable[str]) -> list[dict[str, Any]]:
     """The metrics with at least one finite value, each with its index among all costs and fairness metrics."""
-    every = (*COSTS, *FAIRNESS)
     return [
-        {"index": every.index(name), "name": name, "label": METRICS[name].label}
+        {"index": SHOWN.index(name), "name": name, "label": METRICS[name].label}
         for name in metrics
         if np.isfinite(points[name].astype(float)).any()
     ]

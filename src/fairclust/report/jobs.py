@@ -114,16 +114,21 @@ class _Problems:
 
 
 def board(job: Job) -> None:
-    """Write the overview, the leaderboard and the scoreboard, which has the verdicts of all papers."""
-    from fairclust.report.leaderboard import make_leaderboard
+    """Write the settings and the leaderboard of the run, the overview, and the scoreboard with all verdicts."""
+    from fairclust.report.html import Results
     from fairclust.report.scoreboard import make_scoreboard
+    from fairclust.report.settings import write_settings
     from fairclust.report.tables import make_overview
 
     inputs = inputs_of(job)
     names, papers = inputs.all_names(), inputs.papers_shown()
     scores = load_scores(Path(job.input["scores"][0]))
-    make_leaderboard(scores, names, Path(job.output[-1]))
-    stems = {Path(path).stem: Path(path).with_suffix("") for path in job.output[:-1]}
+    results = Results.of(scores, names)
+    leaderboard, settings = map(Path, job.output[-2:])
+    write_settings(settings, results.settings)
+    with atomic_write(leaderboard) as file:
+        results.leaderboard.to_csv(file, index=False)
+    stems = {Path(path).stem: Path(path).with_suffix("") for path in job.output[:-2]}
     if "overview" in stems:
         make_overview(scores, inputs.config.report.fairness_error, names, stems["overview"])
     if "scoreboard" in stems:
@@ -141,7 +146,8 @@ def board(job: Job) -> None:
 
 def page(job: Job) -> None:
     """Write the page for readers and its archive."""
-    from fairclust.report.html import write_page
+    from fairclust.report.html import Results, write_page
+    from fairclust.report.leaderboard import load_leaderboard
 
     inputs = inputs_of(job)
     papers = inputs.papers_shown()
@@ -149,15 +155,16 @@ def page(job: Job) -> None:
     for path in map(Path, job.input.get("tables", [])):
         tables.setdefault(path.parent.name if path.parent.name in papers else "", []).append(path)
     scores = Path(job.input["scores"][0])
+    settings = read_table(Path(job.input["settings"][0]))
+    leaderboard = load_leaderboard(Path(job.input["leaderboard"][0]))
     write_page(
-        load_scores(scores),
+        Results(load_scores(scores), settings, leaderboard, inputs.all_names()),
         read_table(scores.with_name("runs.parquet")),
         json.loads(Path(job.input["origin"][0]).read_text()),
         papers,
         next(map(Path, job.input.get("scoreboard", [])), None),
         tables,
         list(map(Path, job.input.get("figures", []))),
-        inputs.all_names(),
         Path(job.output[0]),
         Path(job.output[1]),
     )

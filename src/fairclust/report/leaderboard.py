@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from fairclust.metrics.table import METRICS
-from fairclust.outputs import atomic_write
 from fairclust.pipeline.names import Names
 from fairclust.report.selection import INSTANCE, best_starts
 
@@ -26,6 +26,13 @@ FAIRNESS = ("balance", "fairness_error", "delta", "fairness_ratio", "awd", "aver
 FAIR_ENOUGH = 0.95
 # Cells with this status were not fitted, so they do not count as runs of the method.
 NOT_RUN = "skipped"
+# A method on fewer instances than this share of a board's has no rank: a single instance says little about it.
+RANKED_FROM = 0.2
+_TEXTS = ("cost", "fairness", "dataset", "method", "label", "starts")
+COLUMNS = [
+    *("cost", "fairness", "dataset", "n_clusters", "method", "label", "ours", "rank", "wins", "score", "sd"),
+    *("best", "starts", "settings", "failed", "instances", "seconds"),
+]
 LEADERBOARD_RULE = (
     "An instance is a data set with a K. Every method that has starts (seeds) gets the same number of "
     "them on an instance: the smallest number that any of these methods was given. A method that is "
@@ -40,7 +47,8 @@ LEADERBOARD_RULE = (
     "Two methods are compared on the instances where both were run. The method with the higher score wins "
     "the instance; equal scores are half a win for each. The list is sorted by the share of wins, "
     "averaged over all rivals. A method whose fits all failed on an instance has the score 0 there. A "
-    "method that was not run on an instance is not compared there.",
+    "method that was not run on an instance is not compared there. A method that was run on less than a fifth of the "
+    "instances has no rank and is nobody's rival: it stands at the end of the list.",
     "Instances where fairness costs nothing, or with fewer than two methods, do not count.",
 )
 
@@ -164,67 +172,46 @@ def instance_scores(terms: Terms, cost: str, fairness: str) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Board:
-    """A leaderboard for one cost and one fairness metric."""
+    """The part of a `make_leaderboard` for one cost and one fairness metric."""
 
     cost: str
     fairness: str
-    # Indexed by method and sorted by rank. Columns: rank, wins, score, sd, best (means over the method's instances),
-    # starts (text: one number, or the smallest and the largest), instances, failed, seconds.
+    # Indexed by method and sorted by rank; without a rank at the end. Columns: rank, wins, score, sd, best (means over
+    # the method's instances), starts (text: one number, or the smallest and the largest), instances, failed, seconds.
     methods: pd.DataFrame
-    instances: pd.DataFrame  # from `instance_scores`
-    # Scores: a row for each method, a column for each instance; NaN if the method was not run there.
-    table: pd.DataFrame
+    instances: pd.DataFrame  # the scores of every method on every instance, from `instance_scores`
 
-    def duels(self, method: str) -> pd.DataFrame:
-        """Compare the method with every rival, the index, on the instances that they share.
-
-        The columns are shared (number of instances), won, lost and lead (mean difference of scores).
-        """
-        table = self.table
-        others = table.drop(index=method)
-        differences = (table.loc[method] - others).round(9)
-        shared = differences.notna().sum(axis=1)
-        found = pd.DataFrame(
-            {
-                "shared": shared,
-                "won": (differences > 0).sum(axis=1),
-                "lost": (differences < 0).sum(axis=1),
-                "lead": differences.mean(axis=1),
-            }
-        )
-        return found[found.shared > 0].sort_values(["lead", "shared"], kind="stable")
-
-    def behind(self, method: str) -> pd.DataFrame:
-        """The instances where another method, the leader, has a higher score, with the largest lead first."""
-        table = self.table
-        ran = table.columns[table.loc[method].notna()]
-        leads = (table[ran].max() - table.loc[method, ran]).round(9)
-        found = (
-            pd.DataFrame({"leader": table[ran].idxmax(), "lead": leads}).rename_axis(INSTANCE).reset_index()
-        )
-        return found[found.lead > 0].sort_values("lead", ascending=False, kind="stable", ignore_index=True)
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Scores: a row for each method, a column for each instance; NaN if the method was not run there."""
+        return score_table(self.instances)
 
 
-def make_board(terms: Terms, cost: str, fairness: str) -> Board | None:
-    """Rank the methods by a cost and a fairness metric; None if no instance counts."""
-    found = instance_scores(terms, cost, fairness)
-    if found.empty:
-        return None
-    table = found.set_index(["method", *INSTANCE]).score.unstack(INSTANCE, sort=False)
-    values = table.to_numpy().round(9)
-    differences = values[:, None, :] - values[None, :, :]
+def score_table(instances: pd.DataFrame) -> pd.DataFrame:
+    """The scores with a row for each method and a column for each instance."""
+    return instances.set_index(["method", *INSTANCE]).score.unstack(INSTANCE, sort=False)
+
+
+def _ranked(found: pd.DataFrame) -> pd.DataFrame:
+    """The methods of one cost and fairness metric by their wins; see `Board.methods`."""
+    values = score_table(found).round(9)
+    n_ran = values.notna().sum(axis=1).to_numpy()
+    ranked = n_ran >= RANKED_FROM * values.shape[1]
+    if not ranked.any():
+        ranked[:] = True
+    scores = values.to_numpy()
+    differences = scores[:, None, :] - scores[None, ranked, :]
     shared = np.isfinite(differences)
     points = np.where(shared, (np.sign(np.nan_to_num(differences)) + 1) / 2, 0.0).sum(axis=2)
     games = shared.sum(axis=2).astype(float)
-    np.fill_diagonal(games, 0)
+    games[np.flatnonzero(ranked), np.arange(ranked.sum())] = 0  # a method is not its own rival
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = np.where(games > 0, points / games, np.nan)
-    rivals = (games > 0).sum(axis=1)
-    wins = np.nansum(shares, axis=1) / np.maximum(rivals, 1)
+    wins = np.nansum(shares, axis=1) / np.maximum((games > 0).sum(axis=1), 1)
     by = found.groupby("method", sort=False)
     methods = pd.DataFrame(
         {
-            "wins": pd.Series(wins, index=table.index),
+            "wins": pd.Series(wins, index=values.index),
             "score": by.score.mean(),
             "sd": by.sd.mean(),
             "best": by.best.mean(),
@@ -233,10 +220,11 @@ def make_board(terms: Terms, cost: str, fairness: str) -> Board | None:
             "failed": by.failed.sum(),
             "seconds": by.seconds.sum(),
         }
-    )
-    methods = methods.sort_values(["wins", "score"], ascending=False, kind="stable")
-    methods.insert(0, "rank", methods.wins.round(9).rank(ascending=False, method="min").astype(int))
-    return Board(cost, fairness, methods, found, table)
+    ).assign(_ranked=pd.Series(ranked, index=values.index))
+    methods = methods.sort_values(["_ranked", "wins", "score"], ascending=False, kind="stable")
+    place = methods.wins.round(9).where(methods.pop("_ranked")).rank(ascending=False, method="min")
+    methods.insert(0, "rank", place.astype("Int64"))
+    return methods
 
 
 def _span(values: pd.Series) -> str:
@@ -244,103 +232,38 @@ def _span(values: pd.Series) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def make_boards(scores: pd.DataFrame) -> list[Board]:
-    """A leaderboard for every cost and fairness metric for which an instance counts."""
-    terms, found = make_terms(scores), []
-    for cost in COSTS:
-        if terms.points[cost].notna().any():
-            boards = [make_board(terms, cost, fairness) for fairness in FAIRNESS]
-            found += [board for board in boards if board is not None]
-    return found
-
-
-def sentences(board: Board, names: Names) -> list[str]:
-    """Sentences about a leaderboard, for readers.
-
-    They say how far this project's best method is behind the first method (if it is another one), on which instances
-    the first method does not lead, and by how much it leads or trails four rivals.
-    """
-    first = str(board.methods.index[0])
-    found = []
-    ours = [str(name) for name in board.methods.index if names.is_ours(str(name))]
-    if ours and ours[0] != first:
-        found += _trails(board, names, ours[0], first)
-    found += _where_behind(board, names, first)
-    return found + [
-        _duel(names, first, str(rival), row) for rival, row in board.duels(first).head(4).iterrows()
-    ]
-
-
-def _duel(names: Names, first: str, rival: str, row: pd.Series) -> str:
-    verb = "leads" if row.lead >= 0 else "trails"
-    return (
-        f"{names.method(first)} {verb} {names.method(rival)} by {abs(100 * row.lead):.1f} points on average "
-        f"over {_count(row.shared)} that they share (it is ahead on {row.won:.0f}, behind on {row.lost:.0f})."
-    )
-
-
-def _trails(board: Board, names: Names, ours: str, first: str) -> list[str]:
-    rank, duels = int(board.methods.loc[ours, "rank"]), board.duels(ours)
-    text = f"This project's best method here, {names.method(ours)}, does not lead: it has rank {rank}"
-    if first in duels.index:
-        row = duels.loc[first]
-        side = "behind" if row.lead < 0 else "ahead of"
-        text += f", {abs(100 * row.lead):.1f} points {side} {names.method(first)} over {_count(row.shared)}"
-    return [text + "."]
-
-
-def _where_behind(board: Board, names: Names, first: str) -> list[str]:
-    behind = board.behind(first)
-    ran = int(board.methods.loc[first, "instances"])
-    if behind.empty:
-        return [f"{names.method(first)} has the highest score on all of its {_count(ran)}."]
-    places = [
-        f"{names.dataset(str(row.dataset))}, K = {row.n_clusters} "
-        f"({names.method(str(row.leader))} is ahead by {100 * row.lead:.1f} points)"
-        for row in behind.itertuples()
-    ]
-    return [
-        f"{names.method(first)} does not lead on {len(behind)} of its {_count(ran)}: {'; '.join(places)}."
-    ]
-
-
-def _count(number: float) -> str:
-    return f"{number:.0f} instance" + ("s" if number != 1 else "")
-
-
-def make_leaderboard(scores: pd.DataFrame, names: Names, csv: Path) -> None:
-    """Write the leaderboards of all costs and fairness metrics as one CSV.
+def make_leaderboard(scores: pd.DataFrame, names: Names) -> pd.DataFrame:
+    """The leaderboards of every cost and fairness metric for which an instance counts, as one frame.
 
     A row is a method on an instance. Rows without data set and K summarise all instances of the method.
     """
-    columns = [
-        *(
-            "cost",
-            "fairness",
-            "dataset",
-            "n_clusters",
-            "method",
-            "label",
-            "ours",
-            "rank",
-            "wins",
-            "score",
-            "sd",
-        ),
-        *("best", "starts", "settings", "failed", "instances", "seconds"),
-    ]
-    parts = []
-    for board in make_boards(scores):
-        whole = board.methods.reset_index(names="method")
-        each = board.instances.assign(
-            rank=board.instances.groupby(INSTANCE).score.rank(ascending=False, method="min").astype(int)
-        )
-        both = pd.concat([whole, each], ignore_index=True)
-        parts.append(both.assign(cost=board.cost, fairness=board.fairness))
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
+    terms, parts = make_terms(scores), []
+    for cost in (name for name in COSTS if name in scores and terms.points[name].notna().any()):
+        for fairness in (name for name in FAIRNESS if name in scores):
+            each = instance_scores(terms, cost, fairness)
+            if len(each):
+                place = each.groupby(INSTANCE).score.rank(ascending=False, method="min").astype("Int64")
+                whole = _ranked(each).reset_index(names="method")
+                both = pd.concat([whole, each.assign(rank=place)], ignore_index=True)
+                parts.append(both.assign(cost=cost, fairness=fairness))
+    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
     found["label"] = [names.method(str(name)) for name in found.method]
     found["ours"] = [names.is_ours(str(name)) for name in found.method]
     for count in ("n_clusters", "settings", "instances"):
         found[count] = found[count].astype("Int64") if count in found else pd.NA
-    with atomic_write(csv) as file:
-        found.reindex(columns=columns).to_csv(file, index=False)
+    return found.reindex(columns=COLUMNS)
+
+
+def load_leaderboard(path: Path) -> pd.DataFrame:
+    """Read the CSV of a `make_leaderboard`."""
+    counts = dict.fromkeys(("n_clusters", "rank", "settings", "instances"), "Int64")
+    return pd.read_csv(path, dtype=dict.fromkeys(_TEXTS, str) | counts, na_values={"starts": []})
+
+
+def boards_of(leaderboard: pd.DataFrame) -> list[Board]:
+    """The parts of a leaderboard."""
+    found = []
+    for (cost, fairness), of in leaderboard.groupby(["cost", "fairness"], sort=False):
+        whole = of.dataset.isna()
+        found.append(Board(str(cost), str(fairness), of[whole].set_index("method"), of[~whole]))
+    return found

@@ -16,7 +16,7 @@ from fairclust.report.page_tables import list_methods
 from fairclust.report.redaction import redact_text
 from fairclust.report.render import MISSING, joined, lam, metric_label, number, spread_text, table_name
 from fairclust.report.rows import CAUSES, VERDICTS
-from fairclust.report.scoreboard import AGREES, count_verdicts, row_verdicts
+from fairclust.report.scoreboard import AGREES, count_verdicts, row_verdicts, table_verdicts
 from fairclust.report.table import Table, Verdict, filters, numbers, texts
 from fairclust.report.tables import best_of
 from fairclust.report.verdicts import ROW_KEY, load_verdicts
@@ -57,14 +57,15 @@ def paper_section(
     paper: PaperSpec,
     board: pd.DataFrame,
     claims: Path | None,
-    figures: Iterable[str],
+    figures: Iterable[Path],
     names: Names,
 ) -> dict[str, Any]:
     """The data that the template shows for one paper.
 
-    `claims` is the CSV of its claims, and `figures` are files in the archive.
+    `claims` is the CSV of its claims, and `figures` are the pictures of all papers.
     """
     of_paper = board[board.paper == name]
+    verdicts = table_verdicts(of_paper).set_index("table")
     specs = {spec.number: spec for spec in paper.tables.values()}
     numbers = [n for n in specs if n in set(of_paper.table)]
     tables = []
@@ -76,6 +77,8 @@ def paper_section(
         tables.append(
             {
                 "title": heading,
+                "verdict": Verdict(verdicts.verdict[table]),
+                "words": verdicts.words[table],
                 "remarks": list(spec.remarks) if spec else [],
                 "compared": _compared(f"{paper.short_name}, {heading}", of_table[has_value], names),
                 "others": _others(of_table[~has_value], names),
@@ -90,7 +93,9 @@ def paper_section(
         "citation": paper.citation,
         "tables": tables,
         "claims": claims_table(claims, paper.short_name, names),
-        "figures": list(figures),
+        "figures": [
+            f"figures/{name}/{path.name}" for path in sorted(map(Path, figures)) if path.parent.name == name
+        ],
     }
 
 

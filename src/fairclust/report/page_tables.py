@@ -15,9 +15,10 @@ from fairclust.metrics.table import METRICS
 from fairclust.pipeline.columns import BY_COLUMN, COLUMNS, OF_NUMBERS
 from fairclust.pipeline.names import Names
 from fairclust.report.charts import tick_text
-from fairclust.report.leaderboard import COSTS, FAIRNESS, Board, sentences
+from fairclust.report.leaderboard import COSTS, FAIRNESS, Board
 from fairclust.report.render import MISSING, number, spread_text
-from fairclust.report.selection import INSTANCE, SETTING, first_line, settings_spreads, settings_table
+from fairclust.report.selection import INSTANCE, first_line
+from fairclust.report.settings import SHOWN
 from fairclust.report.table import Column, Table, filters, numbers, texts
 
 MAX_SETTINGS = 600
@@ -46,14 +47,14 @@ def glossary(audited: Iterable[str] = ()) -> Table:
 
 
 def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
-    """Every leaderboard as a table, with the sentences of `leaderboard.sentences`."""
-    every, found = (*COSTS, *FAIRNESS), []
+    """Every leaderboard as a table, with the positions of its metrics in `SHOWN`."""
+    found = []
     for board in boards:
         scores, instances = board.table, list(board.table.columns)
         spreads = board.instances.set_index(["method", *INSTANCE]).sd.to_dict()
         rows = [
             [
-                str(row["rank"]),
+                MISSING if pd.isna(row["rank"]) else str(row["rank"]),
                 names.method(method),
                 names.family(method),
                 "yes" if names.is_ours(method) else "",
@@ -82,42 +83,41 @@ def leaderboards(boards: Iterable[Board], names: Names) -> list[dict[str, Any]]:
         pair = f"{METRICS[board.cost].label} against {METRICS[board.fairness].label}"
         found.append(
             {
-                "cost": every.index(board.cost),
-                "fairness": every.index(board.fairness),
+                "cost": SHOWN.index(board.cost),
+                "fairness": SHOWN.index(board.fairness),
                 "table": Table(f"{pair}: {len(instances)} {plural}", columns, rows),
-                "sentences": sentences(board, names),
             }
         )
     return found
 
 
-def every_setting(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> Table | None:
-    """One row for each setting of each method: means over its starts, and the best start (`points`).
+def every_setting(settings: pd.DataFrame, names: Names) -> Table | None:
+    """One row for each setting of each method: means over its starts, and the best start.
 
     None if no cell has the status 'ok', or if there are more than `MAX_SETTINGS` settings.
     """
-    if points.empty or len(points) > MAX_SETTINGS:
+    if settings.empty or len(settings) > MAX_SETTINGS:
         return None
-    costs = [name for name in COSTS if np.isfinite(points[name].astype(float)).any()]
-    shown = [*costs, *(name for name in FAIRNESS[:4] if points[name].notna().any())]
-    means, spreads = settings_table(scores, shown), settings_spreads(scores, shown)
-    seconds = scores[scores.status == "ok"].groupby(SETTING).seconds.sum()
-    rows = []
-    for point in points.to_dict("records"):
-        at = tuple(point[name] for name in SETTING)
-        values = []
-        for name in shown:
-            best = point[name] if name in costs else math.nan
-            values.append(
-                spread_text(means.loc[at, name], spreads.loc[at, name], METRICS[name].decimals, best)
-            )
-        place = [
-            names.dataset(str(point["dataset"])),
-            str(point["n_clusters"]),
-            names.method(str(point["method"])),
+    costs = [name for name in COSTS if np.isfinite(settings[name].astype(float)).any()]
+    shown = [*costs, *(name for name in FAIRNESS[:4] if settings[name].notna().any())]
+    rows = [
+        [
+            names.dataset(str(of["dataset"])),
+            str(of["n_clusters"]),
+            names.method(str(of["method"])),
+            of["setting"] or MISSING,
+            str(of["starts"]),
+            *(
+                spread_text(
+                    of[f"{name} mean"], of[f"{name} sd"], METRICS[name].decimals,
+                    of[name] if name in costs else math.nan,
+                )
+                for name in shown
+            ),
+            number(of["all_seconds"], 2),
         ]
-        starts, setting = str(means.loc[at, "starts"]), point["setting"] or MISSING
-        rows.append([*place, setting, starts, *values, number(seconds[at], 2)])
+        for of in settings.to_dict("records")
+    ]  # fmt: skip
     columns = [
         *filters("Data set"),
         Column("K", is_number=True, filters=True),
@@ -128,59 +128,24 @@ def every_setting(scores: pd.DataFrame, points: pd.DataFrame, names: Names) -> T
     return Table("Every setting", columns, rows)
 
 
-def _fairest_settings(points: pd.DataFrame, column: str, names: Names) -> Iterator[tuple[Any, Any, str, Any]]:
-    """Data set, K, method, and its setting with the highest balance among those that have a text in a column."""
-    if column not in points:
-        return
-    known = points[column].map(lambda text: isinstance(text, str)).astype(bool)
-    usable = points[known & points[FAIRNESS[0]].notna()]
+def _fairest_settings(
+    points: pd.DataFrame, names: Names, column: str | None = None
+) -> Iterator[tuple[Any, Any, str, Any]]:
+    """Data set, K, method, and its setting with the highest balance, among those that have a text in the column."""
+    usable = points[points[FAIRNESS[0]].notna()]
+    if column is not None:
+        usable = usable[usable[column].map(lambda text: isinstance(text, str)).astype(bool)]
     for (dataset, k), of in usable.groupby(INSTANCE, sort=False):
         for method in names.in_order(of.method.unique()):
             mine = of[of.method == method]
             yield dataset, k, method, mine.loc[mine[FAIRNESS[0]].idxmax()]
 
 
-def groups_table(points: pd.DataFrame, names: Names) -> Table | None:
-    """The cluster and group farthest from the group's share in the data, for the fairest setting of each method."""
-    fairness, rows = FAIRNESS[0], []
-    for dataset, k, method, fairest in _fairest_settings(points, "counts", names):
-        table = json.loads(fairest.counts)
-        counts = np.array(list(table.values()), dtype=float)
-        sizes = counts.sum(axis=0)
-        whole = counts.sum(axis=1) / counts.sum()
-        with np.errstate(invalid="ignore", divide="ignore"):
-            away = np.where(sizes > 0, counts / sizes - whole[:, None], 0.0)
-        # With two groups, both are equally far from their shares. Then the smaller group is named.
-        order = np.argsort(whole, kind="stable")
-        place, cluster = np.unravel_index(np.abs(away[order]).round(12).argmax(), away.shape)
-        group = order[place]
-        share = counts[group, cluster] / sizes[cluster] if sizes[cluster] else 0.0
-        rows.append(
-            [
-                names.dataset(str(dataset)), str(k), names.method(method), fairest.setting or MISSING,
-                number(float(fairest[fairness]), METRICS[fairness].decimals),
-                f"{sizes.min():,.0f} to {sizes.max():,.0f}", list(table)[group], str(cluster),
-                f"{share:.1%}", f"{whole[group]:.1%}",
-            ]
-        )  # fmt: skip
-    columns = [
-        *filters("Data set"),
-        *numbers("K"),
-        *filters("Method"),
-        *texts("Setting"),
-        *numbers(METRICS[fairness].label, "Sizes of clusters"),
-        *texts("Group"),
-        *numbers("Cluster", "Share in it", "Share in the data"),
-    ]
-    title = "The group and cluster farthest from the data's shares, at the fairest setting of each method"
-    return Table(title, columns, rows) if rows else None
-
-
 def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
     """Fairness to each of several sensitive columns, for each method at its setting with the highest balance."""
     found = [
         (dataset, k, method, fairest.setting or MISSING, json.loads(fairest.by_column))
-        for dataset, k, method, fairest in _fairest_settings(points, "by_column", names)
+        for dataset, k, method, fairest in _fairest_settings(points, names, "by_column")
     ]
     some_numbers = any(OF_NUMBERS in of for *_, by_column in found for of in by_column.values())
     shown = [*BY_COLUMN, OF_NUMBERS] if some_numbers else list(BY_COLUMN)
@@ -207,7 +172,7 @@ def columns_table(points: pd.DataFrame, names: Names) -> Table | None:
 def shares_tables(points: pd.DataFrame, names: Names) -> list[Table]:
     """The groups' shares in every cluster, for the fairest setting of each method."""
     found = []
-    for dataset, k, method, fairest in _fairest_settings(points, "counts", names):
+    for dataset, k, method, fairest in _fairest_settings(points, names, "counts"):
         table = json.loads(fairest.counts)
         counts = np.array(list(table.values()), dtype=float)
         rows = [["all", f"{counts.sum():,.0f}", *(f"{s:.1%}" for s in counts.sum(axis=1) / counts.sum())]]
@@ -240,19 +205,20 @@ def audit_cards(points: pd.DataFrame, names: Names) -> list[dict[str, Any]]:
     if not asked:
         return []
     shown = [FAIRNESS[0], *asked]
-    for (dataset, k), of in points[points[asked].notna().any(axis=1)].groupby(INSTANCE, sort=False):
-        by_balance = of.sort_values(FAIRNESS[0], ascending=False, kind="stable").drop_duplicates("method")
-        chosen = by_balance.set_index("method").loc[names.in_order(by_balance.method)]
+    audited = points[points[asked].notna().any(axis=1)]
+    for (dataset, k), of in audited.groupby(INSTANCE, sort=False):
+        chosen = {method: row for *_, method, row in _fairest_settings(of, names)}
         rows = [
             [
                 names.method(method),
                 row.setting or MISSING,
                 *(number(float(row[name]), METRICS[name].decimals) for name in shown),
             ]
-            for method, row in chosen.iterrows()
+            for method, row in chosen.items()
         ]
         columns = [*filters("Method"), *texts("Setting"), *numbers(*(METRICS[name].label for name in shown))]
-        sentences = [_fairest(chosen[name], names) for name in shown if chosen[name].notna().any()]
+        values = pd.DataFrame(chosen).T
+        sentences = [_fairest(values[name], names) for name in shown if values[name].notna().any()]
         table = Table(f"Audit of {instance_title(names, dataset, k)}", columns, rows)
         found.append({"table": table, "sentences": sentences})
     return found
@@ -313,6 +279,14 @@ def missing_table(scores: pd.DataFrame, names: Names) -> Table | None:
     ]
     columns = [*filters("Status", "Data set"), *texts("Methods"), *numbers("Cells"), *texts("Reason")]
     return Table("Cells without a result", columns, rows)
+
+
+def missing_lines(scores: pd.DataFrame, names: Names) -> Iterator[str]:
+    """A sentence for each status and data set with cells without a result."""
+    bad = scores[scores.status != "ok"]
+    for (status, dataset), of in bad.groupby(["status", "dataset"], sort=False):
+        cells = "1 cell" if len(of) == 1 else f"{len(of):,} cells"
+        yield f"{names.dataset(str(dataset))}: {cells} {status}, {first_line(of.reason.iloc[0])}"
 
 
 def list_methods(methods: Iterable[str], names: Names) -> str:

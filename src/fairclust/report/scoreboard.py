@@ -10,6 +10,7 @@ import pandas as pd
 
 from fairclust.pipeline.names import Names
 from fairclust.report.agreement import is_near
+from fairclust.report.checks import FAILS, HOLDS, joined
 from fairclust.report.claims import count_claims, load_claims
 from fairclust.report.render import MISSING, lam, metric_label
 from fairclust.report.rows import CAUSES, DIFFERING, KINDS, MATCHED, VERDICTS, reasons_of
@@ -19,6 +20,8 @@ from fairclust.report.verdicts import ROW_KEY, load_verdicts
 
 _OF_PAPER = ("impossible", "unpublished", "not run")
 """Verdicts of rows in which nothing could be compared; their kind of comparison is shown as 'not compared'."""
+_AGREEING = ("reproduced", "reached by a start", "on the front")
+"""Verdicts of rows that the paper's values agree with."""
 AGREES = {"yes": "agrees", "start": "reached by a start", "no": "differs"}
 """How a value compares with the reported one, for readers; 'lower' and 'higher' stand for themselves."""
 
@@ -88,6 +91,27 @@ def count_verdicts(rows: pd.DataFrame) -> pd.DataFrame:
                 by_verdict = {verdict: int(verdicts.get(verdict, 0)) for verdict in VERDICTS}
                 counts.append({"paper": paper, "kind": name, "rows": int(verdicts.sum()), **by_verdict})
     return pd.DataFrame(counts, columns=["paper", "kind", "rows", *VERDICTS])
+
+
+def table_verdicts(board: pd.DataFrame) -> pd.DataFrame:
+    """A verdict for each table of a paper as a whole: columns paper, table, verdict and words.
+
+    A table holds if every row that could be compared agrees, and in part if some do; the words count the rows.
+    """
+    found = []
+    for (paper, table), rows in row_verdicts(board).groupby(["paper", "table"], sort=False):
+        counts = rows.verdict.value_counts()
+        compared = rows[~rows.verdict.isin((*_OF_PAPER, "not judged"))]
+        agree = compared.verdict.isin(_AGREEING)
+        verdict = joined([HOLDS if one else FAILS for one in agree])
+        words = (
+            f"{agree.sum()} of {len(compared)} compared rows agree"
+            if len(compared)
+            else "no row was compared"
+        )
+        others = [f"{counts[name]} {name}" for name in VERDICTS if name in counts and name not in _AGREEING]
+        found.append((paper, table, verdict, "; ".join([words, *others])))
+    return pd.DataFrame(found, columns=["paper", "table", "verdict", "words"])
 
 
 def make_scoreboard(

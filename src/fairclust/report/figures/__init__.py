@@ -31,27 +31,13 @@ NEEDS_Y = ("front", "bands", "lam_tradeoff", "cost_by_k", "metric_by_k", "by_siz
 NEEDS_X = ("front", "bands")
 
 
-def draw(figure: FigureData) -> Sheet:
-    """The figure that its specification asks for.
-
-    ValueError if there is no such plot, or its specification lacks an axis.
-    """
-    spec = figure.spec
-    if spec.plot not in PLOTS:
-        raise ValueError(f"there is no plot {spec.plot!r}; known are {', '.join(PLOTS)}")
-    for axis, plots in (("x", NEEDS_X), ("y", NEEDS_Y)):
-        if spec.plot in plots and not getattr(spec, axis):
-            raise ValueError(f"the plot {spec.plot!r} of the figure {spec.title!r} needs `{axis}`")
-    return PLOTS[spec.plot](figure)
-
-
 def make_figure(
     material: Material, spec: FigureSpec, match: MatchSpec | None, stem: Path, formats: Sequence[str]
 ) -> None:
     """Draw a figure and write it as `stem` with each of the endings in `formats` (png, pdf, svg).
 
     `match` says how the table that `spec.table` names chooses settings. Only the data sets, methods and K that `spec`
-    names are drawn. ValueError as in `draw`.
+    names are drawn.
     """
     cells = material.cells
     mine = cells.dataset.isin(spec.datasets)
@@ -59,4 +45,5 @@ def make_figure(
         mine &= cells.method.isin(spec.methods)
     if spec.n_clusters:
         mine &= cells.n_clusters.isin(spec.n_clusters)
-    draw(FigureData(**{**vars(material), "cells": cells[mine]}, spec=spec, match=match)).save(stem, formats)
+    figure = FigureData(**{**vars(material), "cells": cells[mine]}, spec=spec, match=match)
+    PLOTS[spec.plot](figure).save(stem, formats)

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 
 from fairclust.datasets.errors import DatasetSkipped
 from fairclust.datasets.store import PreparedDataset, load_prepared
-from fairclust.fronts import COLOURS, MARKS
+from fairclust.looks import COLOURS, MARKS
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.scores import labels_of
 from fairclust.plot import in_figure

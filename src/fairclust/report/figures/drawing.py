@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from fairclust.fronts import colour_and_mark
+from fairclust.looks import in_matplotlib
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.columns import COLUMNS
 from fairclust.pipeline.papers import FigureSpec, MatchSpec
@@ -172,7 +172,7 @@ class FigureData(Material):
 
     def look(self, method: str) -> tuple[str, str]:
         """Colour and mark of a method."""
-        return colour_and_mark(self.names.look(method))
+        return in_matplotlib(self.names.look(method))
 
     def option(self, name: str, default: Any) -> Any:
         """A value of the figure's `options`."""

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from fairclust.fronts import COLOURS, MARKS, colour_and_mark
+from fairclust.looks import COLOURS, MARKS, in_matplotlib, numbered_look
 from fairclust.plot import in_figure
 from fairclust.report.figures.drawing import (
     FigureData,
@@ -83,7 +83,9 @@ def plot_cost_by_k(material: FigureData) -> Sheet:
         ks = ok.groupby("lam").n_clusters.transform("nunique")
         ok = ok[ks == ks.max()]
         for number, (lam, at) in enumerate(ok.groupby("lam")):
-            line = draw_band(axes, mean_and_spread(at, "n_clusters", y), *colour_and_mark(number))
+            line = draw_band(
+                axes, mean_and_spread(at, "n_clusters", y), *in_matplotlib(numbered_look(number))
+            )
             sheet.legend.setdefault(f"λ = {lam:g}", line)
         axes.set_xlabel("K")
         axes.set_ylabel(material.label(y))

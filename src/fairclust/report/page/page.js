@@ -1,6 +1,6 @@
 "use strict";
-// This script adds sorting, filters, and charts for other metrics; the page is complete without it. The charts follow
-// the rules of report/charts.py, which draws those for the first metrics.
+// This script sorts and filters tables, shows the charts of other metrics, which report/charts.py has drawn, says what a
+// mark is, and finds the cheapest method. The page is complete without it.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const tip = document.getElementById("tip");
@@ -43,6 +43,8 @@
     for (const other of th.parentNode.cells) other.removeAttribute("aria-sort");
     th.setAttribute("aria-sort", down ? "descending" : "ascending");
   };
+  // What the filter by data set calls.
+  const ofDataset = [];
   for (const table of document.querySelectorAll("table.data")) {
     const head = [...table.tHead.rows[0].cells];
     for (const th of head) {
@@ -54,8 +56,7 @@
       const column = th.cellIndex;
       const values = [...new Set([...table.tBodies[0].rows].map((row) => row.cells[column].textContent.trim()))];
       return { th, column, values };
-    }).filter(({ values }) => values.length > 1);
-    if (!filters.length) continue;
+    });
     const count = el("span", { className: "note" });
     count.setAttribute("role", "status");
     const chosen = new Map();
@@ -73,10 +74,17 @@
     for (const { th, column, values } of filters) {
       const select = el("select", {}, el("option", { value: "" }, "all"), ...values.map((v) => el("option", { value: v }, v)));
       select.addEventListener("change", () => { chosen.set(column, select.value); apply(); });
-      form.append(el("label", {}, `${th.textContent} `, select));
+      if (values.length > 1) form.append(el("label", {}, `${th.textContent} `, select));
+      if (th.textContent === "Data set") {
+        ofDataset.push((wanted) => {
+          select.value = values.includes(wanted) ? wanted : "";
+          chosen.set(column, wanted);
+          apply();
+        });
+      }
     }
     form.append(count);
-    table.closest(".scroll").before(form);
+    if (filters.length) table.closest(".scroll").before(form);
   }
 
   // Leaderboards
@@ -84,9 +92,8 @@
   const boards = [...document.querySelectorAll(".board")];
   const pick = { cost: document.getElementById("board-cost"), fairness: document.getElementById("board-fairness") };
   if (boards.length) {
-    const home = boards[0].parentNode;
+    boards[0].after(...boards.slice(1));
     document.getElementById("more-boards")?.remove();
-    boards.forEach((board) => home.append(board));
     const show = () => {
       let any = false;
       for (const board of boards) {
@@ -108,48 +115,23 @@
     if (Number.isNaN(value)) return "–";
     if (!Number.isFinite(value)) return "∞";
     const digits = data.metrics[metric].decimals;
-    return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+    // As Python rounds.
+    return value.toLocaleString("en",
+      { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven" });
   };
-  const ticks = (low, high, about = 5) => {
-    const raw = (high - low) / about;
-    const power = 10 ** Math.floor(Math.log10(raw));
-    const step = [1, 2, 2.5, 5].map((m) => m * power).find((s) => s >= raw * 0.9999) ?? 10 * power;
-    const found = [];
-    for (let i = Math.ceil(low / step - 1e-9); i <= Math.floor(high / step + 1e-9); i++) found.push(i * step);
-    return found;
-  };
-  const short = (value) => `${Number(value.toPrecision(6))}`;
-  const tickText = (value) => {
-    const size = Math.abs(value);
-    if (size >= 1e6) return `${short(value / 1e6)}M`;
-    if (size >= 1e4) return `${short(value / 1e3)}k`;
-    return size > 1e-12 ? short(value) : "0";
-  };
-  const pareto = (points, higher) => {
-    const gain = (p) => (Number.isFinite(p.cost) && Number.isFinite(p.fair) ? (higher ? p.fair : -p.fair) : -Infinity);
-    const on = new Set();
-    let best = -Infinity, at = Infinity;
-    for (const p of [...points].sort((a, b) => a.cost - b.cost || gain(b) - gain(a))) {
-      const mine = gain(p);
-      if (mine > best || (mine === best && p.cost === at && mine > -Infinity)) { on.add(p); best = mine; at = p.cost; }
-    }
-    return on;
-  };
-  const min = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
-  const max = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
   const icon = (m) => {
     const { colour, shape } = data.methods[m];
     const svg = inSvg("svg", { class: "key", viewBox: "-7 -7 14 14", "aria-hidden": "true" });
-    svg.append(inSvg("use", { href: `#m${shape}`, class: `p c${colour} on` }));
+    svg.append(inSvg("use", { href: `#m${shape}`, class: `p c${colour} l2` }));
     return svg;
   };
 
   class Chart {
-    constructor(figure) {
+    constructor(figure, model) {
       this.figure = figure;
+      this.model = model;
       this.svg = figure.querySelector("svg.front");
-      [this.left, this.right, this.top, this.bottom] = this.svg.dataset.plot.split(",").map(Number);
-      this.points = [...this.svg.querySelectorAll(".p")].map((mark) => ({
+      this.points = [...this.svg.querySelectorAll(".p")].sort((a, b) => a.dataset.i - b.dataset.i).map((mark) => ({
         mark,
         method: Number(mark.dataset.m),
         setting: mark.dataset.s,
@@ -157,13 +139,16 @@
         values: mark.dataset.v.split(",").map((v) => (v === "" ? NaN : v === "inf" ? Infinity : Number(v))),
       }));
       this.current = null;
-      // The browser's tooltip would cover ours.
-      this.svg.querySelectorAll(".p > title").forEach((title) => title.remove());
       this.svg.addEventListener("pointermove", (event) => this.point(event));
       this.svg.addEventListener("pointerdown", (event) => this.point(event));
       this.svg.addEventListener("pointerleave", () => this.select(null));
       this.svg.addEventListener("blur", () => this.select(null));
       this.svg.addEventListener("keydown", (event) => this.key(event));
+    }
+
+    // Graphs have no sum of squares, so the first cost that has values is shown.
+    costFor(wanted) {
+      return this.model.costs.includes(wanted) ? wanted : this.model.costs[0];
     }
 
     get visible() {
@@ -177,7 +162,7 @@
       let best = null, least = 20 ** 2;
       for (const p of this.visible) {
         // Of marks at the same place, the one on the front is chosen.
-        const away = (p.x - x) ** 2 + (p.y - y) ** 2 - (p.mark.classList.contains("on") ? 1 : 0);
+        const away = (p.x - x) ** 2 + (p.y - y) ** 2 - (p.level === 2 ? 1 : 0);
         if (away < least) { best = p; least = away; }
       }
       this.select(best);
@@ -188,7 +173,7 @@
       if (event.key === "Escape") this.select(null);
       if (!step && event.key !== "Home" && event.key !== "End") return;
       event.preventDefault();
-      const front = this.visible.filter((p) => p.mark.classList.contains("on"));
+      const front = this.visible.filter((p) => p.level === 2);
       const ordered = (event.shiftKey || !front.length ? this.visible : front).sort((a, b) => a.x - b.x || b.y - a.y);
       if (!ordered.length) return;
       const at = ordered.indexOf(this.current);
@@ -204,8 +189,8 @@
       tip.hidden = !p;
       if (!p) return;
       p.mark.classList.add("now");
-      const rows = [p.setting, `seed ${p.seed}`, `${data.metrics[this.cost].label} ${show(this.cost, p.cost)}`,
-        `${data.metrics[this.fairness].label} ${show(this.fairness, p.fair)}`];
+      const rows = [p.setting, `seed ${p.seed}`, `${data.metrics[this.cost].label} ${show(this.cost, p.values[this.cost])}`,
+        `${data.metrics[this.fairness].label} ${show(this.fairness, p.values[this.fairness])}`];
       const here = this.visible.filter((q) => q.method !== p.method && Math.abs(q.x - p.x) < 2 && Math.abs(q.y - p.y) < 2);
       const others = [...new Set(here.map((q) => data.methods[q.method].label))];
       tip.replaceChildren(el("b", {}, data.methods[p.method].label), rows.filter(Boolean).join(" · "),
@@ -219,89 +204,32 @@
 
     draw(wanted, fairness, whole) {
       this.select(null);
-      // Graphs have no sum of squares, so the first cost that has values is shown.
-      const has = (i) => this.points.some((p) => Number.isFinite(p.values[i]));
-      const cost = has(wanted) ? wanted : [...Array(data.costs).keys()].find(has) ?? wanted;
+      const cost = this.costFor(wanted), key = `${cost},${fairness}`;
+      const picture = (whole && this.model.pictures[`${key},whole`]) || this.model.pictures[key];
       Object.assign(this, { cost, fairness });
-      const { higher, bounded, label } = data.metrics[fairness];
-      for (const p of this.points) Object.assign(p, { cost: p.values[cost], fair: p.values[fairness] });
-      const finite = this.points.filter((p) => Number.isFinite(p.cost) && Number.isFinite(p.fair));
-      const on = pareto(finite, higher);
-      const ofMethod = Map.groupBy ? Map.groupBy(finite, (p) => p.method)
-        : finite.reduce((m, p) => m.set(p.method, [...(m.get(p.method) ?? []), p]), new Map());
-      const settings = this.points.reduce((m, p) => m.set(p.method, (m.get(p.method) ?? 0) + 1), new Map());
-      const several = [...on].filter((p) => settings.get(p.method) > 1);
-      const reach = several.length ? several : [...on];
-      const low = min(finite.map((p) => p.cost)), high = max(reach.map((p) => p.cost));
-      const highest = max(finite.map((p) => p.cost));
-      let x1 = whole ? highest : Math.min(highest, Math.max(low + 1.6 * (high - low), 1.1 * low));
-      const shown = finite.filter((p) => p.cost <= x1).map((p) => p.fair);
-      let y0 = min(shown), y1 = max(shown);
-      if (!bounded && !whole) y1 = Math.min(y1, Math.max(1.15 * max([...on].map((p) => p.fair)), y0 + 1e-3));
-      const xPad = 0.05 * (x1 - low) || 0.05 * Math.abs(low) || 1, yPad = 0.06 * (y1 - y0) || 0.05;
-      const x0 = low - xPad;
-      x1 += xPad; y0 -= yPad; y1 += yPad;
-      const px = (v) => Math.round(10 * (this.left + (v - x0) / (x1 - x0) * (this.right - this.left))) / 10;
-      const py = (v) => Math.round(10 * (this.bottom - (v - y0) / (y1 - y0) * (this.bottom - this.top))) / 10;
-      const own = new Set();
-      for (const points of ofMethod.values()) pareto(points, higher).forEach((p) => own.add(p));
-      const within = new Set(finite);
-      for (const p of this.points) {
-        p.inside = within.has(p) && p.cost <= x1 && p.fair <= y1;
-        p.mark.toggleAttribute("display", false);
-        if (p.inside) {
-          Object.assign(p, { x: px(p.cost), y: py(p.fair) });
-          p.mark.setAttribute("transform", `translate(${p.x} ${p.y})`);
-        } else p.mark.setAttribute("display", "none");
-        p.mark.classList.remove("on", "own", "off");
-        p.mark.classList.add(on.has(p) ? "on" : own.has(p) ? "own" : "off");
-      }
-      const rank = (p) => (on.has(p) ? 2 : own.has(p) ? 1 : 0);
-      this.svg.querySelector(".points").append(...[...this.points].sort((a, b) => rank(a) - rank(b)).map((p) => p.mark));
-      const axes = this.svg.querySelector(".axes"), empty = !finite.length;
-      axes.replaceChildren();
-      for (const v of empty ? [] : ticks(x0, x1)) {
-        axes.append(inSvg("path", { d: `M${px(v)} ${this.top}V${this.bottom}` }),
-          inSvg("text", { x: px(v), y: this.bottom + 15, class: "x" }, tickText(v)));
-      }
-      for (const v of empty ? [] : ticks(y0, y1)) {
-        axes.append(inSvg("path", { d: `M${this.left} ${py(v)}H${this.right}` }),
-          inSvg("text", { x: this.left - 6, y: py(v) + 4, class: "y" }, tickText(v)));
-      }
-      this.svg.querySelector(".xl").textContent = `${data.metrics[cost].label} (lower is better)`;
-      this.svg.querySelector(".yl").textContent = `${label} (${higher ? "higher" : "lower"} is better)`;
-      const byCost = (points) => points.filter((p) => p.inside).sort((a, b) => a.cost - b.cost);
-      const lines = this.svg.querySelector(".lines");
-      lines.replaceChildren();
-      for (const [method, points] of ofMethod) {
-        const mine = byCost(points.filter((p) => own.has(p)));
-        if (mine.length < 2) continue;
-        lines.append(inSvg("polyline", { class: `l c${data.methods[method].colour}`, "data-m": method,
-          points: mine.map((p) => `${p.x},${p.y}`).join(" ") }));
-      }
-      const front = byCost([...on]), base = higher ? this.bottom : this.top;
-      const steps = front.map((p, i) => (i ? `H${p.x}V${p.y}` : `M${p.x} ${base}V${p.y}`)).join("");
-      this.svg.querySelector(".stairs").setAttribute("d", front.length ? `${steps}H${this.right}V${base}Z` : "");
-      this.svg.setAttribute("aria-label", `${this.figure.querySelector("figcaption").textContent}: cost and fairness of ` +
-        `${this.points.filter((p) => p.inside).length} settings`);
-      this.words(byCost([...on]), [...on].sort((a, b) => a.cost - b.cost));
-    }
-
-    words(shown, front) {
-      const figure = this.figure, methods = [...new Set(shown.map((p) => p.method))];
+      this.svg.querySelector(".frame").innerHTML = picture.frame;
+      [[cost, ".xl"], [fairness, ".yl"]].forEach(([metric, at]) => {
+        const { label, higher } = data.metrics[metric];
+        this.svg.querySelector(at).textContent = `${label} (${higher ? "higher" : "lower"} is better)`;
+      });
+      picture.at.split(";").forEach((place, i) => {
+        const p = this.points[i], [x, y, level] = place.split(",");
+        Object.assign(p, { x: Number(x), y: Number(y), level: Number(level), inside: x !== "" });
+        p.mark.setAttribute("transform", `translate(${p.x} ${p.y})`);
+        if (p.inside) p.mark.removeAttribute("display"); else p.mark.setAttribute("display", "none");
+        p.mark.setAttribute("class", `p c${data.methods[p.method].colour} l${level}`);
+      });
+      this.svg.querySelector(".points").append(...[...this.points].sort((a, b) => a.level - b.level).map((p) => p.mark));
+      this.figure.querySelector("p.note").textContent = picture.note;
+      const front = this.points.filter((p) => p.level === 2).sort((a, b) => a.values[cost] - b.values[cost]);
+      const methods = [...new Set(front.filter((p) => p.inside).map((p) => p.method))];
       const keys = methods.map((m) => el("span", {}, icon(m), ` ${data.methods[m].label}`));
-      figure.querySelector(".on-front").replaceChildren("On the front: ", ...(keys.length ? keys : ["nothing has a value"]));
-      const gone = new Map();
-      for (const p of this.points) if (!p.inside) gone.set(p.method, (gone.get(p.method) ?? 0) + 1);
-      const parts = [...gone].map(([m, n]) => `${data.methods[m].label} (${n})`);
-      figure.querySelector("p.note").textContent =
-        parts.length ? `Beyond the edges, or without a finite value: ${parts.join(", ")}.` : "";
-      const table = figure.querySelector("table");
-      table.tHead.rows[0].cells[3].textContent = data.metrics[this.cost].label;
-      table.tHead.rows[0].cells[4].textContent = data.metrics[this.fairness].label;
+      this.figure.querySelector(".on-front").replaceChildren("On the front: ", ...(keys.length ? keys : ["nothing has a value"]));
+      const table = this.figure.querySelector("table");
+      [cost, fairness].forEach((metric, i) => { table.tHead.rows[0].cells[3 + i].textContent = data.metrics[metric].label; });
       table.tBodies[0].replaceChildren(...front.map((p) => el("tr", {},
         el("td", {}, data.methods[p.method].label), el("td", {}, p.setting || "–"), el("td", { className: "n" }, p.seed),
-        el("td", { className: "n" }, show(this.cost, p.cost)), el("td", { className: "n" }, show(this.fairness, p.fair)))));
+        ...[cost, fairness].map((metric) => el("td", { className: "n" }, show(metric, p.values[metric]))))));
     }
 
     dim(wanted) {
@@ -310,13 +238,14 @@
         p.dimmed = !wanted(p.method);
         p.mark.classList.toggle("dim", p.dimmed);
       }
-      for (const line of this.svg.querySelectorAll(".l")) line.classList.toggle("dim", !wanted(Number(line.dataset.m)));
+      for (const line of this.svg.querySelectorAll(".l")) {
+        line.classList.toggle("dim", !wanted(data.methods.findIndex((m) => m.name === line.dataset.m)));
+      }
     }
   }
 
-  const charts = [...document.querySelectorAll("figure")].filter((f) => f.querySelector("svg.front")).map((f) => new Chart(f));
-  const choose = { cost: document.getElementById("cost"), fairness: document.getElementById("fairness"),
-    family: document.getElementById("family"), whole: document.getElementById("whole") };
+  const charts = [...document.querySelectorAll("figure")].map((figure, i) => new Chart(figure, data.charts[i]));
+  const choose = document.getElementById("choose").elements;
   const pressed = new Set();
   const keys = [...document.querySelectorAll(".legend li")].map((li) => {
     const method = Number(li.dataset.m);
@@ -342,12 +271,73 @@
     charts.forEach((chart) => chart.draw(cost, fairness, choose.whole.checked));
     dim();
   };
+
+  // The cheapest method
+
+  const ask = document.getElementById("ask").elements;
+  const answer = () => {
+    const chart = charts[ask.chart.value], cost = chart.costFor(Number(ask.cost.value)), fairness = Number(ask.fairness.value);
+    const { higher, label } = data.metrics[fairness], level = Number(ask.level.value);
+    const usable = chart.points.filter((p) => !("c" in p.mark.dataset) && Number.isFinite(p.values[cost]));
+    const isFair = ({ values }) => (higher ? values[fairness] >= level : values[fairness] <= level);
+    const cheapest = (points) => points.reduce((a, b) => (b.values[cost] < a.values[cost] ? b : a), points[0]);
+    const more = (p, q) => `${(100 * (p.values[cost] / q.values[cost] - 1)).toFixed(1)} %`;
+    const words = (p) => [el("b", {}, icon(p.method), ` ${data.methods[p.method].label}`), p.setting ? ` (${p.setting})` : "",
+      `: ${data.metrics[cost].label} ${show(cost, p.values[cost])}, ${label} ${show(fairness, p.values[fairness])}`];
+    const fair = usable.filter(isFair), lines = [];
+    if (fair.length) {
+      const first = cheapest(fair), second = cheapest(fair.filter((p) => p.method !== first.method));
+      const [of, excess] = (first.mark.dataset.e ?? "").split(",").map(Number);
+      const proof = of === cost && excess !== undefined
+        ? `Certified: its labels cost at most ${(100 * excess).toFixed(3)} % more than any as fair for its centres.`
+        : "The best known cost of this run, without a certified bound.";
+      lines.push(["Cheapest: ", ...words(first), `. ${proof}`]);
+      lines.push(second ? ["Runner-up: ", ...words(second), `, ${more(second, first)} dearer.`] : ["No other method of this run is as fair."]);
+      const plain = cheapest(usable);
+      lines.push([plain === first ? "No clustering is cheaper." : `Fairness costs ${more(first, plain)} over the cheapest clustering, of ${data.methods[plain.method].label}.`]);
+    } else {
+      const known = usable.filter((p) => Number.isFinite(p.values[fairness]));
+      const fairest = known.reduce((a, b) => ((b.values[fairness] > a.values[fairness]) === higher ? b : a), known[0]);
+      lines.push(["No method of this run is as fair. ", ...(fairest ? ["The fairest: ", ...words(fairest)] : [])]);
+    }
+    document.getElementById("answer").replaceChildren(...lines.map((line) => el("p", {}, ...line)));
+  };
+  const restart = () => {
+    const chart = charts[ask.chart.value], cost = chart.costFor(Number(ask.cost.value));
+    document.querySelector("#ask .bound").textContent = data.metrics[ask.fairness.value].higher ? "at least" : "at most";
+    ask.level.value = chart.model.levels[`${cost},${ask.fairness.value}`] ?? 0;
+    answer();
+  };
+  document.getElementById("ask").addEventListener("submit", (event) => event.preventDefault());
+
   if (charts.length && choose.cost.value !== "" && choose.fairness.value !== "") {
     redraw();
-    choose.cost.addEventListener("change", redraw);
-    choose.fairness.addEventListener("change", redraw);
-    choose.whole.addEventListener("change", redraw);
+    for (const name of ["cost", "fairness", "whole"]) choose[name].addEventListener("change", redraw);
     choose.family.addEventListener("change", dim);
+    restart();
+    for (const name of ["chart", "cost", "fairness"]) ask[name].addEventListener("change", restart);
+    ask.level.addEventListener("input", answer);
+    document.getElementById("answers").open = false;
   }
   addEventListener("scroll", () => charts.forEach((chart) => chart.select(null)), { passive: true });
+
+  // Folds
+
+  document.getElementById("dataset")?.addEventListener("change", ({ target: { value } }) => {
+    ofDataset.forEach((apply) => apply(value));
+    for (const group of document.querySelectorAll("details.of")) {
+      group.hidden = value !== "" && group.dataset.dataset !== value;
+      if (value && !group.hidden) group.open = true;
+    }
+    const of = charts.findIndex((chart) => !value || chart.figure.closest("details.of").dataset.dataset === value);
+    if (of >= 0) { ask.chart.value = of; restart(); }
+  });
+  const reveal = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    for (let fold = target?.closest("details"); fold; fold = fold.parentNode.closest("details")) fold.open = true;
+    target?.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((fold) => { fold.open = true; }));
 })();

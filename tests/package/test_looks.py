@@ -1,0 +1,29 @@
+"""The colour and the mark of a method, which are the same in every run."""
+
+from pathlib import Path
+
+import yaml
+
+from fairclust import methods
+from fairclust.looks import COLOURS, MARKS, SHAPES, look, numbered_look
+
+
+def test_every_method_of_the_catalogue_and_every_class_has_its_own_look():
+    stated = {}
+    for file in Path("config/methods").glob("*.yaml"):
+        stated |= {
+            name: tuple(spec["look"]) for name, spec in yaml.safe_load(file.read_text())["methods"].items()
+        }
+    assert len({look(name, of) for name, of in stated.items()}) == len(stated)
+    assert set(methods.LOOKS) == set(methods.__all__)
+    assert len({look(name) for name in methods.__all__}) == len(methods.__all__)
+
+
+def test_the_look_of_a_users_method_depends_on_its_name_alone():
+    assert look("stripes") == look("stripes") == (0, 1)
+    assert look("stripes") != look("dots")
+
+
+def test_sixty_four_looks_differ():
+    assert len({numbered_look(number) for number in range(64)}) == 64
+    assert len(MARKS) == len(SHAPES) == len(COLOURS)
