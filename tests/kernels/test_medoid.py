@@ -1,5 +1,7 @@
 """Medoid kernel against all pairwise distances."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
 from fairclust.kernels.medoid import Medoid, medoid, medoids
+from fairclust.kernels.swaps import swap_medoids
 
 
 def brute_force(X):
@@ -165,3 +168,19 @@ def test_a_malformed_budget_raises():
     X = np.zeros((3, 2))
     with pytest.raises(ValueError, match="max_evaluations"):
         medoid(X, max_evaluations=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 25), st.integers(2, 6), st.integers(0, 10_000))
+def test_no_swap_improves_swapped_medoids(n, n_medoids, seed):
+    rng = np.random.default_rng(seed)
+    # Few places, so that some points coincide.
+    X = rng.integers(-3, 4, size=(n, 2)).astype(float)
+    n_medoids = min(n, n_medoids)
+    distances = cdist(X, X).astype(np.float32)
+    found = swap_medoids(distances, rng.choice(n, n_medoids, replace=False))
+    assert len(set(found)) == n_medoids
+    cost = distances[found].min(axis=0).sum()
+    for k, other in itertools.product(range(n_medoids), range(n)):
+        swapped = np.where(np.arange(n_medoids) == k, other, found)
+        assert cost <= distances[swapped].min(axis=0).sum() * (1 + 1e-5)

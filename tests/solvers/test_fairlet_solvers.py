@@ -12,7 +12,6 @@ from fairclust.kernels.fairlets import fairlet_medoids
 from fairclust.methods.fairlets.fairlets import (
     cluster_medoids,
     flow_fairlets,
-    nearest,
     nearest_below,
     quadtree_fairlets,
     resolve_balance,
@@ -132,17 +131,8 @@ def test_medoids_of_samples_are_nearly_those_of_all(grouped_blobs):
     for max_exact in (300, 5000):
         rows = cluster_medoids(X, 4, max_exact, np.random.RandomState(0))
         assert len(set(rows)) == 4
-        costs[max_exact] = nearest(X, X[rows], squared=False)[1].sum()
+        costs[max_exact] = cdist(X, X[rows]).min(axis=1).sum()
     assert costs[5000] <= costs[300] <= 1.03 * costs[5000]
-    labels = nearest(X, X[rows], squared=False)[0]
+    labels = cdist(X, X[rows]).argmin(axis=1)
     # FasterPAM has converged, so no medoid can be improved by much.
     assert costs[5000] <= 1.001 * kmedians_cost(X, labels)
-
-
-def test_nearest_in_blocks():
-    rng = np.random.default_rng(0)
-    X, centers = rng.normal(size=(25_000, 2)), rng.normal(size=(3, 2))
-    labels, distances = nearest(X, centers, squared=True)
-    table = cdist(X, centers, "sqeuclidean")
-    np.testing.assert_array_equal(labels, table.argmin(axis=1))
-    np.testing.assert_allclose(distances, table.min(axis=1))
