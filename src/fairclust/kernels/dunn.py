@@ -65,7 +65,7 @@ def _checked(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDAr
 
 
 @njit(cache=True, nogil=True)
-def _tree(X: NDArray, labels: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray, NDArray]:
+def _tree(X: NDArray, labels: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
     """Sort points and labels in place into the leaves of a tree. The children of node i are 2i + 1 and 2i + 2.
 
     Returns the cluster of each node (-1 if it has several), its first position, its end, and the corners of its box.
