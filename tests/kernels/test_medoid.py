@@ -149,21 +149,6 @@ def test_float32_is_summed_in_float64():
     assert medoid(X) == medoid(X.astype(np.float64))
 
 
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ([1.0, 2.0], "shape"),
-        (np.empty((3, 0)), "shape"),
-        ([[1.0], [np.nan]], "finite"),
-        ([[1.0], [np.inf]], "finite"),
-        ([[1.0], [-1e200]], "finite"),
-    ],
-)
-def test_malformed_points_raise(X, message):
-    with pytest.raises(ValueError, match=message):
-        medoid(X)
-
-
 def test_a_malformed_budget_raises():
     X = np.zeros((3, 2))
     with pytest.raises(ValueError, match="max_evaluations"):

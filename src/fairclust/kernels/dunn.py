@@ -17,25 +17,23 @@ import math
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fairclust.kernels.fast import larger, smaller
 
 # With smaller leaves fewer pairs of points are compared, but the tree is larger.
 _LEAF_SIZE = 16
 _SWEEPS = 4
-_LARGEST = 1e150
 
 
-def dunn_distances(X: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
+def dunn_distances(points: NDArray, codes: NDArray, n_clusters: int) -> tuple[float, float]:
     """Smallest distance between points of different clusters, and largest between points of the same cluster.
 
-    The first is ``inf`` if fewer than two clusters have points, the second 0 if no cluster has two points. A value of
-    X that is not finite, or above 1e150 in absolute value (its square would overflow), raises ValueError.
+    Clusters are 0 to `n_clusters` - 1 and have points. The first number is ``inf`` if there is a single cluster, and
+    the second is 0 if no cluster has two points.
     """
-    points, codes, n_clusters = _checked(X, labels)
     clusters = [points[codes == k] for k in range(n_clusters)]
-    separation = _search(points.copy(), codes, np.inf) if n_clusters > 1 else np.inf
+    separation = _search(points.copy(), codes.copy(), np.inf) if n_clusters > 1 else np.inf
     sweeps = np.array([_farthest_by_sweeps(own) for own in clusters])
     diameter = sweeps.max(initial=0.0)
     # The widest cluster comes first. For most of the others the outermost boxes are then enough to rule them out.
@@ -46,22 +44,6 @@ def dunn_distances(X: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
         if far.any():
             diameter = _search(clusters[k][far], None, diameter)
     return math.sqrt(separation), math.sqrt(diameter)
-
-
-def _checked(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-    """Return float64 points, clusters numbered 0, 1, ... without gaps, and the number of clusters."""
-    points = np.ascontiguousarray(X, dtype=np.float64)
-    given = np.asarray(labels)
-    if points.ndim != 2 or points.shape[1] == 0:
-        raise ValueError(f"X must have the shape (n_samples, n_features >= 1), not {points.shape}")
-    if given.shape != (points.shape[0],):
-        raise ValueError(f"labels must have shape ({points.shape[0]},), not {given.shape}")
-    if given.size and not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(f"labels must be integers, not {given.dtype}")
-    if not (np.abs(points) <= _LARGEST).all():
-        raise ValueError(f"X must be finite and at most {_LARGEST:g} in absolute value")
-    present, codes = np.unique(given, return_inverse=True)
-    return points, codes.astype(np.int64), present.size
 
 
 @njit(cache=True, nogil=True)

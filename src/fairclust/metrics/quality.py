@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fairclust.metrics.centers import blocks, cluster_means, points_and_labels
-from fairclust.metrics.counts import cluster_sizes, contingency
+from fairclust.metrics.centers import blocks, cluster_means, finite_points_and_labels, points_and_labels
+from fairclust.metrics.counts import cluster_sizes, contingency, integers
 from fairclust.metrics.registry import documented, metric
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ def kmedians_bounds(
     """
     from fairclust.kernels.medoid import medoids
 
-    points, codes, sizes = points_and_labels(X, labels)
-    found = medoids(points, codes, sizes.size, max_evaluations=max_evaluations)
+    points, codes = finite_points_and_labels(X, labels)
+    found = medoids(points, codes, codes.max() + 1, max_evaluations=max_evaluations)
     return sum((m.lower_bound for m in found), 0.0), sum((m.cost for m in found), 0.0)
 
 
@@ -184,7 +184,9 @@ def dunn_index(X: ArrayLike, labels: ArrayLike) -> float:
     """
     from fairclust.kernels.dunn import dunn_distances
 
-    separation, diameter = dunn_distances(X, labels)
+    present, clusters = np.unique(integers(labels, "labels"), return_inverse=True)
+    points, codes = finite_points_and_labels(X, clusters)
+    separation, diameter = dunn_distances(np.ascontiguousarray(points, np.float64), codes, len(present))
     if np.isinf(separation):
         return float("nan")
     if diameter == 0.0:
