@@ -135,20 +135,6 @@ def test_clusters_are_independent(n, n_clusters, seed):
     assert_allclose(sum(own.cost for own in found), expected_cost, rtol=1e-12, atol=1e-12)
 
 
-def test_medoids_by_hand():
-    # Cluster 0: {0, 1, 5}, medoid 1, cost 1 + 4 = 5. Cluster 1 is empty. Cluster 2: {10, 12}, cost 2.
-    X = np.array([[0.0], [10.0], [1.0], [12.0], [5.0]])
-    labels = np.array([0, 2, 0, 2, 0])
-    found = medoids(X, labels, 3)
-    assert sum(m.cost for m in found) == 7.0
-    assert [m.row for m in found] == [2, -1, 1]
-
-
-def test_float32_is_summed_in_float64():
-    X = np.random.default_rng(3).normal(size=(500, 3)).astype(np.float32)
-    assert medoid(X) == medoid(X.astype(np.float64))
-
-
 def test_a_malformed_budget_raises():
     X = np.zeros((3, 2))
     with pytest.raises(ValueError, match="max_evaluations"):
