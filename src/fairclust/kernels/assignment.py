@@ -27,6 +27,7 @@ from fairclust.kernels.tiles import (
     padded,
     run_over_tiles,
     sum_by_group,
+    zero_tiles,
 )
 
 # The scale of temperatures is at most _MOST_MEDIANS times the median gap. The median is taken over about
@@ -482,7 +483,7 @@ class Potentials:
         return cls(
             layout,
             n_groups,
-            np.zeros((layout.n_tiles, n_clusters, TILE), dtype),
+            zero_tiles(layout.n_tiles, n_clusters, dtype),
             np.zeros((layout.n_tiles, TILE), dtype),
         )
 

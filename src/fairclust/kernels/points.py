@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fairclust.kernels.assignment import Potentials, cluster_moments, nearest_centers
-from fairclust.kernels.tiles import TILE, make_layout, pack_points
+from fairclust.kernels.tiles import TILE, make_layout, pack_points, zero_tiles
 
 DTYPES = {"single": np.float32, "double": np.float64}
 
@@ -42,7 +42,7 @@ class TiledPoints(Potentials):
         """Sort rows by group and copy them into tiles. The default shift is the mean of the rows."""
         layout = make_layout(codes, n_groups)
         shift = X.mean(axis=0, dtype=np.float64) if shift is None else shift
-        a = np.zeros((layout.n_tiles, n_clusters, TILE), dtype)
+        a = zero_tiles(layout.n_tiles, n_clusters, dtype)
         row_min = np.zeros((layout.n_tiles, TILE), dtype)
         packed = pack_points(X, layout, shift, dtype)
         return cls(layout, n_groups, a, row_min, X=X, shift=shift, packed=packed, squared=squared)
