@@ -9,7 +9,6 @@ from fairclust.kernels.fairlets import (
     DEPTH,
     _split,
     fairlet_medoids,
-    grid_cells,
     heavy_points,
     tree_fairlets,
 )
@@ -93,20 +92,6 @@ def test_the_walk_gives_the_fairlets_of_the_recursion(instance):
     assert found == tree_twin(cells, is_blue, p, q)
 
 
-@given(st.sampled_from(PAIRS), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1))
-@settings(deadline=None)
-def test_points_taken_and_points_left_are_balanced(pair, counts):
-    p, q = pair
-    reds, blues = np.array(counts).T
-    if not balanced(reds.sum(), blues.sum(), p, q):
-        short = blues if blues.sum() < reds.sum() else reds
-        short[0] += abs(reds.sum() - blues.sum())
-    x_reds, x_blues = heavy_points(reds, blues, p, q)
-    assert (x_reds >= 0).all() and (x_blues >= 0).all()
-    assert balanced(x_reds.sum(), x_blues.sum(), p, q)
-    assert all(balanced(r, b, p, q) for r, b in zip(reds - x_reds, blues - x_blues, strict=True))
-
-
 def least_taken(reds, blues, p, q):
     """Find the least number of points that leave children and pool balanced, by trying all choices."""
     ranges = [range(n + 1) for n in (*reds, *blues)]
@@ -130,15 +115,6 @@ def test_few_more_points_are_taken_than_necessary(p, q):
             assert taken <= 1.5 * least_taken(reds, blues, p, q)
 
 
-def test_heavy_points_by_hand():
-    # Two reds are too many for the first child; the second can spare the blue that balances them.
-    x_reds, x_blues = heavy_points(np.array([4, 1]), np.array([1, 2]), 1, 2)
-    np.testing.assert_array_equal([x_reds, x_blues], [[2, 0], [0, 1]])
-    # No child can spare a blue, so an unsaturated fairlet is taken.
-    x_reds, x_blues = heavy_points(np.array([1, 3]), np.array([0, 2]), 1, 2)
-    np.testing.assert_array_equal([x_reds, x_blues], [[1, 1], [0, 1]])
-
-
 @pytest.mark.parametrize(
     "n_reds, n_blues, sizes",
     [
@@ -155,12 +131,6 @@ def test_lists_are_split_as_in_the_lemma(n_reds, n_blues, sizes):
     reds, blues = list(range(n_reds)), list(range(n_reds, n_reds + n_blues))
     found = split_twin(reds, blues, 2, 5)
     assert [(sum(i < n_reds for i in f), sum(i >= n_reds for i in f)) for f in found] == sizes
-
-
-def test_cells_are_halvings():
-    X = np.array([[0.0], [0.25], [0.5], [0.999], [1.0], [-1e-9]])
-    cells = grid_cells(X, np.zeros(1), 1.0)[:, 0]
-    np.testing.assert_array_equal(cells, [0, 2**14, 2**15, int(0.999 * 2**16), 2**16 - 1, 0])
 
 
 def test_medoids():

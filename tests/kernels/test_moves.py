@@ -61,17 +61,6 @@ def test_a_lone_point_stays():
     assert (moved, summed) == (0, 4.0)
 
 
-def test_own_group_with_two_equal_groups_is_half_the_objective():
-    X, _, centers, labels = problem(0, 1)
-    codes = (np.arange(60) % 2).astype(np.int32)
-    both = []
-    for rho, own_group in ((200.0, False), (400.0, True)):
-        found, counts = labels.copy(), contingency(labels, codes, 4)
-        sweep(X, codes, centers, found, counts, rho=rho, lam=10, own_group=own_group)
-        both.append(found)
-    np.testing.assert_array_equal(*both)
-
-
 @settings(max_examples=80, deadline=None)
 @given(
     arrays(np.float64, st.tuples(st.integers(6, 25), st.just(2)), elements=st.floats(-100, 100, width=16)),

@@ -41,7 +41,7 @@ def test_gaps_in_the_labels_are_empty_clusters():
     labels = [1, 4, 1, 4, 1]
     assert sse(X, labels) == 30.5
     assert kmedians_cost(X, labels) == 10.0
-    assert dunn_index(X, labels) == 3 / 7
+    assert dunn_index(X, labels) == dunn_index(np.float32(X), [-1, 4, -1, 4, -1]) == 3 / 7
 
 
 def test_more_clusters_than_points():
@@ -98,6 +98,8 @@ def test_kmedians_cost_is_never_approximate():
     assert isnan(kmedians_cost(points, labels, max_evaluations=2))
     assert kmedians_bounds(points, labels) == (exact, exact)
     assert kmedians_cost(points, labels, max_evaluations=300) == exact
+    # Unless the data are so large that a proof would take hours.
+    assert exact <= kmedians_cost(points, labels, exact_max_rows=599) <= 1.001 * exact
 
 
 # The graph has edges of weight 2 between 0 and 1 and between 2 and 3, and an edge of weight 1 between 1 and 2.
@@ -162,16 +164,20 @@ def test_clustering_error_against_all_permutations(n, k, seed):
     assert clustering_error(rng.permutation(k)[truth], truth) == 0.0
 
 
-@pytest.mark.parametrize("function", [sse, kmedians_cost])
+@pytest.mark.parametrize("function", [sse, kmedians_cost, dunn_index])
 def test_malformed_points_and_labels_raise(function):
-    with pytest.raises(ValueError, match="one row"):
-        function(X, [0, 1])
-    with pytest.raises(ValueError, match="one row"):
-        function([1.0, 2.0], [0, 1])
-    with pytest.raises(ValueError, match="labels must lie"):
-        function(X, [0, 1, 0, 1, -1])
-    with pytest.raises(ValueError, match="labels must be integers"):
-        function(X, [0.0, 1.0, 0.0, 1.0, 0.0])
+    for points, labels, message in [
+        (X, [0, 1], "one row"),
+        ([1.0, 2.0], [0, 1], "one row"),
+        (X, [0, 1, 0, 1, -1], "labels must lie"),
+        (X, [0.0, 1.0, 0.0, 1.0, 0.0], "labels must be integers"),
+        ([[1.0], [np.inf]], [0, 1], "finite"),
+    ]:
+        # The Dunn index takes any integers, and the SSE any numbers.
+        if (function, message) in ((dunn_index, "labels must lie"), (sse, "finite")):
+            continue
+        with pytest.raises(ValueError, match=message):
+            function(points, labels)
 
 
 def test_malformed_graphs_and_truth_raise():

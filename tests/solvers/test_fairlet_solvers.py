@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from fairclust.base import NotSupported
@@ -12,24 +11,16 @@ from fairclust.kernels.fairlets import fairlet_medoids
 from fairclust.methods.fairlets.fairlets import (
     cluster_medoids,
     flow_fairlets,
-    nearest,
-    nearest_below,
     quadtree_fairlets,
     resolve_balance,
 )
 from fairclust.metrics import contingency, kmedians_cost
 
 
-@pytest.mark.parametrize(
-    "least, most, expected", [(10771, 21790, (4, 9)), (1, 1, (1, 1)), (100, 300, (1, 3)), (1, 39, (1, 39))]
-)
-def test_the_nearest_balance_below(least, most, expected):
-    assert nearest_below(least, most) == expected
-
-
 def test_balances_are_reduced_and_checked():
     sizes = np.array([21790, 10771])
     assert resolve_balance("auto", sizes) == (4, 9)
+    assert resolve_balance("auto", np.array([1, 39])) == (1, 39)
     assert resolve_balance("auto", sizes, one=True) == (1, 3)
     assert resolve_balance([4, 10], sizes) == (2, 5)
     assert resolve_balance((4.0, 10.0), sizes) == (2, 5)
@@ -89,15 +80,6 @@ def test_flow_fairlets_cost_least(seed, shape):
     assert stars == pytest.approx(cheapest_stars(lengths, q))
 
 
-def test_pairs_are_the_assignment_problem(grouped_blobs):
-    X = grouped_blobs(n_samples=60)[0]
-    codes = np.arange(60) % 2
-    fairlet = flow_fairlets(X, codes, 1, squared=True)
-    lengths = cdist(X[::2], X[1::2], "sqeuclidean")
-    i, j = linear_sum_assignment(lengths)
-    np.testing.assert_array_equal(fairlet[::2][i], fairlet[1::2][j])
-
-
 @pytest.mark.parametrize("n_places", [1, 2, 7])
 def test_flow_fairlets_of_coincident_points_are_stars(n_places):
     rng = np.random.default_rng(0)
@@ -118,31 +100,14 @@ def test_fairlets_stay_near(grouped_blobs):
     assert flow < tree < 0.6 * chance
 
 
-def test_fairlets_do_not_depend_on_the_scale(grouped_blobs):
-    X, codes = grouped_blobs(n_samples=300)
-    p, q = resolve_balance("auto", np.bincount(codes))
-    # The factor is a power of two, so rounding moves no point into another cell.
-    plain = quadtree_fairlets(X, codes, p, q, np.random.RandomState(0))
-    np.testing.assert_array_equal(quadtree_fairlets(X * 1024, codes, p, q, np.random.RandomState(0)), plain)
-
-
 def test_medoids_of_samples_are_nearly_those_of_all(grouped_blobs):
     X = grouped_blobs(n_samples=3000)[0]
     costs = {}
     for max_exact in (300, 5000):
         rows = cluster_medoids(X, 4, max_exact, np.random.RandomState(0))
         assert len(set(rows)) == 4
-        costs[max_exact] = nearest(X, X[rows], squared=False)[1].sum()
+        costs[max_exact] = cdist(X, X[rows]).min(axis=1).sum()
     assert costs[5000] <= costs[300] <= 1.03 * costs[5000]
-    labels = nearest(X, X[rows], squared=False)[0]
+    labels = cdist(X, X[rows]).argmin(axis=1)
     # FasterPAM has converged, so no medoid can be improved by much.
     assert costs[5000] <= 1.001 * kmedians_cost(X, labels)
-
-
-def test_nearest_in_blocks():
-    rng = np.random.default_rng(0)
-    X, centers = rng.normal(size=(25_000, 2)), rng.normal(size=(3, 2))
-    labels, distances = nearest(X, centers, squared=True)
-    table = cdist(X, centers, "sqeuclidean")
-    np.testing.assert_array_equal(labels, table.argmin(axis=1))
-    np.testing.assert_allclose(distances, table.min(axis=1))

@@ -34,7 +34,6 @@ _COMMANDS = {
 _EXTRAS = {
     "dask": "dask",
     "distributed": "dask",
-    "kmedoids": "fairlets",
     "matplotlib": "plot",
     "ot": "fairlets",
     "pyarrow": "files",

@@ -27,6 +27,7 @@ from fairclust.kernels.tiles import (
     padded,
     run_over_tiles,
     sum_by_group,
+    zero_tiles,
 )
 
 # The scale of temperatures is at most _MOST_MEDIANS times the median gap. The median is taken over about
@@ -368,21 +369,20 @@ def _soft(lo, hi, a, scale, offset, group, count, weight, mass, potential, logsu
 def _argmin(lo, hi, a, scale, offset, group, start, count, order, labels, mass, potential, least):  # type: ignore[no-untyped-def]
     """Labels, counts and costs of every tile in the precision of `scale` and `offset`, and the sum of the minima.
 
-    Numba compiles one version for each precision, and one without the sums of minima, for `least=None`. The positions
-    of minima are real numbers of the same width, so that all vectors have the same number of entries.
+    Numba compiles one version for each precision, and one without the sums of minima, for `least=None`.
     """
     n_clusters = a.shape[1]
     real = offset.dtype.type
     best = np.empty(TILE, offset.dtype)
-    arg = np.empty(TILE, offset.dtype)
-    none = real(0)
+    arg = np.empty(TILE, np.int32)
+    none = np.int32(0)
     for t in range(lo, hi):
         n = padded(count[t])
         g = group[t]
         for k in range(n_clusters):
             row = a[t, k]
             off = offset[g, k]
-            number = real(k)
+            number = np.int32(k)
             if k == 0:
                 for i in range(n):
                     best[i] = scale * real(row[i]) + off
@@ -390,12 +390,12 @@ def _argmin(lo, hi, a, scale, offset, group, start, count, order, labels, mass, 
             else:
                 for i in range(n):
                     v = scale * real(row[i]) + off
-                    arg[i] = larger(arg[i], where_less(v, best[i], number, none))
+                    arg[i] = larger_int(arg[i], where_less(v, best[i], number, none))
                     best[i] = smaller(best[i], v)
         mass[t] = 0.0
         paid = reduced = 0.0
         for i in range(count[t]):
-            k = int(arg[i])
+            k = arg[i]
             labels[order[start[t] + i]] = k
             mass[t, k] += 1.0
             paid += np.float64(a[t, k, i])
@@ -484,7 +484,7 @@ class Potentials:
         return cls(
             layout,
             n_groups,
-            np.zeros((layout.n_tiles, n_clusters, TILE), dtype),
+            zero_tiles(layout.n_tiles, n_clusters, dtype),
             np.zeros((layout.n_tiles, TILE), dtype),
         )
 

@@ -7,7 +7,7 @@ from numba import njit
 from numpy.typing import DTypeLike
 
 from fairclust.kernels.assignment import Potentials
-from fairclust.kernels.tiles import TILE, LayoutRoom, pack_points
+from fairclust.kernels.tiles import TILE, LayoutRoom, pack_points, zero_tiles
 
 BLOCK_ROWS = 1 << 16
 """Number of rows packed at a time. Their distances to ten centres fit in the processor's cache."""
@@ -44,8 +44,8 @@ class BlockRoom:
         self._layouts = LayoutRoom(BLOCK_ROWS, n_groups)
         n_tiles = self._layouts.n_tiles
         self._X = np.empty((BLOCK_ROWS, n_features), row_dtype)
-        self._packed = np.zeros((n_tiles, n_features, TILE), dtype)
-        self._a = np.zeros((n_tiles, n_clusters, TILE), dtype)
+        self._packed = zero_tiles(n_tiles, n_features, dtype)
+        self._a = zero_tiles(n_tiles, n_clusters, dtype)
         self._row_min = np.zeros((n_tiles, TILE), dtype)
 
     def measure(

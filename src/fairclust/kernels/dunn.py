@@ -2,8 +2,9 @@
 
 The Dunn index needs two numbers: the smallest distance between points of different clusters (the separation)
 and the largest distance inside one cluster (the diameter). Both are found by a dual-tree search: it visits pairs of
-nodes of scikit-learn's k-d tree, whose nodes have bounding boxes. A pair of boxes is dropped if its least (or
-largest) possible distance cannot improve the best pair found so far.
+nodes of a k-d tree, whose nodes have bounding boxes. A pair of boxes is dropped if its least (or largest) possible
+distance cannot improve the best pair found so far. The tree is made here, because building scikit-learn's takes most
+of the time of the whole search.
 
 The results are exact, not only up to a tolerance. A bound for boxes is summed over the features in the same order as a
 distance, and rounding is monotone, so a bound is never on the wrong side of the distance that it bounds. This needs
@@ -16,63 +17,66 @@ import math
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
-from sklearn.neighbors import KDTree
+from numpy.typing import NDArray
+
+from fairclust.kernels.fast import larger, smaller
 
 # With smaller leaves fewer pairs of points are compared, but the tree is larger.
 _LEAF_SIZE = 16
 _SWEEPS = 4
-_LARGEST = 1e150
 
 
-def dunn_distances(X: ArrayLike, labels: ArrayLike) -> tuple[float, float]:
+def dunn_distances(points: NDArray, codes: NDArray, n_clusters: int) -> tuple[float, float]:
     """Smallest distance between points of different clusters, and largest between points of the same cluster.
 
-    The first is ``inf`` if fewer than two clusters have points, the second 0 if no cluster has two points. A value of
-    X that is not finite, or above 1e150 in absolute value (its square would overflow), raises ValueError.
+    Clusters are 0 to `n_clusters` - 1 and have points. The first number is ``inf`` if there is a single cluster, and
+    the second is 0 if no cluster has two points.
     """
-    points, codes, n_clusters = _checked(X, labels)
-    separation = _least(points, codes, 1.0, np.inf) if n_clusters > 1 else np.inf
     clusters = [points[codes == k] for k in range(n_clusters)]
+    separation = _search(points.copy(), codes.copy(), np.inf) if n_clusters > 1 else np.inf
     sweeps = np.array([_farthest_by_sweeps(own) for own in clusters])
     diameter = sweeps.max(initial=0.0)
     # The widest cluster comes first. For most of the others the outermost boxes are then enough to rule them out.
     for k in np.argsort(-sweeps):
-        # If every point is a cluster of its own, all pairs of points count.
-        diameter = -_least(clusters[k], np.arange(len(clusters[k])), -1.0, -diameter)
+        # Two points are at most as far apart as the sum of their distances from the mean.
+        radii = np.linalg.norm(clusters[k] - clusters[k].mean(axis=0), axis=1)
+        far = radii + radii.max() >= (1 - 1e-9) * math.sqrt(diameter)
+        if far.any():
+            diameter = _search(clusters[k][far], None, diameter)
     return math.sqrt(separation), math.sqrt(diameter)
 
 
-def _checked(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
-    """Return float64 points, clusters numbered 0, 1, ... without gaps, and the number of clusters."""
-    points = np.ascontiguousarray(X, dtype=np.float64)
-    given = np.asarray(labels)
-    if points.ndim != 2 or points.shape[1] == 0:
-        raise ValueError(f"X must have the shape (n_samples, n_features >= 1), not {points.shape}")
-    if given.shape != (points.shape[0],):
-        raise ValueError(f"labels must have shape ({points.shape[0]},), not {given.shape}")
-    if given.size and not np.issubdtype(given.dtype, np.integer):
-        raise ValueError(f"labels must be integers, not {given.dtype}")
-    if not (np.abs(points) <= _LARGEST).all():
-        raise ValueError(f"X must be finite and at most {_LARGEST:g} in absolute value")
-    present, codes = np.unique(given, return_inverse=True)
-    return points, codes.astype(np.int64), present.size
+@njit(cache=True, nogil=True)
+def _tree(X: NDArray, labels: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
+    """Sort points and labels in place into the leaves of a tree. The children of node i are 2i + 1 and 2i + 2.
 
-
-def _least(X: NDArray, labels: NDArray, sign: float, best: float) -> float:
-    """The least of `sign` times the squared distance of points of different clusters, or `best` if it is smaller."""
-    # The children of node i are 2i + 1 and 2i + 2. All leaves have the same depth.
-    data, order, nodes, bounds = KDTree(X, leaf_size=_LEAF_SIZE).get_arrays()
-    order, start = np.asarray(order), np.asarray(nodes["idx_start"])
-    points, cluster = np.asarray(data)[order], labels[order]
-    # The cluster of a node whose points are all in one cluster, else -1. Pairs of nodes of one cluster are skipped.
-    only = np.empty(len(start), np.int64)
-    for level in range(len(start).bit_length()):
-        here = slice(2**level - 1, 2 ** (level + 1) - 1)
-        low, high = (extreme.reduceat(cluster, start[here]) for extreme in (np.minimum, np.maximum))
-        only[here] = np.where(low == high, low, -1)
-    low, high = np.asarray(bounds)[:: int(sign)]
-    return _search(points, cluster, only, start, np.asarray(nodes["idx_end"]), low, high, sign, best)
+    Returns the cluster of each node (-1 if it has several), its first position, its end, and the corners of its box.
+    """
+    n, d = X.shape
+    depth = 0
+    while (n >> depth) > _LEAF_SIZE:
+        depth += 1
+    n_nodes = (2 << depth) - 1
+    start, end, only = np.zeros(n_nodes, np.int64), np.zeros(n_nodes, np.int64), np.empty(n_nodes, np.int64)
+    low, high = np.full((n_nodes, d), np.inf), np.full((n_nodes, d), -np.inf)
+    end[0] = n
+    for node in range(n_nodes):
+        points, cluster = X[start[node] : end[node]], labels[start[node] : end[node]]
+        only[node] = cluster[0]
+        for p in range(len(points)):
+            if cluster[p] != cluster[0]:
+                only[node] = -1
+            for f in range(d):
+                low[node, f] = smaller(low[node, f], points[p, f])
+                high[node, f] = larger(high[node, f], points[p, f])
+        if 2 * node + 2 < n_nodes:
+            # The median of the widest feature halves a node, so that all leaves have the same depth.
+            half = len(points) // 2
+            order = np.argpartition(points[:, np.argmax(high[node] - low[node])], half)
+            points[:], cluster[:] = points[order], cluster[order]
+            start[2 * node + 1], end[2 * node + 1] = start[node], start[node] + half
+            start[2 * node + 2], end[2 * node + 2] = start[node] + half, end[node]
+    return only, start, end, low, high
 
 
 @njit(cache=True, nogil=True)
@@ -89,39 +93,40 @@ def _gap(low_a: NDArray, high_a: NDArray, low_b: NDArray, high_b: NDArray) -> fl
     """Squared distance between two boxes, or of their farthest corners if low and high are swapped."""
     total = 0.0
     for f in range(low_a.shape[0]):
-        gap = max(low_b[f] - high_a[f], low_a[f] - high_b[f])
-        if gap > 0.0:
-            total += gap * gap
+        gap = larger(larger(low_b[f] - high_a[f], low_a[f] - high_b[f]), 0.0)
+        total += gap * gap
     return total
 
 
 @njit(cache=True, nogil=True)
-def _search(
-    points: NDArray,
-    cluster: NDArray,
-    only: NDArray,
-    start: NDArray,
-    end: NDArray,
-    low: NDArray,
-    high: NDArray,
-    sign: float,
-    best: float,
-) -> float:
+def _search(X: NDArray, labels: NDArray | None, best: float) -> float:
+    """The least squared distance of points of different clusters or, without labels, the largest of all points.
+
+    It is not computed if `best` is better. Both arrays are sorted in place.
+    """
+    if labels is None:
+        sign, cluster = -1.0, np.arange(len(X))
+    else:
+        sign, cluster = 1.0, labels
+    only, start, end, low, high = _tree(X, cluster)
     first_leaf = start.size // 2
-    if sign > 0:
+    best *= sign
+    if labels is None:
+        low, high = high, low
+    else:
         # Near points are mostly in the same leaf, so a fast pass over leaves with several clusters gives a good bound.
         for leaf in range(first_leaf, start.size):
             if only[leaf] < 0:
                 for p in range(start[leaf], end[leaf]):
                     for q in range(p + 1, end[leaf]):
                         if cluster[p] != cluster[q]:
-                            best = min(best, _squared_distance(points, p, q))
+                            best = smaller(best, _squared_distance(X, p, q))
     # The search is depth first. A step replaces one pair by at most four, and there are at most 64 levels.
     stack = np.empty((256, 2), dtype=np.int64)
     bounds = np.empty(256)
     stack[0, 0] = 0
     stack[0, 1] = 0
-    bounds[0] = sign * _gap(low[0], high[0], low[0], high[0])
+    bounds[0] = -np.inf
     size = 1
     while size > 0:
         size -= 1
@@ -129,14 +134,14 @@ def _search(
             continue
         a, b = stack[size, 0], stack[size, 1]
         if a >= first_leaf:
-            if sign > 0 and a == b:
+            if labels is not None and a == b:
                 continue
             for p in range(start[a], end[a]):
-                if only[b] == cluster[p] or sign * _gap(points[p], points[p], low[b], high[b]) >= best:
+                if only[b] == cluster[p] or sign * _gap(X[p], X[p], low[b], high[b]) >= best:
                     continue
                 for q in range(start[b], end[b]):
                     if cluster[p] != cluster[q]:
-                        best = min(best, sign * _squared_distance(points, p, q))
+                        best = smaller(best, sign * _squared_distance(X, p, q))
             continue
         base = size
         for i in range(2 * a + 1, 2 * a + 3):
@@ -155,7 +160,7 @@ def _search(
                 bounds[slot] = bound
                 stack[slot, 0], stack[slot, 1] = i, j
                 size += 1
-    return best
+    return sign * best
 
 
 @njit(cache=True, nogil=True)

@@ -36,7 +36,6 @@ _RINGS = 16
 _BLOCK = 64
 # Sums whose relative difference is smaller than this count as equal. This is far above the rounding errors of sums.
 _TIE = 1e-12
-_LARGEST = 1e150
 # Squares of smaller distances underflow, so points at such distances count as equal.
 _SMALLEST = 1e-150
 
@@ -56,16 +55,11 @@ def medoid(X: ArrayLike, *, max_evaluations: int | None = None) -> Medoid:
     """Point with the least sum of Euclidean distances to the others, exact up to the rounding errors of float64 sums.
 
     In many dimensions the bounds are weaker, and the exact search may take O(n^2) time. After `max_evaluations` points
-    it stops with the best point and a lower bound. A value of X that is not finite, or above 1e150 in absolute value
-    (its square would overflow), raises ValueError.
+    it stops with the best point and a lower bound.
     """
     points = np.asarray(X, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1] == 0:
-        raise ValueError(f"X must have the shape (n_samples, n_features >= 1), not {points.shape}")
     if max_evaluations is not None and max_evaluations < 1:
         raise ValueError(f"max_evaluations must be at least 1, not {max_evaluations}")
-    if not (np.abs(points) <= _LARGEST).all():
-        raise ValueError(f"X must be finite and at most {_LARGEST:g} in absolute value")
     n = points.shape[0]
     if n == 0:
         return Medoid(-1, 0.0, 0.0, 0)

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from sklearn.utils.extmath import row_norms
 
 from fairclust.kernels.assignment import Potentials, cluster_moments, nearest_centers
-from fairclust.kernels.tiles import TILE, make_layout, pack_points
+from fairclust.kernels.tiles import TILE, make_layout, pack_points, zero_tiles
 
 DTYPES = {"single": np.float32, "double": np.float64}
 
@@ -45,7 +45,7 @@ class TiledPoints(Potentials):
     ) -> Self:
         """Sort rows by group and copy them into tiles. The default shift is the mean of the rows."""
         layout = make_layout(codes, n_groups)
-        a = np.zeros((layout.n_tiles, n_clusters, TILE), dtype)
+        a = zero_tiles(layout.n_tiles, n_clusters, dtype)
         row_min = np.zeros((layout.n_tiles, TILE), dtype)
         packed, squares = None, None
         if sp.issparse(X):

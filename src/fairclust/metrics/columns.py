@@ -49,5 +49,4 @@ def by_column(metric: str, labels: Any, *, sensitive_features: Any) -> dict[str,
     if not named:
         raise ValueError("sensitive_features has no column")
     found = {name: float(call(np.asarray(labels), sensitive_features=cells)) for name, cells in named.items()}
-    worst = min if METRICS[metric].direction == "higher" else max
-    return {**found, "worst": worst(found.values())}
+    return {**found, "worst": METRICS[metric].worst(found.values())}

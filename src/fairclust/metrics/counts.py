@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairclust.group_encoding import group_codes
 
-__all__ = ["cluster_sizes", "contingency", "group_codes"]
+__all__ = ["cluster_sizes", "contingency", "group_codes", "integers"]
 
 
 def contingency(
@@ -40,8 +40,8 @@ def contingency(
     ValueError
         If the shapes disagree, the codes are no integers, or a code is out of range.
     """
-    cluster = _codes(labels, "labels")
-    group = _codes(groups, "groups")
+    cluster = integers(labels, "labels")
+    group = integers(groups, "groups")
     if cluster.shape != group.shape:
         raise ValueError(f"labels {cluster.shape} and groups {group.shape} must have the same shape")
     K = _number(cluster, n_clusters, "labels")
@@ -70,11 +70,12 @@ def cluster_sizes(labels: ArrayLike, n_clusters: int | None = None) -> NDArray[n
     ValueError
         If the labels have not one dimension, are no integers, or are out of range.
     """
-    cluster = _codes(labels, "labels")
+    cluster = integers(labels, "labels")
     return np.bincount(cluster, minlength=_number(cluster, n_clusters, "labels")).astype(np.int64)
 
 
-def _codes(codes: ArrayLike, name: str) -> NDArray[np.integer]:
+def integers(codes: ArrayLike, name: str) -> NDArray[np.integer]:
+    """The codes as an array of one dimension; ValueError if they are no integers."""
     array = np.asarray(codes)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, not {array.ndim}")

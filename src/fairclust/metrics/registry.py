@@ -25,8 +25,9 @@ ValueError
 from __future__ import annotations
 
 import inspect
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -78,6 +79,11 @@ class Metric:
     decimals: int = 4
     audit: bool = False
     limits: Mapping[str, int] = field(default_factory=dict)
+
+    def worst(self, values: Iterable[float]) -> float:
+        """The value of the least fair sensitive column; ``nan`` if there is none."""
+        worst = max if self.direction == "lower" else min
+        return worst((value for value in values if not math.isnan(value)), default=math.nan)
 
     def takes(self, name: str) -> bool:
         """Whether ``function`` has a parameter of this name."""

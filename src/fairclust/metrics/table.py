@@ -115,14 +115,12 @@ def score_labels(
     if n_samples == 0:
         raise ValueError("there is no point to score")
     too_large = {"dunn_index"} if dunn_max_rows is not None and n_samples > dunn_max_rows else set()
-    return {name: math.nan if name in too_large else _worst(METRICS[name], scored) for name in names}
-
-
-def _worst(metric: Metric, scored: Scored) -> float:
-    """The value for the least fair sensitive column; NaN if there is none."""
-    values = [float(value) for value in _values(metric, scored)]
-    worst = max if metric.direction == "lower" else min
-    return worst((value for value in values if not math.isnan(value)), default=math.nan)
+    return {
+        name: math.nan
+        if name in too_large
+        else METRICS[name].worst(map(float, _values(METRICS[name], scored)))
+        for name in names
+    }
 
 
 def _values(metric: Metric, scored: Scored) -> Iterator[float]:

@@ -14,8 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
 from fairclust.base import COUNT, Diverged, FairClusterer, NotSupported, record
+from fairclust.kernels.assignment import SquaredDistances
 from fairclust.kernels.fairlets import fairlet_medoids
-from fairclust.methods.fairlets.fairlets import cluster_medoids, nearest, resolve_balance
+from fairclust.methods.fairlets.fairlets import cluster_medoids, resolve_balance
 from fairclust.metrics import balance, contingency
 from fairclust.solvers.lloyd import Lloyd
 
@@ -89,7 +90,7 @@ class FairletClusterer(FairClusterer):
         if medians:
             found = cluster_medoids(centers, n_clusters, self.max_exact, rng)
             self.cluster_centers_, self._center_rows = centers[found], rows[found]
-            labels = nearest(centers, self.cluster_centers_, squared=False)[0]
+            labels = SquaredDistances(centers, self.cluster_centers_).nearest()[0]
         else:
             model = Lloyd(n_clusters, n_init=10, random_state=rng)
             labels = model.fit(centers, sample_weight=counts.astype(float)).labels_

@@ -26,8 +26,8 @@ class FairletTreeClustering(FairletClusterer):
         "kmedoids" runs FasterPAM on the medoids of the fairlets, which all have the same weight, as in the paper.
         "kmeans" runs k-means, with ten starts, on the means of the fairlets, weighted by their numbers of points.
     max_exact : int, default=6000
-        With more fairlets, the medoids are computed from five samples of `max_exact` fairlets, and the best ones are
-        kept (CLARA). The distances of a sample take ``4 * max_exact**2`` bytes.
+        The medoids are the best of five random starts. With more fairlets, each start has a sample of `max_exact` of
+        them (CLARA). The distances of a sample take ``4 * max_exact**2`` bytes.
     random_state : int, RandomState or None
 
     Attributes

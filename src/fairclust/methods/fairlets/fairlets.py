@@ -14,12 +14,14 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from fairclust.base import Diverged, NotSupported
+from fairclust.kernels.assignment import SquaredDistances
 from fairclust.kernels.fairlets import grid_cells, tree_fairlets
+from fairclust.kernels.swaps import swap_medoids
 
 # Largest q that "auto" and the proposals of error messages consider. A fairlet has up to p + q points.
 _MOST = 10
-# CLARA's number of samples (Kaufman and Rousseeuw 1990).
-_SAMPLES = 5
+# Number of runs, as in CLARA (Kaufman and Rousseeuw 1990).
+_RUNS = 5
 
 
 def nearest_below(least: int, most: int, largest: int = _MOST) -> tuple[int, int]:
@@ -109,10 +111,7 @@ def flow_fairlets(X: np.ndarray, codes: np.ndarray, q: int, *, squared: bool) ->
 def cluster_medoids(
     points: np.ndarray, n_clusters: int, max_exact: int, rng: np.random.RandomState
 ) -> np.ndarray:
-    """Rows of the medoids of `points` by FasterPAM; of large sets by CLARA over samples of `max_exact` rows."""
-    # Imported only here, because it is optional (its licence differs from this package's) and not needed for "kmeans".
-    import kmedoids
-
+    """Rows of the medoids of `points`, the best of five runs of FasterPAM on at most `max_exact` random rows each."""
     # Far from the origin, single precision would be too coarse to tell points apart.
     shift = points.mean(axis=0, dtype=np.float64)
 
@@ -121,25 +120,13 @@ def cluster_medoids(
         distances = np.empty((len(rows), len(rows)), np.float32)
         for begin in range(0, len(rows), 1000):
             distances[begin : begin + 1000] = cdist(sample[begin : begin + 1000], sample)
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        # With several threads, the swaps would depend on the timing.
-        found = kmedoids.fasterpam(distances, n_clusters, random_state=seed, n_cpu=1)
-        return rows[found.medoids.astype(np.int64)]
+        if n_clusters == 1:
+            return rows[[distances.sum(axis=1, dtype=float).argmin()]]
+        # With a generator of its own, the start does not change which rows are drawn for the next sample.
+        start = np.random.default_rng(rng.randint(np.iinfo(np.int32).max))
+        return rows[swap_medoids(distances, start.choice(len(rows), n_clusters, replace=False))]
 
-    size = max(max_exact, n_clusters)
-    if len(points) <= size:
-        return fit(np.arange(len(points)))
-    tried = [fit(np.sort(rng.choice(len(points), size, replace=False))) for _ in range(_SAMPLES)]
-    costs = [nearest(points, points[rows], squared=False)[1].sum() for rows in tried]
+    size = min(len(points), max(max_exact, n_clusters))
+    tried = [fit(np.sort(rng.choice(len(points), size, replace=False))) for _ in range(_RUNS)]
+    costs = [np.sqrt(SquaredDistances(points, points[rows]).nearest()[1]).sum() for rows in tried]
     return tried[int(np.argmin(costs))]
-
-
-def nearest(points: np.ndarray, centers: np.ndarray, *, squared: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Nearest centre of every point and its distance, computed in blocks."""
-    labels, distances = np.empty(len(points), np.int32), np.empty(len(points))
-    for begin in range(0, len(points), 10_000):
-        block = slice(begin, begin + 10_000)
-        table = cdist(points[block], centers, "sqeuclidean" if squared else "euclidean")
-        labels[block] = table.argmin(axis=1)
-        distances[block] = table[np.arange(len(table)), labels[block]]
-    return labels, distances
