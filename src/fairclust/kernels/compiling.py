@@ -78,4 +78,4 @@ def save_under_own_names() -> None:
         # An entry that another process adds meanwhile is lost, and its code is compiled once more.
         self._save_index({**self._load_index(), key: name})
 
-    caching.IndexDataCacheFile.save = save
+    caching.IndexDataCacheFile.save = save  # type: ignore[method-assign]
