@@ -46,7 +46,7 @@ from fairclust.pipeline.job import Job
 from fairclust.pipeline.names import Names
 from fairclust.pipeline.papers import ClaimSpec, FigureSpec, PaperSpec, TableSpec
 from fairclust.pipeline.provenance import installed_version, package_versions, version_text
-from fairclust.pipeline.results_folder import remade
+from fairclust.pipeline.results_folder import damaged_jobs
 
 RECORD = "source.json"
 """The file in a source's folder that says whether the source was obtained, and if not, why."""
@@ -492,7 +492,7 @@ class RuleInputs:
         # A workflow may have several modules with results of their own.
         known = json.loads(os.environ.get(REMADE, "{}"))
         if str(self.place) not in known:
-            known[str(self.place)] = remade(self.place)
+            known[str(self.place)] = {job: number for job, (number, _) in damaged_jobs(self.place).items()}
             os.environ[REMADE] = json.dumps(known)
         return known[str(self.place)].get(log, 0)
 
