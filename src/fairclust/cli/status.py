@@ -10,6 +10,7 @@ from fairclust.cli.configuration import load
 from fairclust.pipeline.blocks import plan_blocks, plan_jobs
 from fairclust.pipeline.config import Config
 from fairclust.pipeline.progress import Progress, block_progress, keyed_cells
+from fairclust.pipeline.results_folder import digest_file
 from fairclust.pipeline.scores import read_table
 from fairclust.pipeline.summary import duration
 
@@ -71,7 +72,10 @@ def _unused(config: Config, *, prune: bool) -> tuple[list[str], list[Path]]:
         )
     extra = [path for path in sorted(results.glob("cells/*/*.cell")) if path.stem not in keys]
     lines += [f"{results / 'cells'}: {len(extra)} cells that are not asked for"] if extra else []
-    return lines, [*old, *extra]
+    # `verify` would miss the output of a job whose digests are still there.
+    logs = (results / "logs/fit" / path.relative_to(results / "fits") for path in old)
+    digests = [digest for log in logs if (digest := digest_file(log)).is_file()]
+    return lines, [*old, *digests, *extra]
 
 
 def _are_of(scores: Path, keys: set[str], jobs: set[Path]) -> bool:

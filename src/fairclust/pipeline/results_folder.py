@@ -139,13 +139,13 @@ def write_digests(outputs: Iterable[str], log: Path, remade: int = 0) -> None:
     files = [path for path in map(Path, outputs) if path.is_file()]
     if files:
         lines = [f"{content_digest(path)}  {os.path.relpath(path, log.parent)}\n" for path in files]
-        with atomic_write(log.with_suffix(_DIGESTS)) as file:
+        with atomic_write(digest_file(log)) as file:
             file.write("".join([f"{_REMADE}{remade}\n", *lines]).encode())
 
 
-def forget_digests(log: Path) -> None:
-    """Remove the digests of a job that runs again."""
-    log.with_suffix(_DIGESTS).unlink(missing_ok=True)
+def digest_file(log: Path) -> Path:
+    """The file with the digests of a job, beside its log."""
+    return log.with_suffix(_DIGESTS)
 
 
 def stated_digests(results: Path) -> Iterator[tuple[Path, dict[Path, str]]]:

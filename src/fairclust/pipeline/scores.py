@@ -140,12 +140,12 @@ def labels_of(pack: str | Path, key: str) -> np.ndarray | None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A table of the results, written as Parquet; ValueError if the file is damaged."""
+    """A table of the results, written as Parquet; DamagedFile if the file is damaged."""
     try:
         # Not by path: pyarrow would map the file, and replacing a file while it is mapped would crash.
         return pq.read_table(io.BytesIO(path.read_bytes()), page_checksum_verification=True).to_pandas()
     except (OSError, pa.ArrowException) as error:
-        raise ValueError(
+        raise DamagedFile(
             f"{path} is damaged ({error}). Fix: delete it and run again; finished fits are kept"
         ) from None
 
