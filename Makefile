@@ -6,6 +6,7 @@ CORES ?= $(shell nproc 2>/dev/null || echo 2)
 # Tests sometimes wait for other processes, so three of them run at a time for every two cores.
 TESTS := $(shell echo $$(( ($(CORES) * 3 + 1) / 2 )))
 STAMP := $(VENV)/.installed
+COMPILED := $(VENV)/.compiled
 SHELL := bash
 # Of what Snakemake says, a line for each job that is done, and all that is unusual.
 STEPS := grep --line-buffered -vE '^(Execute [0-9]+ jobs|Select jobs|Finished jobid|\[.*\]$$)'
@@ -21,7 +22,11 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -r requirements.lock 2>/dev/null \
 	  || $(BIN)/python -m pip install --quiet -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --editable .
-	@echo "Compiling the kernels; this happens once and takes about two minutes."
+	touch $@
+
+# A run compiles what it uses. Tests in many processes would compile the same kernels several times.
+$(COMPILED): $(STAMP)
+	@echo "Compiling all kernels, which takes about a minute."
 	$(BIN)/python -m fairclust.pipeline.compile_kernels
 	touch $@
 
@@ -30,15 +35,15 @@ reproduce: $(STAMP)
 	$(BIN)/snakemake --cores $(CORES) --configfile config/quickstart.yaml --quiet rules host 2>&1 | (trap '' INT; $(STEPS))
 	@echo "Now open results/quickstart/report/index.html in a browser."
 
-test: $(STAMP)
+test: $(COMPILED)
 	$(BIN)/python -m pytest -m "not slow and not slurm" --numprocesses $(TESTS) --maxprocesses 8 --dist loadfile \
 	  --no-loadscope-reorder
 
-test-slow: $(STAMP)
+test-slow: $(COMPILED)
 	$(BIN)/python -m pytest -m slow --numprocesses $(CORES) --maxprocesses 8 --dist worksteal
 
 # SLURM's daemons on the loopback interface, out of Debian's packages (installed if missing), as root.
-test-slurm: $(STAMP)
+test-slurm: $(COMPILED)
 	tests/cluster/install_slurm.sh
 	$(BIN)/python -m pytest -m slurm
 

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
@@ -152,6 +153,16 @@ def test_prune_removes_unused_fits_and_leaves_the_others_unchanged(folder, capsy
     assert before.items() > left.items() and len(before) == len(left) + 2
     assert run(capsys, "status", "--prune")[1] == ["0.0 MB removed"]
     assert run(capsys, "status")[1] == ["all: 2 of 2 cells done"]
+
+
+def test_prune_keeps_what_the_scores_state(folder, capsys):
+    scores = folder / "results/scores/scores.parquet"
+    scores.parent.mkdir()
+    pd.DataFrame({"key": ["a cell of an earlier configuration"]}).to_parquet(scores)
+    before = set(folder.rglob("*"))
+    status, _, err = run(capsys, "status", "--prune")
+    assert status == 2 and "Fix: run the configuration" in err
+    assert set(folder.rglob("*")) == before
 
 
 def test_explain_names_the_file_of_every_value(folder, capsys):

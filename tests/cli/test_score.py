@@ -11,7 +11,7 @@ import yaml
 from fairclust.cli import main
 from fairclust.datasets.blobs import make_group_blobs
 from fairclust.metrics.table import METRICS, Scored, score_labels
-from fairclust.pipeline.scores import RUN_COLUMNS, cells_frame
+from fairclust.pipeline.scores import RUN_COLUMNS, SCORE_COLUMNS, fits_frame
 
 ROOT = Path(__file__).parents[2]
 ROWS, K = 600, 3
@@ -59,7 +59,7 @@ def write_run(points, folder=Path("docs/results/scores"), data_hash=None):
         }
         for number, (cost, balance, seed, params) in enumerate(points)
     ]
-    scores = cells_frame(records)
+    scores = fits_frame(records)[SCORE_COLUMNS]
     folder.mkdir(parents=True)
     scores.to_parquet(folder / "scores.parquet")
     identity = ["dataset", "method", "n_clusters", "lam", "seed", "status", "key"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,9 @@ from fairclust.datasets import (
 )
 from fairclust.datasets.graph import load_graph
 from fairclust.datasets.msbm import _pairs_within, make_msbm
+from fairclust.pipeline import prepare_jobs
 from fairclust.pipeline.blocks import Block, Grid, Request
 from fairclust.pipeline.fit_block import Setup, run_block
-from fairclust.pipeline.prepare_jobs import graph_folder
 
 # The graph has a square with a tail, a separate pair and a single node. e-e is a loop, and b-a repeats an edge.
 EDGES = "from,to,kind\na,b,1\nb,c,1\nc,d,1\nd,a,1\nd,e,1\nb,a,1\ne,e,1\nx,y,1\na,z,0\n"
@@ -133,7 +134,14 @@ def test_round_trip(tmp_path: Path) -> None:
 
 def test_jobs_hand_the_graph_on_and_skip_methods_on_points(tmp_path: Path) -> None:
     save_prepared(prepare(tmp_path), tmp_path / "data")
-    graph_folder(tmp_path / "data", tmp_path / "graph", n_neighbors=20, exact_max_rows=10)
+    made = {"title": "A", "generator": "fairclust.datasets.synthetic:make_synthetic", "n_clusters": 2}
+    config = {
+        "run": {"datasets": ["a"], "methods": ["m"]},
+        "datasets": {"a": made},
+        "methods": {"m": {"class": "fairclust.methods.KMeans"}},
+    }
+    data, folder = str(tmp_path / "data"), str(tmp_path / "graph")
+    prepare_jobs.graph(SimpleNamespace(input={"": [data]}, output=[folder], config=config))  # type: ignore[arg-type]
     assert load_graph(tmp_path / "graph")[0].nnz == 10
 
     def run(cls: str, graph: Path | None, **params: Any) -> dict[str, Any]:

@@ -4,8 +4,6 @@ import pytest
 from small import GENERATED, small_paper
 
 from fairclust.pipeline.blocks import (
-    Block,
-    block_params,
     count_cells,
     derive_random_state,
     estimated_minutes,
@@ -157,32 +155,5 @@ def test_random_state_depends_on_names_only():
     assert all(0 <= state < 2**31 for state in states)
 
 
-@pytest.mark.parametrize("left, right", [(10, 10.0), ({"b": 1, "a": [2]}, {"a": (2.0,), "b": 1})])
-def test_equal_values_have_the_same_canonical_json(left, right):
-    assert canonical_json(left) == canonical_json(right)
-
-
 def test_canonical_json_tells_true_from_one():
     assert canonical_json(True) != canonical_json(1)
-
-
-def test_the_parameters_of_a_block_describe_only_this_block():
-    before = one(config())
-    after = one(
-        config(methods={"other": {"class": CLASS}}, run={"datasets": ["a"], "methods": ["vfc", "other"]})
-    )
-    assert block_params(before) == block_params(after)
-
-
-def test_planning_a_hundred_thousand_cells_makes_no_cell_objects(monkeypatch):
-    """Snakemake needs only the blocks and their numbers of cells. The cells are made in the jobs."""
-    lams = list(range(1000))
-    many = config(methods={"vfc": {**VFC, "grid": {"lam": lams}}}, run={"seeds": 50})
-
-    def no_cells(*_):
-        raise AssertionError("the plan makes cells")
-
-    monkeypatch.setattr(Block, "cells", no_cells)
-    monkeypatch.setattr("fairclust.pipeline.blocks.derive_random_state", no_cells)
-    assert sum(map(count_cells, plan_blocks(many))) == 100_000
-    assert len(plan_blocks(many)) == 100  # a job for each seed

@@ -1,5 +1,4 @@
 import copy
-import json
 import os
 from contextlib import suppress
 from datetime import date
@@ -11,9 +10,7 @@ from hypothesis import strategies as st
 from small import GENERATED, small_config, small_paper
 
 from fairclust.pipeline.config import (
-    Config,
     ConfigError,
-    json_schema,
     load_config,
     read_yaml,
     resolve,
@@ -351,10 +348,6 @@ KEYS = [
 def test_every_wrong_value_gives_a_config_error(path, value):
     with suppress(ConfigError):
         load_config(changed(path, value))
-
-
-def test_the_schema_names_every_key():
-    assert set(json.loads(json_schema())["properties"]) == set(Config.model_fields)
 
 
 def test_an_unknown_key_may_be_called_like_a_type():

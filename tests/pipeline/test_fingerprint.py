@@ -174,4 +174,6 @@ def test_everything_that_a_fit_calls_counts(name, grouped_blobs):
     closure = fingerprint.code_closure(f"{cls.__module__}:{cls.__name__}")
     # Functions of one expression, bodies of modules, and what `dataclass` writes have no name of their own.
     called = {place for place in called if not place.partition(":")[2].startswith(("<", "__create_fn__"))}
+    # If the kernels are not in Numba's cache yet, they are compiled here.
+    called = {place for place in called if not place.startswith("fairclust.kernels.compiling:")}
     assert called <= set(closure)

@@ -138,13 +138,13 @@ def test_server_and_jobs_end_when_snakemake_is_killed(tmp_path):
             process.kill()  # the job's child survives, because it has a session of its own
 
 
-def snakemake_of(folder):
+def snakemake_of(folder, function="server_jobs:write"):
     class Named(list):
         def items(self):
             return []
 
     return SimpleNamespace(
-        rule="rule", input=Named(), output=[], params={}, wildcards={}, resources={}, threads=1,
+        rule="rule", input=Named(), output=[], params={"function": function}, wildcards={}, resources={}, threads=1,
         log=[str(folder / "job.log")], config={},
     )  # fmt: skip
 
@@ -160,13 +160,13 @@ def test_a_script_works_without_a_server(tmp_path, monkeypatch):
             monkeypatch.delenv("FAIRCLUST_IMPORT_SERVER", raising=False)
         else:
             monkeypatch.setenv("FAIRCLUST_IMPORT_SERVER", address)
-        script.main(snakemake_of(tmp_path), "server_jobs:write")
+        script.main(snakemake_of(tmp_path))
         assert ast.literal_eval((tmp_path / "written").read_text())["parent"] == os.getpid()
         (tmp_path / "written").unlink()
     with pytest.raises(ServerGone):
         script.ask("nobody", job_in(tmp_path), "server_jobs:write")
     with pytest.raises(script.JobFailed, match=r"ValueError: no idea\n\(full trace: "):
-        script.main(snakemake_of(tmp_path), "server_jobs:fail")
+        script.main(snakemake_of(tmp_path, "server_jobs:fail"))
 
 
 def test_a_script_of_a_run_that_was_killed_does_nothing(tmp_path, monkeypatch):
@@ -175,7 +175,7 @@ def test_a_script_of_a_run_that_was_killed_does_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(script, "die_with", lambda parent: None)
     monkeypatch.setenv("FAIRCLUST_MAIN_PROCESS", str(gone.pid))
     with pytest.raises(script.JobFailed):
-        script.main(snakemake_of(tmp_path), "server_jobs:write")
+        script.main(snakemake_of(tmp_path))
     assert not (tmp_path / "written").exists()
 
 

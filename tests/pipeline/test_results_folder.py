@@ -10,11 +10,10 @@ import pytest
 
 from fairclust.outputs import atomic_write
 from fairclust.pipeline.results_folder import (
-    damaged_outputs,
+    damaged_jobs,
     foreign_folder,
     lock,
     mend_time_stamps,
-    remade,
     remove_damaged_metadata,
     tidy,
     write_digests,
@@ -61,8 +60,7 @@ def test_a_damaged_file_is_named_and_all_of_its_job_is_made_again(results, damag
     path.write_bytes(changed)
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     before = outputs(results)
-    assert list(damaged_outputs(results)) == [path]
-    assert remade(results) == {"scores/scores.csv": 1}
+    assert damaged_jobs(results) == {"scores/scores.csv": (1, [path])}
     (line,) = tidy(results)
     assert line.startswith(f"{path} is damaged or was changed; a copy lies in {path}.damaged")
     kept = path.with_name("scores.csv.damaged")

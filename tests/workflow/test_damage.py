@@ -21,7 +21,7 @@ from fairclust.datasets.spec import SourceSpec
 from fairclust.datasets.store import load_prepared
 from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_output, write_output
 from fairclust.pipeline.prepare_jobs import fetched_file, read_record
-from fairclust.pipeline.results_folder import damaged_outputs, tidy
+from fairclust.pipeline.results_folder import damaged_jobs, tidy
 from fairclust.pipeline.scores import labels_of
 from working_folder import METHOD, Project
 
@@ -301,7 +301,8 @@ def test_reading_after_a_fault_gives_the_written_content_or_an_error(tmp_path, w
             except (DamagedFile, DatasetError) as error:
                 said += str(error)
                 assert "Fix: " in said, case
-        again = {str(path.relative_to(results)) for path in damaged_outputs(results)}
+        jobs = damaged_jobs(results).values()
+        again = {str(path.relative_to(results)) for _, damaged in jobs for path in damaged}
         left = {other: text for other, text in content(results).items() if other not in again}
         assert all(left[other] == whole.results[other] for other in left), case
         # `tidy` prints what the next run has to make again, unless all outputs of a job were deleted.

@@ -1,5 +1,6 @@
 """Snakemake's own options that force fits, pruning, and fits that are taken from other results folders."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,11 @@ def forced(tmp_path_factory):
     seen.pruned = fairclust(project, "status", "--prune")
     seen.left = files(project.results / "fits")
     seen.dry = project.run("-n")
+    before = project.cells()
+    shutil.rmtree(project.results / "data/prepared/blobs")
+    project.run()
+    seen.fitted_for_data = changed(project.cells(), before)
+    seen.verified = fairclust(project, "verify", "results")
     project.config["methods"]["stripes"]["grid"]["lam"] = [0, 1]
     project.run()
     seen.wider = project.cells()
@@ -85,6 +91,11 @@ def test_prune_removes_unused_fits_and_leaves_nothing_to_run(forced):
     )
     assert forced.pruned[-1].endswith(" MB removed")
     assert "Nothing to be done" in forced.dry
+
+
+def test_prepared_data_that_are_deleted_are_made_again_without_a_fit(forced):
+    assert not len(forced.fitted_for_data)
+    assert "all digests match" in forced.verified[0]
 
 
 def test_pruned_fits_are_made_again(forced):

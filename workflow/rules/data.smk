@@ -15,14 +15,15 @@ rule download_source:
         mem_mb=scaled(500),
         runtime=scaled(60),
     params:
-        spec=lambda w: INPUTS.source_spec(w.source).model_dump(mode="json"),
+        function="fairclust.pipeline.prepare_jobs:download",
+        digest=lambda w: INPUTS.source_digest(w.source),
         asked=lambda w: INPUTS.asked(
             w.source, at_once="download" in workflow.dag_settings.targets
         ),
     message:
         "Fetching {wildcards.source}"
     script:
-        "../scripts/download_source.py"
+        "../scripts/job.py"
 
 
 rule prepare_dataset:
@@ -40,12 +41,12 @@ rule prepare_dataset:
         mem_mb=scaled(2000, per_input_mb=20),
         runtime=scaled(30, per_input_mb=0.1),
     params:
+        function="fairclust.pipeline.prepare_jobs:prepare",
         digest=lambda w: INPUTS.dataset_digest(w.dataset),
-        versions=INPUTS.versions("numpy", "pandas", "scikit-learn"),
     message:
         "Preparing {wildcards.dataset}"
     script:
-        "../scripts/prepare_dataset.py"
+        "../scripts/job.py"
 
 
 # Unscaled data, for figures that show points.
@@ -55,9 +56,9 @@ use rule prepare_dataset as prepare_plane with:
     log:
         f"{RESULTS}/logs/prepare_plane/{{dataset}}.log",
     params:
+        function="fairclust.pipeline.prepare_jobs:prepare",
         digest=lambda w: INPUTS.dataset_digest(w.dataset),
         unscaled=True,
-        versions=INPUTS.versions("numpy", "pandas", "scikit-learn"),
     message:
         "Preparing {wildcards.dataset}, unscaled"
 
@@ -77,14 +78,12 @@ rule build_graph:
         mem_mb=scaled(4000, per_input_mb=10),
         runtime=scaled(60, per_input_mb=0.5),
     params:
-        graph=INPUTS.graph_params(),
-        versions=INPUTS.versions(
-            "numpy", "scipy", "scikit-learn", "numba", "pynndescent"
-        ),
+        function="fairclust.pipeline.prepare_jobs:graph",
+        digest=INPUTS.graph_digest(),
     message:
         "Building the neighbour graph of {wildcards.dataset}"
     script:
-        "../scripts/build_graph.py"
+        "../scripts/job.py"
 
 
 # For nodes without internet, run this first on a login node that has it: snakemake --cores 4 download
@@ -97,7 +96,9 @@ rule download:
     localrule: True
     conda:
         "../envs/fairclust.yml"
+    params:
+        function="fairclust.pipeline.prepare_jobs:check_downloads",
     message:
         "Checking the downloads"
     script:
-        "../scripts/check_downloads.py"
+        "../scripts/job.py"

@@ -25,11 +25,11 @@ rule fit:
         )(w, input, attempt),
         attempt=lambda w, attempt: attempt,
     params:
+        function="fairclust.pipeline.fit_block:fit",
         digest=lambda w: INPUTS.fit_digest(w.dataset, w.job),
         again=lambda w: INPUTS.retry_errors(w.dataset, w.job),
         remade=lambda w: INPUTS.remade(f"fit/{w.dataset}/{w.job}"),
-        code=INPUTS.code_of("pipeline.fit_block", "pipeline.fit_cell"),
     message:
         "Fitting and scoring {wildcards.job} on {wildcards.dataset}"
     script:
-        "../scripts/fit.py"
+        "../scripts/job.py"

@@ -14,13 +14,13 @@ rule scores:
         mem_mb=scaled(2000),
         runtime=scaled(20),
     params:
+        function="fairclust.pipeline.scores:scores",
         remade=INPUTS.remade("scores"),
-        configuration=INPUTS.configuration_digest(),
-        code=INPUTS.code_of("pipeline.scores"),
+        digest=INPUTS.scores_digest(),
     message:
         "Gathering scores"
     script:
-        "../scripts/scores.py"
+        "../scripts/job.py"
 
 
 # Every paper of the run is a rule of its name: `snakemake vfc` makes its tables, its figures and the test of its claims.
@@ -64,6 +64,7 @@ for _paper in INPUTS.papers():
             mem_mb=scaled(1500),
             runtime=scaled(20),
         params:
+            function="fairclust.report.jobs:paper",
             paper=_paper,
             remade=INPUTS.remade(f"report/{_paper}"),
             again=INPUTS.retry_problems(_paper),
@@ -71,7 +72,7 @@ for _paper in INPUTS.papers():
         message:
             f"Making the tables and figures of {_paper}"
         script:
-            "../scripts/paper.py"
+            "../scripts/job.py"
 
 
 rule board:
@@ -95,12 +96,13 @@ rule board:
         mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
     params:
+        function="fairclust.report.jobs:board",
         remade=INPUTS.remade("board"),
         digest=INPUTS.board_digest(),
     message:
         "Making the settings, the overview, the leaderboard and the scoreboard"
     script:
-        "../scripts/board.py"
+        "../scripts/job.py"
 
 
 rule page:
@@ -129,12 +131,13 @@ rule page:
         mem_mb=scaled(1500, per_input_mb=20),
         runtime=scaled(10),
     params:
+        function="fairclust.report.jobs:page",
         remade=INPUTS.remade("page"),
         digest=INPUTS.page_digest(),
     message:
         "Writing the page"
     script:
-        "../scripts/page.py"
+        "../scripts/job.py"
 
 
 # The last rule sets the exit status: the page shows what is there, also if some jobs have failed.
@@ -152,11 +155,12 @@ rule check:
     conda:
         "../envs/fairclust.yml"
     params:
+        function="fairclust.pipeline.summary:check",
         strict=CONFIG.strict,
     message:
         "Checking that every cell is there"
     script:
-        "../scripts/check.py"
+        "../scripts/job.py"
 
 
 # Targets for parts of the results: `snakemake tables`, `snakemake figures`, and one for each paper, as `snakemake vfc`.

@@ -160,7 +160,7 @@ def filled(text: str, folder: Path, inputs: RuleInputs, name: str) -> str:
         text = with_results(text, results_block(folder, titles), name)
     if not _OVERVIEW.search(text):
         return text
-    overview = overview_texts(load_overview(folder / "tables" / "overview.csv"), inputs.all_names())
+    overview = overview_texts(load_overview(folder / "tables" / "overview.csv"), inputs.names)
 
     def replace(found: re.Match[str]) -> str:
         begin, datasets, methods, end = found.groups()

@@ -20,7 +20,7 @@ from fairclust.pipeline.cell_store import DamagedFile, cell_path, read_labels, r
 from fairclust.pipeline.cell_store import read_record as read_cell_record
 from fairclust.pipeline.prepare_jobs import read_record
 from fairclust.pipeline.results_folder import is_damaged, stated_digests
-from fairclust.pipeline.scores import SCORE_COLUMNS, cells_frame, read_table
+from fairclust.pipeline.scores import SCORE_COLUMNS, fits_frame, read_table
 
 # Scores that differ by at most this much, relative or absolute, count as equal, because machines round differently.
 _TOLERANCE = 1e-9
@@ -103,7 +103,7 @@ def _check_scores(scores: Path, records: dict[str, dict[str, Any]]) -> list[str]
         stated = read_table(scores).dropna(subset=["key"])[SCORE_COLUMNS].set_index("key")
     except ValueError as error:
         return [str(error)]
-    found = cells_frame(records[key] for key in stated.index if key in records).set_index("key")
+    found = fits_frame(records[key] for key in stated.index if key in records)[SCORE_COLUMNS].set_index("key")
     lost = stated.index.difference(found.index)
     problems = [f"{scores}: no output of a fit job has the cell {key}" for key in lost]
     stated = stated.drop(index=lost).astype(found.dtypes[stated.columns])

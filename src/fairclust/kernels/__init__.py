@@ -1,6 +1,6 @@
-"""Compiled array functions. In a terminal or a notebook, a message tells the user when compiling takes long."""
+"""Compiled array functions. A message tells a user who waits that they are being compiled."""
 
-from fairclust.kernels.compiling import announce, separate_processors
+from fairclust.kernels.compiling import announce, save_under_own_names
 
 announce()
-separate_processors()
+save_under_own_names()

@@ -164,8 +164,12 @@ def _gaps(lo, hi, a, count, every, total, some):  # type: ignore[no-untyped-def]
             second[i] -= low[i]
         total[t] = _sum(second, count[t])
         if t % every == 0:
-            some[t // every] = second
-            some[t // every, count[t] :] = np.nan
+            # Not `some[t // every] = second`: Numba would compile for two seconds what reports unequal shapes.
+            kept = some[t // every]
+            for i in range(count[t]):
+                kept[i] = second[i]
+            for i in range(count[t], TILE):
+                kept[i] = np.nan
 
 
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)

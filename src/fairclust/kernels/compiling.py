@@ -1,30 +1,26 @@
-"""Where compiled code is kept, and a message for users who wait while Numba compiles.
-
-The compiled code is cached, so later runs do not wait.
-"""
+"""How Numba keeps compiled code, and a message for users who wait while it compiles."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
 import time
-from functools import cache
-from pathlib import Path
 from threading import Timer
 from typing import Any
 
-from llvmlite import binding
-from numba.core import caching, codegen, config, event
+from numba.core import caching, event
 
 _PATIENCE = 1.0
 _MESSAGE = (
-    "fairclust: compiling for this machine, which takes some seconds the first time. Later runs read the result "
-    "from the cache."
+    "fairclust: compiling once, about 10 s on an idle machine. Later runs read the result from the cache."
 )
 
 
 def _watched() -> bool:
-    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+    """Whether a user waits: in a notebook, at a terminal, or for the command, which states its progress anyway."""
+    if "ipykernel" in sys.modules or "fairclust.cli.progress" in sys.modules:
+        return True
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 class Announcer(event.Listener):
@@ -67,37 +63,19 @@ def announce() -> None:
     event.register("numba:compile", Announcer())
 
 
-@cache
-def _processor() -> str:
-    """Return the name of the processor that Numba compiles for, with a digest of its features."""
-    settings: Any = config
-    name = settings.CPU_NAME or binding.get_host_cpu_name()
-    features = settings.CPU_FEATURES
-    if features is None:
-        features = codegen.get_host_cpu_features()
-    return f"{name}-{hashlib.sha256(features.encode()).hexdigest()[:8]}"
+def save_under_own_names() -> None:
+    """Let Numba name a file of compiled code after the types and the processor that the code is for.
 
-
-def _by_processor(locator: Any) -> Any:
-    """Return a variant of a locator of Numba that serves this package only, with a folder for each processor."""
-
-    class ByProcessor(locator):
-        @classmethod
-        def from_function(cls, py_func: Any, py_file: str) -> Any:
-            ours = py_func.__module__.startswith("fairclust.")
-            return super().from_function(py_func, py_file) if ours else None
-
-        def get_cache_path(self) -> str:
-            return str(Path(super().get_cache_path()) / _processor())
-
-    return ByProcessor
-
-
-def separate_processors() -> None:
-    """Keep the compiled code of this package in one folder for each type of processor.
-
-    Numba numbers the files of all processors in one index. If two processors write it at the same time, the second
-    one replaces the file of the first one, which then loads code for another processor.
+    Numba numbers these files. Two processes that save code for other types or processors at the same time give both
+    the same number, and one of them would later run the code of the other. The kernels of a run are compiled by its
+    jobs, so this happens.
     """
-    ours = [_by_processor(locator) for locator in caching.CacheImpl._locator_classes]
-    caching.CacheImpl._locator_classes = ours + caching.CacheImpl._locator_classes
+
+    def save(self: Any, key: Any, data: Any) -> None:
+        stem = self._index_name.removesuffix(".nbi")
+        name = f"{stem}.{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.nbc"
+        self._save_data(name, data)
+        # An entry that another process adds meanwhile is lost, and its code is compiled once more.
+        self._save_index({**self._load_index(), key: name})
+
+    caching.IndexDataCacheFile.save = save  # type: ignore[method-assign]

@@ -89,6 +89,11 @@ class Block:
                     found.setdefault((text, seed), Cell(params, seed, states[seed]))
         return list(found.values())
 
+    def keyed_cells(self, data_hash: str, class_path: str, fingerprint: str) -> list[tuple[str, Cell]]:
+        """The cells with their keys in the store, for the hash of what they fit and the fingerprint of their class."""
+        what = {"data_hash": data_hash, "class_path": class_path, "fingerprint": fingerprint}
+        return [(cell.key(**what, n_clusters=self.n_clusters), cell) for cell in self.cells()]
+
 
 @dataclass(frozen=True)
 class Request:

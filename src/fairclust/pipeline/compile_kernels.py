@@ -1,7 +1,6 @@
-"""Fit every method on a few rows, so that numba's cache is full before anything is timed.
+"""Fit every method on a few rows, so that numba's cache is full: for the image of a container, and for tests.
 
-Numba keeps compiled code beside the sources (or in NUMBA_CACHE_DIR), in one folder for each type of processor, and uses
-it while the sources do not change.
+Numba keeps compiled code beside the sources (or in NUMBA_CACHE_DIR), and uses it while the sources do not change.
 """
 
 from __future__ import annotations

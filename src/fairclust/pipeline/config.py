@@ -251,6 +251,10 @@ class Config(Catalogue):
         for name, paper in self.papers.items():
             for key, kind, used in paper.named():
                 problems += _unknown(f"papers.{name}.{key}", [used], known[kind])
+        if "fronts" in self.papers:
+            problems.append(
+                "papers.fronts: this is the name of the fronts of all data sets; rename the paper"
+            )
         if not self.run.papers and not self.run.datasets:
             problems.append("run: there is nothing to run; name `papers` or `datasets`")
         limit = self.limits.cell_memory_mb

@@ -116,23 +116,18 @@ def run_block(block: Block, request: Request, setup: Setup) -> list[dict[str, An
     card = read_card(setup.data)
     own: dict[str, Any] = {"dataset": block.dataset, "method": block.method, "n_clusters": block.n_clusters}
     own |= {"class": request.class_path, "fingerprint": request.fingerprint}
-    cells = block.cells()
     reason = card.get("reason")
     if reason is None and not card["columns"] and setup.graph is None:
         reason = "the data set is a graph, without points for a method of `input: points`"
     if reason is not None:
-        return [{**own, "key": None, "status": "skipped", "reason": reason, **vars(cell)} for cell in cells]
+        skipped = {**own, "key": None, "status": "skipped", "reason": reason}
+        return [{**skipped, **vars(cell)} for cell in block.cells()]
     own |= {"n_rows": card["rows"], "n_features": len(card["columns"]), "n_groups": len(card["groups"])}
     own["data_hash"] = input_hash(card, setup.graph)
     limits, begin, n_fitted, records = setup.limits, time.perf_counter(), 0, []
     fitter = Fitter(setup.data, setup.graph, block.n_clusters, request, setup.scoring)
-    for number, cell in enumerate(cells, 1):
-        key = cell.key(
-            data_hash=own["data_hash"],
-            class_path=request.class_path,
-            fingerprint=request.fingerprint,
-            n_clusters=block.n_clusters,
-        )
+    cells = block.keyed_cells(own["data_hash"], request.class_path, request.fingerprint)
+    for number, (key, cell) in enumerate(cells, 1):
         identity = {**own, "key": key, **vars(cell)}
         path = cell_path(setup.results, key)
         found = finished_cell(path, setup)

@@ -136,10 +136,10 @@ def run(job: Job, function: str) -> str:
     sys.path.insert(0, job.folder)  # so that classes in the user's working folder can be imported
     log, began = Path(job.log), min(time.time(), job.watch.began)
     try:
-        from fairclust.pipeline.results_folder import forget_digests, write_digests
+        from fairclust.pipeline.results_folder import digest_file, write_digests
 
         log.parent.mkdir(parents=True, exist_ok=True)
-        forget_digests(log)
+        digest_file(log).unlink(missing_ok=True)
         # If a job is tried again, its log keeps the messages of the earlier attempts.
         is_first = job.resources.get("attempt", 1) == 1 and not job.watch.ended
         with log.open("w" if is_first else "a", buffering=1) as file:

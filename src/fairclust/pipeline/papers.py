@@ -199,6 +199,11 @@ class PaperSpec(Strict):
             raise ValueError(f"tables: number {sorted(double)[0]!r} occurs more than once")
         return self
 
+    def match_of(self, figure: FigureSpec) -> MatchSpec | None:
+        """How a figure chooses settings, if it refers to a table that says so."""
+        tables = (table for table in self.tables.values() if figure.table and table.number == figure.table)
+        return next((table.match for table in tables), None)
+
     def named(self) -> Iterator[tuple[str, str, str]]:
         """Every name of a data set or method: (key, 'datasets' or 'methods', name)."""
         for number, experiment in enumerate(self.experiments):

@@ -51,9 +51,24 @@ def prepare(job: Job) -> None:
 
 
 def graph(job: Job) -> None:
-    """What the rule `build_graph` does."""
-    options = inputs_of(job).config.graph.model_dump()
-    graph_folder(Path(job.input[""][0]), Path(job.output[0]), **options)
+    """What the rule `build_graph` does: it builds the neighbour graph of a prepared data set, or copies its own.
+
+    If the data set was skipped, so is its graph.
+    """
+    folder, spec = Path(job.output[0]), inputs_of(job).config.graph
+    try:
+        data = load_prepared(Path(job.input[""][0]))
+    except DatasetSkipped as skipped:
+        write_skipped(folder, folder.name, str(skipped))
+        return
+    if data.W is not None:
+        save_graph(folder, data.W, data.card["graph"])
+        return
+    # Imported here, because importing scikit-learn takes seconds and preparing data sets does not need it.
+    from fairclust.kernels.graph import build_knn_graph
+
+    W, info = build_knn_graph(data.X, spec.n_neighbors, exact_max_rows=spec.exact_max_rows)
+    save_graph(folder, W, info)
 
 
 def obtain_source(name: str, spec: SourceSpec, folder: Path, asked: Mapping[str, Any]) -> None:
@@ -98,26 +113,6 @@ def fetched_file(folder: Path, name: str, spec: SourceSpec, record: Mapping[str,
             f"Fix: delete the folder '{folder}' and run again"
         )
     return path
-
-
-def graph_folder(data_folder: Path, folder: Path, *, n_neighbors: int, exact_max_rows: int) -> None:
-    """Build the neighbour graph of a prepared data set, see `kernels.graph.build_knn_graph`.
-
-    If the data set has its own graph, that graph is copied. If the data set was skipped, so is its graph.
-    """
-    try:
-        data = load_prepared(data_folder)
-    except DatasetSkipped as skipped:
-        write_skipped(folder, folder.name, str(skipped))
-        return
-    if data.W is not None:
-        save_graph(folder, data.W, data.card["graph"])
-        return
-    # Imported here, because importing scikit-learn takes seconds and preparing data sets does not need it.
-    from fairclust.kernels.graph import build_knn_graph
-
-    W, info = build_knn_graph(data.X, n_neighbors, exact_max_rows=exact_max_rows)
-    save_graph(folder, W, info)
 
 
 def prepare_folder(

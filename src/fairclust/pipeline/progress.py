@@ -48,8 +48,8 @@ class Progress:
         return text + (f", {self.to_go} to go" if self.to_go else "")
 
 
-def keys_of(config: Config, block: Block, cells: Iterable[Cell]) -> list[str]:
-    """The keys of cells of a block; empty as long as the data set, or its graph, is not prepared."""
+def keyed_cells(config: Config, block: Block) -> list[tuple[str, Cell]]:
+    """A block's cells with their keys; empty as long as the data set, or its graph, is not prepared."""
     method = config.methods[block.method]
     data = Path(config.results) / "data"
     graph = data / "graphs" / block.dataset if method.input == "graph" else None
@@ -57,27 +57,18 @@ def keys_of(config: Config, block: Block, cells: Iterable[Cell]) -> list[str]:
         data_hash = input_hash(read_card(data / "prepared" / block.dataset), graph)
     except (OSError, DatasetError, KeyError):  # a data set that was skipped has no hash
         return []
-    what: dict[str, Any] = {
-        "data_hash": data_hash,
-        "class_path": method.class_,
-        "n_clusters": block.n_clusters,
-    }
-    fingerprint = class_fingerprint(method.class_)
-    return [cell.key(fingerprint=fingerprint, **what) for cell in cells]
+    return block.keyed_cells(data_hash, method.class_, class_fingerprint(method.class_))
 
 
 def known_records(config: Config, block: Block) -> list[tuple[Cell, dict[str, Any] | None]]:
     """A block's cells, each with its stored record if there is one for the present source."""
-    cells = block.cells()
-    keys = keys_of(config, block, cells)
-    if not keys:
-        return [(cell, None) for cell in cells]
     results, reuse = Path(config.results), list(map(Path, as_list(config.reuse)))
-    places = [places_of(cell_path(results, key), reuse) for key in keys]
-    return [
-        (cell, next(filter(None, map(read_record, files)), None))
-        for cell, files in zip(cells, places, strict=True)
+    found = keyed_cells(config, block)
+    stored = [map(read_record, places_of(cell_path(results, key), reuse)) for key, _ in found]
+    known = [
+        (cell, next(filter(None, records), None)) for (_, cell), records in zip(found, stored, strict=True)
     ]
+    return known or [(cell, None) for cell in block.cells()]
 
 
 def _is_done(config: Config) -> Callable[[Mapping[str, Any]], bool]:

@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -82,7 +82,7 @@ def tidy(results: Path) -> list[str]:
     """
     remove_leftovers(results)
     lines = []
-    for path in damaged_outputs(results):
+    for path in (path for _, damaged in damaged_jobs(results).values() for path in damaged):
         if path.is_file():
             kept = _copy(path)
             lines.append(f"{path} is damaged or was changed; a copy lies in {kept}, and it is made again.")
@@ -135,17 +135,17 @@ def mend_time_stamps(results: Path) -> Iterator[str]:
 
 
 def write_digests(outputs: Iterable[str], log: Path, remade: int = 0) -> None:
-    """Write the digests of a job's outputs beside its log, and how often they were made again (see `remade`)."""
+    """Write the digests of a job's outputs beside its log, and how often they were made again."""
     files = [path for path in map(Path, outputs) if path.is_file()]
     if files:
         lines = [f"{content_digest(path)}  {os.path.relpath(path, log.parent)}\n" for path in files]
-        with atomic_write(log.with_suffix(_DIGESTS)) as file:
+        with atomic_write(digest_file(log)) as file:
             file.write("".join([f"{_REMADE}{remade}\n", *lines]).encode())
 
 
-def forget_digests(log: Path) -> None:
-    """Remove the digests of a job that runs again."""
-    log.with_suffix(_DIGESTS).unlink(missing_ok=True)
+def digest_file(log: Path) -> Path:
+    """The file with the digests of a job, beside its log."""
+    return log.with_suffix(_DIGESTS)
 
 
 def stated_digests(results: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
@@ -167,32 +167,21 @@ def is_damaged(path: Path, digest: str) -> bool:
     return not path.is_file() or content_digest(path) != digest
 
 
-def remade(results: Path) -> dict[str, int]:
-    """For jobs, named by their logs, whose outputs were damaged: how often they have run again for that.
+def damaged_jobs(results: Path) -> dict[str, tuple[int, list[Path]]]:
+    """For jobs, named by their logs, that have ever been damaged: how often, and the outputs that are damaged now.
 
-    The number is a parameter of the job. It grows if an output is damaged, and the job writes it beside its digests,
-    so that it stays the same afterwards.
+    The number is a parameter of the job, which writes it beside its digests, so that it stays the same afterwards.
     """
     found = {}
     for file, stated in stated_digests(results):
         first = file.read_text(errors="replace").partition("\n")[0].removeprefix(_REMADE)
-        number = (int(first) if first.isdecimal() else 0) + bool(_damaged(stated))
+        # If all outputs are gone, they were deleted on purpose, for example with `--delete-all-output`.
+        there = any(path.exists() for path in stated)
+        damaged = [path for path, digest in stated.items() if there and is_damaged(path, digest)]
+        number = (int(first) if first.isdecimal() else 0) + bool(damaged)
         if number:
-            found[file.relative_to(results / "logs").with_suffix("").as_posix()] = number
+            found[file.relative_to(results / "logs").with_suffix("").as_posix()] = number, damaged
     return found
-
-
-def damaged_outputs(results: Path) -> Iterator[Path]:
-    """Outputs that do not match the digest of their job, or that are missing while the job's other outputs exist."""
-    for _, stated in stated_digests(results):
-        yield from _damaged(stated)
-
-
-def _damaged(stated: Mapping[Path, str]) -> list[Path]:
-    # If all outputs are gone, they were deleted on purpose, for example with `--delete-all-output`.
-    if not any(path.exists() for path in stated):
-        return []
-    return [path for path, digest in stated.items() if is_damaged(path, digest)]
 
 
 def forget_failures(results: str | Path) -> None:

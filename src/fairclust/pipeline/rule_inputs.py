@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
@@ -44,9 +44,9 @@ from fairclust.pipeline.fingerprint import (
 )
 from fairclust.pipeline.job import Job
 from fairclust.pipeline.names import Names
-from fairclust.pipeline.papers import ClaimSpec, FigureSpec, MatchSpec, PaperSpec, TableSpec
+from fairclust.pipeline.papers import ClaimSpec, FigureSpec, PaperSpec, TableSpec
 from fairclust.pipeline.provenance import installed_version, package_versions, version_text
-from fairclust.pipeline.results_folder import remade
+from fairclust.pipeline.results_folder import damaged_jobs
 
 RECORD = "source.json"
 """The file in a source's folder that says whether the source was obtained, and if not, why."""
@@ -111,6 +111,16 @@ class Product:
         self.metrics |= other.metrics
 
 
+def _shown(
+    specs: Mapping[str, PaperSpec], kind: str, need: Callable[[str, Any], Product]
+) -> dict[Any, Product]:
+    """What the tables, figures or claims of papers need, by paper and name, if the run has something of it."""
+    found = {
+        (paper, name): need(paper, of) for paper in specs for name, of in getattr(specs[paper], kind).items()
+    }
+    return {at: product for at, product in found.items() if product.needs}
+
+
 class RuleInputs:
     """The blocks and jobs of a run, and everything that is made from their cells."""
 
@@ -146,39 +156,39 @@ class RuleInputs:
     # What tables, figures and claims need
 
     @cached_property
+    def specs(self) -> dict[str, PaperSpec]:
+        """The papers of the run, and one more, 'fronts', whose figures are the fronts of all data sets."""
+        found = {paper: self.config.papers[paper] for paper in self.config.run.papers}
+        if metrics := tuple(self.config.report.fronts):
+            title = "Fronts of cost and fairness"
+            figures = {
+                name: FigureSpec(plot="front", title=title, datasets=[name], x="sse", y=metrics)
+                for name in self._datasets
+            }
+            # No file states it, and it has no experiments of its own.
+            found["fronts"] = PaperSpec.model_construct(short_name="", cells_of=["*"], figures=figures)
+        return found
+
+    @cached_property
     def tables(self) -> dict[tuple[str, str], Product]:
-        """Every table of every paper of the run that has something to show, by paper and name."""
-        found = {
-            (paper, name): self._table(paper, spec)
-            for paper in self.config.run.papers
-            for name, spec in self.config.papers[paper].tables.items()
-        }
-        return {at: product for at, product in found.items() if product.needs}
+        """Every table of every paper that has something to show, by paper and name."""
+        return _shown(self.specs, "tables", self._table)
 
     @cached_property
     def figures(self) -> dict[tuple[str, str], Product]:
-        """Every figure of every paper of the run that has something to show. Fronts have the paper 'fronts'."""
-        found = {
-            (paper, name): self._figure(paper, spec)
-            for paper in self.config.run.papers
-            for name, spec in self.config.papers[paper].figures.items()
-        }
-        if self.config.report.fronts:
-            for dataset in self._datasets:
-                needs = [at for at in self._at if at[0] == dataset]
-                found["fronts", dataset] = Product(needs, set(self.config.report.fronts))
-        return {at: product for at, product in found.items() if product.needs}
+        """Every figure of every paper that has something to show, by paper and name."""
+        return _shown(self.specs, "figures", self._figure)
+
+    @cached_property
+    def _claims(self) -> dict[tuple[str, str], Product]:
+        return _shown(self.specs, "claims", self._claim)
 
     @cached_property
     def claims(self) -> dict[str, Product]:
-        """What the claims of every paper of the run need."""
-        found = {}
-        for paper in self.config.run.papers:
-            product = Product()
-            for spec in self.config.papers[paper].claims.values():
-                product.add(self._claim(paper, spec))
-            if product.needs:
-                found[paper] = product
+        """What the claims of every paper need."""
+        found: dict[str, Product] = {}
+        for (paper, _), product in self._claims.items():
+            found.setdefault(paper, Product()).add(product)
         return found
 
     def _table(self, paper: str, spec: TableSpec) -> Product:
@@ -199,9 +209,8 @@ class RuleInputs:
 
     def _figure(self, paper: str, spec: FigureSpec) -> Product:
         metrics = {spec.x, *spec.y}
-        table = self.table_of(paper, spec.table)
-        if table is not None and table.match is not None:
-            metrics |= {table.match.fairness, table.match.order}
+        if match := self.specs[paper].match_of(spec):
+            metrics |= {match.fairness, match.order}
         planes = list(spec.datasets) if spec.points else []
         return Product(self._planned(paper, spec.datasets, spec.methods, spec.n_clusters), metrics, planes)
 
@@ -210,32 +219,26 @@ class RuleInputs:
             self._planned(paper, spec.datasets, spec.methods, spec.n_clusters),
             {*spec.metrics, *(v for v in spec.options.values() if isinstance(v, str))},
         )
-        table = self.config.papers[paper].tables.get(str(spec.options.get("table", "")))
+        table = self.specs[paper].tables.get(str(spec.options.get("table", "")))
         if table is not None:
             found.add(self._table(paper, table))
         return found
 
-    def table_of(self, paper: str, number: str) -> TableSpec | None:
-        """The table of a paper that has this number, if any."""
-        tables = self.config.papers[paper].tables.values()
-        return next((table for table in tables if number and table.number == number), None)
-
     @cache  # noqa: B019 - there is one object in a process
     def _reported(self, paper: str) -> list[dict[str, Any]]:
         """The reported values of a paper as rows, with None for what the paper does not print."""
-        spec = self.config.papers.get(paper)
-        if spec is None or not spec.reported:
+        path = self.specs[paper].reported
+        if not path:
             return []
         # Imported here, because pandas is heavy and runs without a paper do not need it.
         from fairclust.pipeline.reported import load_reported
 
-        frame = load_reported(spec.reported)
+        frame = load_reported(path)
         return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
     def sources_of(self, paper: str) -> list[str]:
-        """The papers whose cells a paper reads: its own and those of `cells_of`. The fronts read every cell."""
-        spec = self.config.papers.get(paper)
-        return ["*"] if spec is None else [paper, *spec.cells_of]
+        """The papers whose cells a paper reads: its own and those of `cells_of`."""
+        return [paper, *self.specs[paper].cells_of]
 
     @cache  # noqa: B019 - there is one object in a process
     def _own(self, paper: str) -> list[At]:
@@ -254,20 +257,18 @@ class RuleInputs:
     # Papers, tables and figures
 
     def papers(self) -> list[str]:
-        """The papers of the run that have something to show, and 'fronts' if the fronts of all data sets are drawn."""
-        return list(
-            dict.fromkeys([*(of for of, _ in self.tables), *self.claims, *(of for of, _ in self.figures)])
-        )
+        """The papers that have something to show."""
+        shown = {paper for paper, _ in (*self.tables, *self._claims, *self.figures)}
+        return [paper for paper in self.specs if paper in shown]
 
     def papers_shown(self) -> dict[str, PaperSpec]:
         """The papers of the run that have a table."""
-        return {paper: self.config.papers[paper] for paper, _ in self.tables}
+        return {paper: self.specs[paper] for paper, _ in self.tables}
 
     def needs_of(self, paper: str) -> list[At]:
         """The part of the run that the tables, figures and claims of a paper show."""
-        shown = [product for (of, _), product in (*self.tables.items(), *self.figures.items()) if of == paper]
-        shown += [self.claims[paper]] if paper in self.claims else []
-        return list(dict.fromkeys(at for product in shown for at in product.needs))
+        shown = (*self.tables.items(), *self.figures.items(), *self._claims.items())
+        return list(dict.fromkeys(at for (of, _), product in shown if of == paper for at in product.needs))
 
     def shown_tables(self, paper: str) -> list[tuple[str, str]]:
         """Name and file of each table of a paper and of its claims, in three formats."""
@@ -314,8 +315,8 @@ class RuleInputs:
 
     def reported_files(self, paper: str) -> list[str]:
         """The CSV of a paper's reported values, and that of its published programs if there are any."""
-        spec = self.config.papers.get(paper)
-        if spec is None or not spec.reported:
+        spec = self.specs[paper]
+        if not spec.reported:
             return []
         if not spec.programs:
             return [spec.reported]
@@ -327,68 +328,38 @@ class RuleInputs:
             )
         return [str(path), str(programs)]
 
-    def figure_spec(self, paper: str, name: str) -> FigureSpec:
-        """A figure of a paper, or the fronts of a data set."""
-        if paper != "fronts":
-            return self.config.papers[paper].figures[name]
-        title = "Fronts of cost and fairness"
-        return FigureSpec(
-            plot="front", title=title, datasets=[name], x="sse", y=tuple(self.config.report.fronts)
-        )
-
-    def match_of(self, paper: str, name: str) -> MatchSpec | None:
-        """How a figure of a paper chooses settings, if it refers to a table that says so."""
-        number = self.figure_spec(paper, name).table
-        table = self.table_of(paper, number) if paper in self.config.papers else None
-        return None if table is None else table.match
-
-    def names_of(self, paper: str) -> Names:
-        """The names of what a paper shows, reports and claims."""
-        return self._names([paper], self.needs_of(paper))
-
-    def all_names(self) -> Names:
-        """The names of everything in the run and in the reported values and claims of its papers."""
-        return self._names(self.papers_shown(), self._at)
-
-    def _names(self, papers: Iterable[str], needs: Iterable[At]) -> Names:
-        """Titles, labels and looks. What papers report and claim need not be in the run."""
-        needs, papers = list(needs), list(papers)
-        rows = [row for paper in papers for row in self._reported(paper)]
-        specs = [self.config.papers[paper] for paper in papers if paper in self.config.papers]
-        claims = [claim for spec in specs for claim in spec.claims.values()]
-        datasets = {*(at[0] for at in needs), *(row["dataset"] for row in rows)}
-        methods = {*(at[1] for at in needs), *(row["method"] for row in rows)}
-        for claim in claims:
-            datasets.update(claim.datasets)
-            methods.update(claim.methods)
-        run = {block.method for block in self.blocks}
-        known = {name: spec for name, spec in self.config.methods.items() if name in methods}
+    @cached_property
+    def names(self) -> Names:
+        """Titles, labels and looks of the run, and of what its papers report and claim."""
+        config, run = self.config, {block.method for block in self.blocks}
+        rows = [row for paper in self.specs for row in self._reported(paper)]
+        claims = [claim for spec in self.specs.values() for claim in spec.claims.values()]
+        datasets = {*self._datasets, *(row["dataset"] for row in rows)}.union(*(c.datasets for c in claims))
+        methods = {*run, *(row["method"] for row in rows)}.union(*(claim.methods for claim in claims))
+        known = {name: spec for name, spec in config.methods.items() if name in methods}
         return Names(
             datasets={
                 name: spec.title + (f" ({spec.shown})" if spec.shown else "")
-                for name, spec in self.config.datasets.items()
+                for name, spec in config.datasets.items()
                 if name in datasets
             },
             methods={name: spec.label or name for name, spec in known.items()},
             families={name: spec.family for name, spec in known.items()},
             ours=[name for name, spec in known.items() if spec.ours],
-            order=[name for name in known if name in run],
+            order=[name for name in config.methods if name in run],
             looks={name: spec.look for name, spec in known.items() if spec.look},
         )
 
     # Digests: each changes with everything that decides what a job makes from its inputs
 
     def paper_digest(self, paper: str) -> str:
-        spec = self.config.papers.get(paper)
-        figures = [name for of, name in self.figures if of == paper]
-        shown = {"short_name", "programs", "tables", "claims"}
+        shown = {"short_name", "programs", "tables", "figures", "claims"}
         return digest_of(
             {
                 "needs": self.needs_of(paper),
                 "cells": [block_params(block) for block in blocks_of(self.config, self.sources_of(paper))],
-                "names": asdict(self.names_of(paper)),
-                "paper": None if spec is None else spec.model_dump(mode="json", include=shown),
-                "figures": [self.figure_spec(paper, name).model_dump(mode="json") for name in figures],
+                "names": asdict(self.names),
+                "paper": self.specs[paper].model_dump(mode="json", include=shown),
                 "formats": self.config.report.formats,
                 # Digests, because a file that replaces another one may have an older time stamp.
                 "reported": [content_digest(path) for path in self.reported_files(paper)],
@@ -403,7 +374,7 @@ class RuleInputs:
         names = ("tables", "settings", "leaderboard", "scoreboard")
         modules = (f"fairclust.report.{name}" for name in names)
         level = self.config.report.fairness_error
-        return digest_of([titles, asdict(self.all_names()), level, code_fingerprint(*modules)])
+        return digest_of([titles, asdict(self.names), level, code_fingerprint(*modules)])
 
     def page_digest(self) -> str:
         page = Path(__file__).parents[1] / "report" / "page"
@@ -413,7 +384,7 @@ class RuleInputs:
             name: spec.model_dump(mode="json", include=shown) for name, spec in self.papers_shown().items()
         }
         code = [code_fingerprint("fairclust.report.html"), hashlib.sha256(texts).hexdigest()]
-        return digest_of([papers, asdict(self.all_names()), code])
+        return digest_of([papers, asdict(self.names), code])
 
     def fit_digest(self, dataset: str, name: str) -> str:
         asked = [
@@ -421,7 +392,11 @@ class RuleInputs:
             for block in self.jobs[f"{dataset}/{name}"]
         ]
         limits, score = self.config.limits.model_dump(), self.config.score.dunn_max_rows
-        return digest_of([asked, limits, score, self.strict_versions(), as_list(self.config.reuse)])
+        code = file_fingerprint("fairclust.pipeline.fit_block", "fairclust.pipeline.fit_cell")
+        return digest_of([asked, limits, score, self.strict_versions(), as_list(self.config.reuse), code])
+
+    def source_digest(self, source: str) -> str:
+        return digest_of(self.source_spec(source).model_dump(mode="json"))
 
     def dataset_digest(self, dataset: str) -> str:
         spec = self.config.datasets[dataset]
@@ -441,8 +416,19 @@ class RuleInputs:
                 [_fingerprint_or_reason(module) for module in code],
                 # Digests and not time stamps, because a file that replaces another one may be older.
                 {path: content_digest(path) if Path(path).is_file() else None for path in own},
+                [installed_version(package) for package in ("numpy", "pandas", "scikit-learn")],
             ]
         )
+
+    def graph_digest(self) -> str:
+        packages = ("numpy", "scipy", "scikit-learn", "numba", "pynndescent")
+        code = code_fingerprint("fairclust.kernels.graph")
+        return digest_of(
+            [self.config.graph.model_dump(), code, [installed_version(name) for name in packages]]
+        )
+
+    def scores_digest(self) -> str:
+        return digest_of([self.configuration_digest(), file_fingerprint("fairclust.pipeline.scores")])
 
     def settings(self) -> dict[str, Any]:
         """The configuration without the catalogue entries that the run does not use, in plain types."""
@@ -466,10 +452,6 @@ class RuleInputs:
         for key in ("results", "mirror", "reuse", "catalogues", "also", "jobs", "strict", "strict_versions"):
             settings.pop(key, None)
         return digest_of([settings, [[block.stem, block_params(block)] for block in self.blocks]])
-
-    def code_of(self, *modules: str) -> str:
-        """Fingerprint of modules of this package that a job calls, without what they import."""
-        return file_fingerprint(*(f"fairclust.{module}" for module in modules))
 
     # Parameters that make a job run again
 
@@ -512,7 +494,7 @@ class RuleInputs:
         # A workflow may have several modules with results of their own.
         known = json.loads(os.environ.get(REMADE, "{}"))
         if str(self.place) not in known:
-            known[str(self.place)] = remade(self.place)
+            known[str(self.place)] = {job: number for job, (number, _) in damaged_jobs(self.place).items()}
             os.environ[REMADE] = json.dumps(known)
         return known[str(self.place)].get(log, 0)
 
@@ -520,7 +502,15 @@ class RuleInputs:
 
     def targets(self) -> list[str]:
         """Everything that `rule all` wants."""
-        return [*self.products(), f"{self.results}/.complete"]
+        return [*self.products(), *self.data_folders(), f"{self.results}/.complete"]
+
+    def data_folders(self) -> list[str]:
+        """Prepared data sets and graphs. They are targets, so that those that the user deletes are made again."""
+        jobs = [name.split("/") for name in self.jobs]
+        prepared = [folder for job in jobs for folder in (*self.data_of(*job), *self.graphs_of(*job))]
+        return list(
+            dict.fromkeys([*prepared, *(path for paper in self.papers() for path in self.planes(paper))])
+        )
 
     def products(self) -> list[str]:
         """Everything that is made from the cells."""
@@ -569,14 +559,6 @@ class RuleInputs:
         found += [path for source in self.sources() for path in self.own_archive(Path(source).name)]
         return found + [path for paper in self.config.run.papers for path in self.reported_files(paper)]
 
-    def graph_params(self) -> dict[str, Any]:
-        """How the neighbour graphs are made, and the fingerprint of the code that makes them."""
-        return {**self.config.graph.model_dump(), "code": code_fingerprint("fairclust.kernels.graph")}
-
-    def versions(self, *packages: str) -> dict[str, str]:
-        """Installed versions of packages that a shared result depends on."""
-        return {package: installed_version(package) for package in packages}
-
     # Fits
 
     def resources_of(self, dataset: str, name: str) -> MethodJobSpec:
@@ -612,12 +594,7 @@ class RuleInputs:
     def _asked_metrics(self) -> dict[At, set[str]]:
         asked: dict[At, set[str]] = {}
         # Each claim counts separately, so that the fits of one are not scored by the metrics of another.
-        claims = [
-            self._claim(paper, spec)
-            for paper in self.claims
-            for spec in self.config.papers[paper].claims.values()
-        ]
-        for product in (*self.tables.values(), *self.figures.values(), *claims):
+        for product in (*self.tables.values(), *self.figures.values(), *self._claims.values()):
             names = product.metrics | ({_OF_TRUTH} if "accuracy" in product.metrics else set())
             for at in product.needs:
                 asked.setdefault(at, set()).update(names)

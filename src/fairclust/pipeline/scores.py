@@ -103,11 +103,6 @@ def fits_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     return _with_more(_frame(_row(record) for record in records))
 
 
-def cells_frame(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Records of cells as rows of the scores."""
-    return _frame(_row(record) for record in records)[SCORE_COLUMNS]
-
-
 def load_scores(scores: Path) -> pd.DataFrame:
     """All cells of a run as `fits_frame` returns them, from ``scores.parquet`` and ``runs.parquet``."""
     frame, runs = read_table(scores), read_table(scores.with_name("runs.parquet"))
@@ -145,12 +140,12 @@ def labels_of(pack: str | Path, key: str) -> np.ndarray | None:
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A table of the results, written as Parquet; ValueError if the file is damaged."""
+    """A table of the results, written as Parquet; DamagedFile if the file is damaged."""
     try:
         # Not by path: pyarrow would map the file, and replacing a file while it is mapped would crash.
         return pq.read_table(io.BytesIO(path.read_bytes()), page_checksum_verification=True).to_pandas()
     except (OSError, pa.ArrowException) as error:
-        raise ValueError(
+        raise DamagedFile(
             f"{path} is damaged ({error}). Fix: delete it and run again; finished fits are kept"
         ) from None
 
@@ -162,7 +157,7 @@ def scores(job: Job) -> None:
     order = dict.fromkeys(block.at for block in inputs.blocks)
     packs = list(map(Path, job.input[""]))
     found = gather_scores(packs, order, scores.with_suffix(""), runs.with_suffix(""))
-    settings = {**inputs.settings(), "digest": job.params["configuration"]}
+    settings = {**inputs.settings(), "digest": inputs.configuration_digest()}
     with atomic_write(summary) as file:
         file.write(json.dumps(found, indent=2).encode())
     with atomic_write(origin) as file:

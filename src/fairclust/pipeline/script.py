@@ -1,4 +1,4 @@
-"""Every Snakemake script has a function of this package run by another process, whose fits it watches.
+"""The script of every rule has a function of this package run by another process, whose fits it watches.
 
 The process is forked by the import server (see `import_server`) or by the script itself. A fit that exceeds its limits
 of time or memory, or ends its process, becomes a record, and another process goes on with the job.
@@ -46,8 +46,8 @@ class ServerGone(ConnectionError):
     """The server does not answer; the job must be done without it."""
 
 
-def main(snakemake: Any, function: str) -> None:
-    """Run ``package.module:function`` with the `Job` of the object that Snakemake passes to scripts.
+def main(snakemake: Any) -> None:
+    """Run the ``package.module:function`` that a rule names, with the `Job` of the object that Snakemake passes.
 
     The function runs in another process, whose fits this process watches. For any error JobFailed is raised, after its
     traceback went to the log.
@@ -55,7 +55,8 @@ def main(snakemake: Any, function: str) -> None:
     die_with(os.getppid())
     if not _main_process_lives():
         raise JobFailed(1)
-    message = supervise(Job.of(snakemake), function)
+    job = Job.of(snakemake)
+    message = supervise(job, job.params["function"])
     if message:
         raise JobFailed(message)
 

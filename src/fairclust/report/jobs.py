@@ -30,7 +30,7 @@ def paper(job: Job) -> None:
     from fairclust.report.tables import make_table
 
     inputs, paper = inputs_of(job), str(job.params["paper"])
-    config, spec = inputs.config, inputs.config.papers.get(paper)
+    config, spec = inputs.config, inputs.specs[paper]
     own = {
         (*block.at, canonical_json(cell.params), cell.seed)
         for block in blocks_of(config, inputs.sources_of(paper))
@@ -41,17 +41,17 @@ def paper(job: Job) -> None:
     columns = (cells.dataset, cells.method, cells.n_clusters, cells.params, cells.seed)
     cells = cells[[at in own for at in zip(*columns, strict=True)]]
     files = job.input.get("reported", [])
-    kinds = {name: program.kind for name, program in spec.programs.items()} if spec else {}
+    kinds = {name: program.kind for name, program in spec.programs.items()}
     material = Material(
-        tables=spec.tables if spec else {},
+        tables=spec.tables,
         reported=load_reported(files[0]) if files else NO_VALUES,
         cells=cells,
         steps=load_steps(job.input["packs"], needs),
-        names=inputs.names_of(paper),
+        names=inputs.names,
         programs=load_programs(files[1], kinds) if files[1:] else pd.DataFrame(),
         planes={Path(folder).name: Path(folder) for folder in job.input.get("planes", [])},
         paper=paper,
-        title=spec.short_name if spec else "",
+        title=spec.short_name,
     )
     problems = _Problems(job.log)
     results = Path(job.output[0]).parents[2]
@@ -60,14 +60,14 @@ def paper(job: Job) -> None:
     for name, product in ((name, product) for (of, name), product in inputs.tables.items() if of == paper):
         with problems.of(f"table {name}", [tables / f"{name}.{kind}" for kind in _OF_TABLE]):
             make_table(material.at(product.needs), material.tables[name], tables / name)
-    if spec and paper in inputs.claims:
+    if paper in inputs.claims:
         with problems.of("the claims", [tables / f"claims.{kind}" for kind in _OF_CLAIMS]):
             make_claims(material.at(inputs.claims[paper].needs), spec.claims, tables / "claims")
     formats = config.report.formats
     for name, product in ((name, product) for (of, name), product in inputs.figures.items() if of == paper):
         with problems.of(f"figure {name}", [figures / f"{name}.{kind}" for kind in formats]):
-            of = inputs.figure_spec(paper, name), inputs.match_of(paper, name)
-            make_figure(material.at(product.needs), *of, figures / name, formats)
+            figure = spec.figures[name]
+            make_figure(material.at(product.needs), figure, spec.match_of(figure), figures / name, formats)
     with atomic_write(Path(job.output[-1])) as file:
         file.write(json.dumps(problems.found).encode())
 
@@ -121,7 +121,7 @@ def board(job: Job) -> None:
     from fairclust.report.tables import make_overview
 
     inputs = inputs_of(job)
-    names, papers = inputs.all_names(), inputs.papers_shown()
+    names, papers = inputs.names, inputs.papers_shown()
     scores = load_scores(Path(job.input["scores"][0]))
     results = Results.of(scores, names)
     leaderboard, settings = map(Path, job.output[-2:])
@@ -158,7 +158,7 @@ def page(job: Job) -> None:
     settings = read_table(Path(job.input["settings"][0]))
     leaderboard = load_leaderboard(Path(job.input["leaderboard"][0]))
     write_page(
-        Results(load_scores(scores), settings, leaderboard, inputs.all_names()),
+        Results(load_scores(scores), settings, leaderboard, inputs.names),
         read_table(scores.with_name("runs.parquet")),
         json.loads(Path(job.input["origin"][0]).read_text()),
         papers,

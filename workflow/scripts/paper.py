@@ -1,5 +1,0 @@
-"""Make the tables, figures and claims of a paper."""
-
-from fairclust.pipeline.script import main
-
-main(snakemake, "fairclust.report.jobs:paper")
