@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import DTypeLike
 from scipy.spatial.distance import pdist
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from fairclust.base import COUNT, POSITIVE
+from fairclust.base import COUNT
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.kernels.tiles import blocks
@@ -24,12 +24,11 @@ from fairclust.methods._columns import ColumnsClusterer
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
-    Expectation,
     FairPart,
-    FullData,
     Trace,
     ascend,
     calibrated,
+    e_step,
     fair_em,
     plain_em,
 )
@@ -40,40 +39,23 @@ from fairclust.methods.mixture.group_gap import (
     sum_of_columns,
 )
 from fairclust.methods.mixture.parameters import Family, Mixture
-from fairclust.methods.mixture.rows import (
-    BLOCK_ROWS,
-    Columns,
-    Rows,
-    as_index,
-    count_of,
-    draw,
-    find_columns,
-    in_batches,
-)
+from fairclust.methods.mixture.rows import BLOCK_ROWS, Columns, Rows, divided, draw, find_columns
 from fairclust.methods.mixture.start import start_mixture
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.stored import Stored, StoredError
 
 # The variances are squares of the unit, and their sums must be finite.
 _LARGEST_UNIT = 1e150
-# Rounds or steps, and the learning rate of Adam.
-_DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
-# Gradient steps in each round of EM, as in the authors' program.
-_GRADIENT_STEPS = 10
-# Learning stops when the objective has changed by no more than this in a step of plain EM, in each of five rounds of
-# generalised EM, or in 50 gradient steps.
-_TOL = 1e-6
+# Rounds of EM and steps of gradient ascent, and the share of the rows in a mini-batch.
+_ROUNDS, _STEPS, _BATCH = 200, 10_000, 0.1
 # The least variance, in units of the mean variance of the numeric features. Without it, a component with a diagonal
 # covariance shrinks to a single point.
 _MIN_VARIANCE = 1e-3
-# Points and responsibilities are in single precision, parameters and sums are double.
-_DTYPE: DTypeLike = np.float32
 # The log-likelihood is a mean over points, so this weight does not depend on the number of rows or the data's unit.
 _DEFAULT_LAM = 10.0
 _FIRST = 0.5
 # The authors' program adds this to the variances of plain EM.
 _PROGRAM_RIDGE = 1e-6
-_AMOUNT = [None, Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
 
 
 class _Learned(NamedTuple):
@@ -100,8 +82,12 @@ class FairMixture(ColumnsClusterer):
         three parameters sets. Without them it is 10.
     max_fairness_error, min_balance, max_gap : float, optional
         Levels of the labels for ``lam="auto"``, as in `VariationalFairKMeans`.
-    solver : {"em", "gd"}, default="em"
-        Generalised EM, or gradient ascent (both with Adam). With ``lam=0``, EM takes closed-form steps.
+    solver : {"em", "mini-batch", "gd"}, default="em"
+        Generalised EM on all rows or on mini-batches (Algorithm 3), or gradient ascent (all with Adam). With ``lam=0``,
+        EM takes closed-form steps. With mini-batches the likelihood is learned batch by batch, and Delta is measured on
+        a sample of as many rows. `X` may be a memory map, of which one batch at a time is read. The rows are divided
+        into batches at random, once, so that the statistics of a batch can be replaced when it is visited again.
+        Batches of a memory map are contiguous blocks, so sorted files must be shuffled first.
     covariance : {"isotropic", "diag"}, default="isotropic"
         One variance for all features of all components, or one for every feature of every component.
     categorical_features : array-like of int or str, optional
@@ -114,18 +100,12 @@ class FairMixture(ColumnsClusterer):
         result is the last iterate, which the program prints, or, with "best_balance", the first iterate with the
         largest balance of hard labels, which its class keeps. For two groups, `lam` then has the effect of
         ``n_clusters * P(0) * P(1) * lam`` in the objective above.
-    batch_size : int or float, optional
-        Number of rows, or share of the rows, in a mini-batch (Algorithm 3), for ``solver="em"``. The likelihood is
-        learned batch by batch, and Delta is measured on a sample of as many rows, drawn within groups. `X` may be a
-        memory map, of which one batch at a time is read. The rows are divided into batches at random, once, so that
-        the statistics of a batch can be replaced when it is visited again. Batches of a memory map are contiguous
-        blocks, so sorted files must be shuffled first.
-    subsample : int or float, optional
+    sample_size : int or float, optional
         Number of rows, or share of the rows, to learn from, drawn within groups. All rows are assigned to clusters.
+        By default all rows are learned from. With ``solver="mini-batch"`` it is the size of a batch, by default a tenth
+        of the rows.
     max_iter : int, optional
         Largest number of rounds of EM (default 200) or of gradient steps (default 10,000).
-    learning_rate : float, optional
-        Learning rate of Adam. By default 0.01 for EM and 0.001 for gradient ascent.
     init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
         The first means: those of k-means, or the given ones. K-means reads all rows, but for a memory map it reads
         a random sample of 200,000 of them, which have to fit in memory.
@@ -195,14 +175,16 @@ class FairMixture(ColumnsClusterer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lam": WEIGHT,
         **LEVELS,
-        "solver": [StrOptions(set(_DEFAULTS))],
+        "solver": [StrOptions({"em", "mini-batch", "gd"})],
         "covariance": [StrOptions({"isotropic", "diag"})],
         "categorical_features": [None, "array-like"],
         "match_reference": ["boolean", StrOptions({"best_balance"})],
-        "batch_size": _AMOUNT,
-        "subsample": _AMOUNT,
+        "sample_size": [
+            None,
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+        ],
         "max_iter": [None, *COUNT],
-        "learning_rate": [None, *POSITIVE],
         "init": [StrOptions({"k-means", "em"}), "array-like"],
         "calibrate": ["boolean"],
         "record_labels": ["boolean"],
@@ -218,10 +200,8 @@ class FairMixture(ColumnsClusterer):
     covariance: str = "isotropic"
     categorical_features: Any = None
     match_reference: bool | str = False
-    batch_size: float | None = None
-    subsample: float | None = None
+    sample_size: float | None = None
     max_iter: int | None = None
-    learning_rate: float | None = None
     init: Any = "k-means"
     calibrate: bool = False
     record_labels: bool = False
@@ -256,50 +236,37 @@ class FairMixture(ColumnsClusterer):
         return super()._new_rows(self._encoded(X))
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        if self.solver == "gd" and self.batch_size is not None:
-            raise ValueError("batch_size is made for solver='em': leave one of them out")
         rng = check_random_state(self.random_state)
         names = list(getattr(self, "feature_names_in_", []))
         self._columns = find_columns(X, self.categorical_features, names, self.categories_)
-        chosen = draw(codes, self.subsample, rng)
-        learned, learned_codes = (X, codes) if chosen is None else (X[chosen], codes[chosen])
-        if len(learned) < self.n_clusters:
-            raise ValueError(f"subsample leaves {len(learned)} rows for n_clusters={self.n_clusters}")
-        numeric = self._columns.numeric
-        frame = Frame.of(learned, numeric) if len(numeric) else Frame.plain(0)
-        if frame.unit > _LARGEST_UNIT:
-            size = np.abs(X[:, numeric])
-            row, column = np.unravel_index(int(size.argmax()), size.shape)
-            raise ValueError(
-                f"X holds {X[row, numeric[column]]:g} in row {row}, column {numeric[column]}, and squares of such "
-                "numbers are too large: divide X by a power of ten, or correct or leave out such rows"
-            )
-        # The published program takes steps of fixed length in the unit of the data.
-        self._shift, self._unit = frame.mean, 1.0 if self.match_reference else frame.unit
-        rows = self._rows(learned, learned_codes, len(self.groups_))
-        tiles = rows.tiles(as_index(draw(learned_codes, self.batch_size, rng)), merge=True)
-        family = self._family(frame.spread / self._unit)
+        in_batches = self.solver == "mini-batch"
+        sample = draw(codes, self.sample_size or (_BATCH if in_batches else None), rng)
+        learned = slice(None) if in_batches else sample
+        family = self._set_frame(X[learned])
+        rows = self._rows(X[learned], codes[learned], len(self.groups_))
+        tiles = rows.tiles(sample if in_batches else slice(None), merge=True)
 
         def count(labels: np.ndarray) -> np.ndarray:
             return contingency(labels, codes, self.n_clusters, len(self.groups_))
 
         def watch(mixture: Mixture) -> dict[str, float]:
             labels = self._labels(X, mixture, np.zeros(self.n_clusters))
-            table = count(labels)
+            table, numeric = count(labels), self._columns.numeric
             cost = sse(X[:, numeric], labels) if len(numeric) else np.nan
             return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
 
         def fit(lam: float, before: _Learned | None) -> tuple[_Learned, list[np.ndarray], float]:
-            if before is None:
-                warm, reference = isinstance(self.init, str) and self.init == "em", bool(self.match_reference)
-                mixture = start_mixture(
-                    rows, tiles, family, self.n_clusters, self.init, warm, rng, reference=reference
+            mixture = (
+                start_mixture(
+                    rows, tiles, family, self.n_clusters, self.init, rng, reference=bool(self.match_reference)
                 )
-            else:
-                mixture = before.mixture
+                if before is None
+                else before.mixture
+            )
             rank = balance if self.match_reference == "best_balance" else None
             trace = Trace(watch if self.record_labels else None, rank)
-            mixture = self._learn(rows, tiles, mixture, rng, trace, lam)
+            batches = Batches(*divided(rows, self.sample_size or _BATCH, rng), rng) if in_batches else None
+            mixture = self._learn(tiles, batches, mixture, trace, lam)
             nll = tiles.table(mixture.components())[1] / -tiles.n_samples
             offset = np.zeros(self.n_clusters)
             if self.calibrate and len(tiles.group_sizes) > 1 and self.n_clusters > 1:
@@ -345,70 +312,62 @@ class FairMixture(ColumnsClusterer):
     @property
     def _sorts_rows(self) -> bool:  # type: ignore[override]
         # Batches and samples depend on the positions of the rows, so rows are not sorted if there are any.
-        return self.batch_size is None and self.subsample is None
+        return self.sample_size is None and self.solver != "mini-batch"
 
     def _framing(self, X: np.ndarray) -> Frame:
         # `X` is not scaled: categorical columns hold codes, and rows may be read from a file batch by batch. `Rows`
         # scales the numeric columns of each batch.
         return Frame.plain(X.shape[1])
 
-    def _rows(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Rows:
-        return Rows(X, codes, n_groups, self._columns, self._shift, self._unit, _DTYPE)
-
-    def _family(self, scale: float) -> Family:
+    def _set_frame(self, X: np.ndarray) -> Family:
+        """Set the origin and unit of the numeric columns; returns the kind of mixture, with bounds in this unit."""
+        if len(X) < self.n_clusters:
+            raise ValueError(f"sample_size leaves {len(X)} rows for n_clusters={self.n_clusters}")
+        numeric = self._columns.numeric
+        frame = Frame.of(X, numeric) if len(numeric) else Frame.plain(0)
+        if frame.unit > _LARGEST_UNIT:
+            size = np.abs(X[:, numeric])
+            row, column = np.unravel_index(int(size.argmax()), size.shape)
+            raise ValueError(
+                f"X holds {X[row, numeric[column]]:g} in row {row}, column {numeric[column]}, and squares of such "
+                "numbers are too large: divide X by a power of ten, or correct or leave out such rows"
+            )
+        # The published program takes steps of fixed length in the unit of the data.
+        self._shift, self._unit = frame.mean, 1.0 if self.match_reference else frame.unit
         shared = self.covariance == "isotropic"
-        floor = 0.5 * np.log(_MIN_VARIANCE) + np.log(scale)
+        floor = 0.5 * np.log(_MIN_VARIANCE) + np.log(frame.spread / self._unit)
         return Family(
             shared,
-            len(self._columns.numeric),
+            len(numeric),
             self._columns.sizes,
-            np.full((1, 1) if shared else (len(self._columns.numeric),), floor),
+            np.full((1, 1) if shared else (len(numeric),), floor),
             by_precision=bool(self.match_reference) and self.lam != 0,
             ridge=_PROGRAM_RIDGE if self.match_reference else 0.0,
         )
 
+    def _rows(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Rows:
+        return Rows(X, codes, n_groups, self._columns, self._shift, self._unit)
+
     def _learn(
-        self,
-        rows: Rows,
-        tiles: MixtureTiles,
-        start: Mixture,
-        rng: np.random.RandomState,
-        trace: Trace,
-        lam: float,
+        self, tiles: MixtureTiles, batches: Batches | None, start: Mixture, trace: Trace, lam: float
     ) -> Mixture:
         reference = bool(self.match_reference)
-        max_iter, rate = _DEFAULTS[self.solver]
-        max_iter, rate = self.max_iter or max_iter, self.learning_rate or rate
-        batch = None if self.batch_size is None else count_of(self.batch_size, len(rows.X))
-        load, n_batches = in_batches(rows, batch, rng)
-        in_full = n_batches == 1 and tiles.n_samples == len(rows.X)
+        max_iter = self.max_iter or (_STEPS if self.solver == "gd" else _ROUNDS)
         fair = FairPart(tiles, self._penalty(tiles.group_sizes, lam), with_labels=reference and lam != 0)
-        expect: Expectation = Batches(load, n_batches, rng)
-        if n_batches == 1:
-            expect = FullData(tiles if in_full else load(0))
         if self.solver == "gd":
-            mixture, _ = ascend(fair, start, max_iter=max_iter, learning_rate=rate, tol=_TOL, trace=trace)
+            mixture = ascend(fair, start, trace, max_iter=max_iter)
         elif lam == 0:
-            mixture, _ = plain_em(expect, start, max_iter=max_iter, tol=_TOL, patience=n_batches, trace=trace)
+            expect, patience = (batches, batches.n_batches) if batches else (partial(e_step, tiles), 1)
+            mixture = plain_em(expect, start, trace, max_iter=max_iter, patience=patience)
         else:
-            mixture, _ = fair_em(
-                expect,
-                fair,
-                start,
-                max_iter=max_iter,
-                n_gradient_steps=_GRADIENT_STEPS,
-                learning_rate=rate,
-                tol=_TOL,
-                reference=reference,
-                trace=trace,
-            )
+            mixture = fair_em(fair, start, trace, max_iter=max_iter, batches=batches, reference=reference)
         # The objective of an iterate is known only if every step uses all rows. Otherwise the last iterate is returned.
-        keeps = trace.rank is not None or (in_full and not reference)
+        keeps = trace.rank is not None or not (batches or reference)
         return trace.best if keeps and trace.best is not None else mixture
 
     def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
         if lam == 0:
-            return lambda M: (0.0, np.zeros_like(M))
+            return lambda M, hard, held: (0.0, np.zeros_like(M))
 
         def of(sizes: np.ndarray) -> Penalty:
             return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
@@ -435,7 +394,7 @@ class FairMixture(ColumnsClusterer):
             self.cluster_centers_[:, i] = table.argmax(axis=1)
         components, loglik, sums = mixture.components(), 0.0, np.zeros((rows.n_groups, self.n_clusters))
         for block in blocks(len(rows.X), BLOCK_ROWS):
-            by_group, logsum = rows.tiles(block).table(components)
+            by_group, logsum, _ = rows.tiles(block).table(components)
             sums, loglik = sums + by_group, loglik + logsum
         self.nll_ = -loglik / len(rows.X) + self._log_volume
         for record in self.history_:

@@ -14,6 +14,8 @@ from fairclust.kernels.mixture import MixtureTiles
 from fairclust.kernels.tiles import blocks
 
 BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
+# Points and responsibilities are in single precision, parameters and sums are double.
+DTYPE: DTypeLike = np.float32
 _LEAST_PER_GROUP = 50
 _MOST_CATEGORIES = 65_536
 
@@ -46,7 +48,6 @@ class Rows(NamedTuple):
     columns: Columns
     shift: np.ndarray
     unit: float = 1.0
-    dtype: DTypeLike = np.float32
 
     def numeric(self, X: np.ndarray) -> np.ndarray:
         """Numeric columns of some rows, minus `shift` and divided by `unit`, in the dtype of `X`."""
@@ -57,17 +58,10 @@ class Rows(NamedTuple):
 
     def tiles(self, rows: np.ndarray | slice = slice(None), *, merge: bool = False) -> MixtureTiles:
         X, columns = self.X[rows], self.columns
-        return MixtureTiles.pack(
-            X if not len(columns.categorical) else np.ascontiguousarray(X[:, columns.numeric]),
-            columns.levels(X),
-            sum(columns.sizes),
-            self.codes[rows],
-            self.n_groups,
-            self.shift,
-            self.dtype,
-            unit=self.unit,
-            merge=merge,
-        )
+        numeric = np.ascontiguousarray(X[:, columns.numeric]) if len(columns.categorical) else X
+        levels, codes = columns.levels(X), self.codes[rows]
+        place = codes, self.n_groups, self.shift, DTYPE
+        return MixtureTiles.pack(numeric, levels, sum(columns.sizes), *place, unit=self.unit, merge=merge)
 
 
 def find_columns(
@@ -106,45 +100,35 @@ def find_columns(
     return Columns(numeric, categorical, tuple(sizes))
 
 
-def count_of(amount: float, n: int) -> int:
+def _count(amount: float, n: int) -> int:
     return min(n, max(1, int(amount) if isinstance(amount, Integral) else round(amount * n)))
 
 
-def draw(codes: np.ndarray, amount: float | None, rng: np.random.RandomState) -> np.ndarray | None:
-    """Rows of a sample with the data's group shares, but with at least 50 rows of each group that has so many.
-
-    Returns None for all rows.
-    """
-    if amount is None or count_of(amount, len(codes)) == len(codes):
-        return None
-    share = count_of(amount, len(codes)) / len(codes)
+def draw(codes: np.ndarray, amount: float | None, rng: np.random.RandomState) -> np.ndarray | slice:
+    """Rows of a sample with the data's group shares, but with at least 50 rows of each group that has so many."""
+    n = len(codes)
+    if amount is None or _count(amount, n) == n:
+        return slice(None)
+    share = _count(amount, n) / n
     found = []
     for group in range(codes.max() + 1):
         members = np.flatnonzero(codes == group)
-        n = min(len(members), max(_LEAST_PER_GROUP, round(share * len(members))))
-        found.append(rng.choice(members, n, replace=False))
+        wanted = min(len(members), max(_LEAST_PER_GROUP, round(share * len(members))))
+        found.append(rng.choice(members, wanted, replace=False))
     return np.sort(np.concatenate(found))
 
 
-def at_most(n: int, limit: int, rng: np.random.RandomState) -> np.ndarray | None:
-    return None if n <= limit else np.sort(rng.choice(n, limit, replace=False))
-
-
-def as_index(rows: np.ndarray | None) -> np.ndarray | slice:
-    return slice(None) if rows is None else rows
-
-
-def in_batches(
-    rows: Rows, batch: int | None, rng: np.random.RandomState
+def divided(
+    rows: Rows, amount: float, rng: np.random.RandomState
 ) -> tuple[Callable[[int], MixtureTiles], int]:
     """Divide the rows into batches of about equal size, at random or, for a mapped file, into contiguous blocks.
 
     Returns a function that loads a batch by its number, and the number of batches.
     """
     n = len(rows.X)
-    n_batches = 1 if batch is None else -(-n // batch)
+    n_batches = -(-n // _count(amount, n))
     edges = np.linspace(0, n, n_batches + 1).astype(int)
-    if n_batches == 1 or is_mapped(rows.X):
+    if is_mapped(rows.X):
         return (lambda b: rows.tiles(slice(edges[b], edges[b + 1]))), n_batches
     order = rng.permutation(n)
     return (lambda b: rows.tiles(np.sort(order[edges[b] : edges[b + 1]]))), n_batches
