@@ -106,7 +106,7 @@ def test_accelerated_ends_lower_than_the_plain_iteration(grouped_blobs):
 
 @pytest.mark.parametrize("affinity", ["nearest_neighbors", "precomputed"])
 @pytest.mark.parametrize("match_reference", [False, True])
-@pytest.mark.parametrize("init", ["best", "fair_spectral", "prices", "spectral", "k-means", "k-means++"])
+@pytest.mark.parametrize("init", ["best", "k-means++"])
 def test_every_start_separates_fair_blobs(affinity, match_reference, init):
     rng = np.random.default_rng(0)
     truth = np.repeat([0, 1, 2], 60)
@@ -118,16 +118,18 @@ def test_every_start_separates_fair_blobs(affinity, match_reference, init):
     ).fit(data, sensitive_features=codes)
     assert table(model.labels_, truth, 3).max(axis=1).tolist() == [60, 60, 60]
     assert model.history_[-1]["clustering"] == 0
-    assert model.start_ in {init, "fair_spectral", "prices", "spectral"}
+    tried = {"fair_spectral", "prices", "spectral"} if init == "best" else {init}
+    assert set(model.start_objectives_) == tried
+    assert model.start_ == min(tried, key=model.start_objectives_.get)
 
 
-@pytest.mark.parametrize("init", ["k-means++", "k-means"])
-def test_points_beside_a_graph_give_the_starts_that_they_give_alone(grouped_blobs, init):
+def test_points_beside_a_graph_give_the_starts_that_they_give_alone(grouped_blobs):
     X, codes = grouped_blobs(n_samples=300, seed=4)
     W, _ = build_knn_graph(X)
     for seed in range(3):
-        alone = VariationalFairNCut(4, init=init, random_state=seed).fit(X, sensitive_features=codes)
-        beside = VariationalFairNCut(4, init=init, random_state=seed, affinity="precomputed")
+        params = {"init": "k-means++", "random_state": seed}
+        alone = VariationalFairNCut(4, **params).fit(X, sensitive_features=codes)
+        beside = VariationalFairNCut(4, affinity="precomputed", **params)
         labels = beside.fit_predict(W, sensitive_features=codes, points=X)
         np.testing.assert_array_equal(labels, alone.labels_)
 
@@ -298,7 +300,6 @@ def test_odd_graphs(case, lam, match_reference):
         affinity="precomputed",
         match_reference=match_reference,
         max_iter=10,
-        bound_max_iter=200,
     ).fit(W, sensitive_features=codes)
     assert set(model.labels_) == set(range(n_clusters))
     assert np.isfinite([step["objective"] for step in model.history_]).all()

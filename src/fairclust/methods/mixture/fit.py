@@ -206,12 +206,10 @@ def fair_em(
     batches: Expectation | None = None,
     reference: bool = False,
 ) -> Mixture:
-    """Generalised EM (Algorithms 2 and 3): rounds of an E-step and of steps of Adam on Q minus the penalty.
+    """Generalised EM (Algorithms 2 and 3) on the rows of `fair`, or with the E-step of `batches`.
 
-    The E-step uses the rows of the penalty, whose responsibilities one pass computes for both, or `batches`. With
-    `reference` it optimises as the published program does: every round has a new Adam, holds its first mean
-    responsibilities and is not shortened. Otherwise, the step of a round is halved until Q_fair, eq. (11), does not
-    fall.
+    A round is an E-step and steps of Adam on Q minus the penalty, halved until Q_fair, eq. (11), does not fall. With
+    `reference` it has a new Adam, holds its first mean responsibilities and is not halved, as in the published program.
     """
     n_samples, group_sizes = fair.tiles.n_samples, fair.tiles.group_sizes
     adam = Adam(_RATE_OF_EM, mixture.vector().size)
