@@ -234,10 +234,10 @@ def test_categorical_features_by_name_or_index_are_the_same():
 @pytest.mark.parametrize(
     "categorical, column, message",
     [
-        ([4], None, "categorical_features has 4, X has 4 columns"),
-        (["work"], None, "names 'work', which is no column"),
-        ([False, True, True, False], None, "takes indices or names of columns, found False"),
-        ([2.5], None, "takes indices or names of columns, found 2.5"),
+        ([4], None, "names of columns and indices from 0 to 3, found 4"),
+        (["work"], None, "names of columns and indices from 0 to 3, found 'work'"),
+        ([False, True, True, False], None, "names of columns and indices from 0 to 3, found False"),
+        ([2.5], None, "names of columns and indices from 0 to 3, found 2.5"),
         ([2], -1.0, "column 2 .* must hold integer codes from 0 on.* from -1"),
         ([2], 0.5, "column 2 .* must hold integer codes"),
         ([2], 1e6, "column 2 .* below 65536"),

@@ -165,7 +165,7 @@ def test_the_penalty_of_the_program_by_hand():
 
 def test_one_batch_is_the_full_step():
     tiles, _, mixture = problem("mixed isotropic")
-    batches = Batches(lambda b: tiles, 1, np.random.RandomState(0))
+    batches = Batches(lambda rows: tiles, [slice(None)], np.random.RandomState(0))
     for at in (mixture, mixture.at(mixture.vector() + 0.3)):
         for a, b in zip(batches(at)[0], e_step(tiles, at)[0], strict=True):
             np.testing.assert_allclose(a, b, atol=1e-12)
@@ -180,7 +180,7 @@ def test_the_statistics_of_batches_are_replaced_one_at_a_time():
         visits.append(b)
         return parts[b]
 
-    batches = Batches(load, 3, np.random.RandomState(0))
+    batches = Batches(load, range(3), np.random.RandomState(0))
     batches(mixture)
     assert visits == [0, 1, 2]
     later = mixture.at(mixture.vector() + 0.3)

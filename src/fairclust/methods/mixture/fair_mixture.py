@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from fairclust.base import COUNT
+from fairclust.base import COUNT, is_mapped
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.kernels.tiles import blocks
@@ -39,7 +39,7 @@ from fairclust.methods.mixture.group_gap import (
     sum_of_columns,
 )
 from fairclust.methods.mixture.parameters import Family, Mixture
-from fairclust.methods.mixture.rows import BLOCK_ROWS, Columns, Rows, divided, draw, find_columns
+from fairclust.methods.mixture.rows import BLOCK_ROWS, Columns, divided, draw, find_columns
 from fairclust.methods.mixture.start import start_mixture
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.stored import Stored, StoredError
@@ -181,7 +181,7 @@ class FairMixture(ColumnsClusterer):
         "match_reference": ["boolean", StrOptions({"best_balance"})],
         "sample_size": [
             None,
-            Interval(Integral, 1, None, closed="left"),
+            *COUNT,
             Interval(Real, 0, 1, closed="neither"),
         ],
         "max_iter": [None, *COUNT],
@@ -239,33 +239,37 @@ class FairMixture(ColumnsClusterer):
         rng = check_random_state(self.random_state)
         names = list(getattr(self, "feature_names_in_", []))
         self._columns = find_columns(X, self.categorical_features, names, self.categories_)
-        in_batches = self.solver == "mini-batch"
+        in_batches, n_groups = self.solver == "mini-batch", len(self.groups_)
         sample = draw(codes, self.sample_size or (_BATCH if in_batches else None), rng)
         learned = slice(None) if in_batches else sample
-        family = self._set_frame(X[learned])
-        rows = self._rows(X[learned], codes[learned], len(self.groups_))
-        tiles = rows.tiles(sample if in_batches else slice(None), merge=True)
+        rows, row_codes = X[learned], codes[learned]
+        family = self._set_frame(rows)
+        columns, numeric = self._columns, self._columns.numeric
+        tiles = columns.tiles(X[sample], codes[sample], n_groups, merge=True)
 
         def count(labels: np.ndarray) -> np.ndarray:
-            return contingency(labels, codes, self.n_clusters, len(self.groups_))
+            return contingency(labels, codes, self.n_clusters, n_groups)
 
         def watch(mixture: Mixture) -> dict[str, float]:
-            labels = self._labels(X, mixture, np.zeros(self.n_clusters))
-            table, numeric = count(labels), self._columns.numeric
+            labels = self._labels(X, mixture)
+            table = count(labels)
             cost = sse(X[:, numeric], labels) if len(numeric) else np.nan
             return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
 
         def fit(lam: float, before: _Learned | None) -> tuple[_Learned, list[np.ndarray], float]:
-            mixture = (
-                start_mixture(
-                    rows, tiles, family, self.n_clusters, self.init, rng, reference=bool(self.match_reference)
+            if before is None:
+                options = {"reference": bool(self.match_reference)}
+                mixture = start_mixture(
+                    rows, columns, tiles, family, self.n_clusters, self.init, rng, **options
                 )
-                if before is None
-                else before.mixture
-            )
+            else:
+                mixture = before.mixture
             rank = balance if self.match_reference == "best_balance" else None
             trace = Trace(watch if self.record_labels else None, rank)
-            batches = Batches(*divided(rows, self.sample_size or _BATCH, rng), rng) if in_batches else None
+            batches = None
+            if in_batches:
+                parts = divided(len(X), self.sample_size or _BATCH, None if is_mapped(X) else rng)
+                batches = Batches(lambda part: columns.tiles(X[part], codes[part], n_groups), parts, rng)
             mixture = self._learn(tiles, batches, mixture, trace, lam)
             nll = tiles.table(mixture.components())[1] / -tiles.n_samples
             offset = np.zeros(self.n_clusters)
@@ -289,7 +293,7 @@ class FairMixture(ColumnsClusterer):
         self._mixture, trace, self._offset, self.labels_ = found
         self.history_, self.converged_ = trace.history, trace.converged
         self.n_iter_ = max(1, int(trace.history[-1]["step"]))
-        self._expose(rows)
+        self._expose(rows, row_codes)
         counts = count(self.labels_)
         self.hard_delta_ = self._delta(counts)
         self.n_nonempty_ = int((counts.sum(axis=0) > 0).sum())
@@ -307,7 +311,7 @@ class FairMixture(ColumnsClusterer):
     @property
     def _log_volume(self) -> float:
         """What a log density loses if the numeric columns are put back into the unit of the data."""
-        return float(len(self._columns.numeric) * np.log(self._unit))
+        return float(len(self._columns.numeric) * np.log(self._columns.unit))
 
     @property
     def _sorts_rows(self) -> bool:  # type: ignore[override]
@@ -315,7 +319,7 @@ class FairMixture(ColumnsClusterer):
         return self.sample_size is None and self.solver != "mini-batch"
 
     def _framing(self, X: np.ndarray) -> Frame:
-        # `X` is not scaled: categorical columns hold codes, and rows may be read from a file batch by batch. `Rows`
+        # `X` is not scaled: categorical columns hold codes, and rows may be read from a file batch by batch. `Columns`
         # scales the numeric columns of each batch.
         return Frame.plain(X.shape[1])
 
@@ -333,9 +337,10 @@ class FairMixture(ColumnsClusterer):
                 "numbers are too large: divide X by a power of ten, or correct or leave out such rows"
             )
         # The published program takes steps of fixed length in the unit of the data.
-        self._shift, self._unit = frame.mean, 1.0 if self.match_reference else frame.unit
+        unit = 1.0 if self.match_reference else frame.unit
+        self._columns = self._columns._replace(shift=frame.mean, unit=unit)
         shared = self.covariance == "isotropic"
-        floor = 0.5 * np.log(_MIN_VARIANCE) + np.log(frame.spread / self._unit)
+        floor = 0.5 * np.log(_MIN_VARIANCE) + np.log(frame.spread / unit)
         return Family(
             shared,
             len(numeric),
@@ -344,9 +349,6 @@ class FairMixture(ColumnsClusterer):
             by_precision=bool(self.match_reference) and self.lam != 0,
             ridge=_PROGRAM_RIDGE if self.match_reference else 0.0,
         )
-
-    def _rows(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Rows:
-        return Rows(X, codes, n_groups, self._columns, self._shift, self._unit)
 
     def _learn(
         self, tiles: MixtureTiles, batches: Batches | None, start: Mixture, trace: Trace, lam: float
@@ -357,7 +359,7 @@ class FairMixture(ColumnsClusterer):
         if self.solver == "gd":
             mixture = ascend(fair, start, trace, max_iter=max_iter)
         elif lam == 0:
-            expect, patience = (batches, batches.n_batches) if batches else (partial(e_step, tiles), 1)
+            expect, patience = (batches, len(batches.rows)) if batches else (partial(e_step, tiles), 1)
             mixture = plain_em(expect, start, trace, max_iter=max_iter, patience=patience)
         else:
             mixture = fair_em(fair, start, trace, max_iter=max_iter, batches=batches, reference=reference)
@@ -379,12 +381,12 @@ class FairMixture(ColumnsClusterer):
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
         return float(sum(delta(of_column) for of_column in self._tables(table)))
 
-    def _expose(self, rows: Rows) -> None:
+    def _expose(self, X: np.ndarray, codes: np.ndarray) -> None:
         """Set public attributes, from the parameters and one more pass over the rows that were learned from."""
         mixture, columns = self._mixture, self._columns
         self.weights_ = np.exp(mixture.log_weights)
-        self.means_ = mixture.means * self._unit + self._shift
-        self.variances_ = np.exp(2 * np.broadcast_to(mixture.log_sd, mixture.means.shape)) * self._unit**2
+        self.means_ = mixture.means * columns.unit + columns.shift
+        self.variances_ = np.exp(2 * np.broadcast_to(mixture.log_sd, mixture.means.shape)) * columns.unit**2
         ends = np.cumsum(columns.sizes)[:-1].astype(int)
         by_column = np.split(np.exp(mixture.log_probabilities), ends, axis=1) if columns.sizes else []
         self.probabilities_ = by_column
@@ -392,11 +394,12 @@ class FairMixture(ColumnsClusterer):
         self.cluster_centers_[:, columns.numeric] = self.means_
         for i, table in zip(columns.categorical, by_column, strict=True):
             self.cluster_centers_[:, i] = table.argmax(axis=1)
-        components, loglik, sums = mixture.components(), 0.0, np.zeros((rows.n_groups, self.n_clusters))
-        for block in blocks(len(rows.X), BLOCK_ROWS):
-            by_group, logsum, _ = rows.tiles(block).table(components)
+        components, loglik, sums = mixture.components(), 0.0, np.zeros((len(self.groups_), self.n_clusters))
+        for block in blocks(len(X), BLOCK_ROWS):
+            tiles = columns.tiles(X[block], codes[block], len(self.groups_))
+            by_group, logsum, _ = tiles.table(components)
             sums, loglik = sums + by_group, loglik + logsum
-        self.nll_ = -loglik / len(rows.X) + self._log_volume
+        self.nll_ = -loglik / len(X) + self._log_volume
         for record in self.history_:
             record["objective"] += self._log_volume
             record["clustering"] += self._log_volume
@@ -404,20 +407,21 @@ class FairMixture(ColumnsClusterer):
         two_means = self.n_clusters > 1 and len(columns.numeric)
         self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
 
-    def _log_joint(
-        self, X: np.ndarray, mixture: Mixture, offset: np.ndarray | float = 0.0
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the log joint densities of blocks of rows, in the frame of the fit."""
-        components = mixture.components(offset)
-        rows = self._rows(X, np.zeros(len(X), np.int32), 1)
-        for block in blocks(len(X), BLOCK_ROWS):
-            yield block, rows.tiles(block).log_joint(components)
+    def _by_row(
+        self,
+        reduce: Callable[[np.ndarray], np.ndarray],
+        X: np.ndarray,
+        mixture: Mixture,
+        offset: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """A function of the log joint densities of each row, shape (n_rows, n_clusters), in the frame of the fit."""
+        components, codes = mixture.components(offset), np.zeros(BLOCK_ROWS, np.int32)
+        parts = (X[block] for block in blocks(len(X), BLOCK_ROWS))
+        tiles = (self._columns.tiles(part, codes[: len(part)], 1) for part in parts)
+        return np.concatenate([reduce(of_part.log_joint(components).astype(float)) for of_part in tiles])
 
-    def _labels(self, X: np.ndarray, mixture: Mixture, offset: np.ndarray) -> np.ndarray:
-        labels = np.empty(len(X), np.int32)
-        for block, z in self._log_joint(X, mixture, offset):
-            labels[block] = z.argmax(axis=1)
-        return labels
+    def _labels(self, X: np.ndarray, mixture: Mixture, offset: np.ndarray | None = None) -> np.ndarray:
+        return self._by_row(lambda z: z.argmax(axis=1).astype(np.int32), X, mixture, offset)
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Most probable component of each row. The groups are not needed.
@@ -439,8 +443,8 @@ class FairMixture(ColumnsClusterer):
         return {
             "categorical": columns.categorical.tolist(),
             "sizes": list(columns.sizes),
-            "shift": self._shift.tolist(),
-            "unit": float(self._unit),
+            "shift": columns.shift.tolist(),
+            "unit": float(columns.unit),
             "shared": mixture.family.shared,
             "eta": mixture.eta.tolist(),
             "means": mixture.means.tolist(),
@@ -457,8 +461,8 @@ class FairMixture(ColumnsClusterer):
         numeric = np.setdiff1d(np.arange(n_features), categorical)
         if len(numeric) + len(categorical) != n_features or min(sizes, default=1) < 1:
             raise StoredError("the categorical columns do not fit the features")
-        self._columns = Columns(numeric, categorical, sizes)
-        self._shift, self._unit = stored.array("shift", len(numeric)), stored.number("unit")
+        frame = stored.array("shift", len(numeric)), stored.number("unit")
+        self._columns = Columns(numeric, categorical, sizes, *frame)
         eta = stored.array("eta", None)
         k, shared = len(eta), stored.flag("shared")
         self._mixture = Mixture(
@@ -482,11 +486,7 @@ class FairMixture(ColumnsClusterer):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        X = self._new_rows(X)
-        found = np.empty((len(X), self.n_clusters))
-        for block, z in self._log_joint(X, self._mixture):
-            found[block] = softmax(z.astype(float), axis=1)
-        return found
+        return self._by_row(partial(softmax, axis=1), self._new_rows(X), self._mixture)
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -517,8 +517,4 @@ class FairMixture(ColumnsClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        X = self._new_rows(X)
-        found = np.empty(len(X))
-        for block, z in self._log_joint(X, self._mixture):
-            found[block] = logsumexp(z.astype(float), axis=1)
-        return found - self._log_volume
+        return self._by_row(partial(logsumexp, axis=1), self._new_rows(X), self._mixture) - self._log_volume

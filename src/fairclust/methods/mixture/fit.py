@@ -6,10 +6,10 @@ All maximise the mean log-likelihood minus a penalty on the table of mean respon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -110,16 +110,16 @@ class Batches:
     returned log-likelihood. The batches are fixed, so one table of the size of the parameters is stored for each.
     """
 
-    load: Callable[[int], MixtureTiles]  # Tiles of a batch by its number
-    n_batches: int
+    load: Callable[[Any], MixtureTiles]  # Tiles of the rows of a batch
+    rows: Sequence[np.ndarray | slice]  # Of each batch
     rng: np.random.RandomState
     _parts: list[tuple[Moments, float, int]] = field(default_factory=list)
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
         if not self._parts:
-            self._parts = [self._visit(b, mixture) for b in range(self.n_batches)]
+            self._parts = [self._visit(b, mixture) for b in range(len(self.rows))]
         else:
-            b = int(self.rng.randint(self.n_batches))
+            b = int(self.rng.randint(len(self.rows)))
             self._parts[b] = self._visit(b, mixture)
         n = sum(part[2] for part in self._parts)
         total = self._parts[0][0]
@@ -128,7 +128,7 @@ class Batches:
         return total.times(1 / n).moved(-mixture.means), sum(part[1] for part in self._parts) / n
 
     def _visit(self, b: int, mixture: Mixture) -> tuple[Moments, float, int]:
-        tiles = self.load(b)
+        tiles = self.load(self.rows[b])
         found, logsum = tiles.moments(mixture.components())
         return found.moved(mixture.means), logsum, tiles.n_samples
 

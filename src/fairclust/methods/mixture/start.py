@@ -16,7 +16,7 @@ from fairclust.base import initial_centers, is_mapped
 from fairclust.kernels.mixture import MixtureTiles, Moments
 from fairclust.methods.mixture.fit import Trace, e_step, plain_em
 from fairclust.methods.mixture.parameters import Family, Mixture
-from fairclust.methods.mixture.rows import Rows
+from fairclust.methods.mixture.rows import Columns
 from fairclust.solvers.lloyd import Lloyd
 
 # The most rows of a mapped file that k-means uses.
@@ -27,7 +27,8 @@ _CATEGORY_ROUNDS, _CATEGORY_TOL = 6, 1e-2
 
 
 def start_mixture(
-    rows: Rows,
+    X: np.ndarray,
+    columns: Columns,
     tiles: MixtureTiles,
     family: Family,
     n_clusters: int,
@@ -45,15 +46,15 @@ def start_mixture(
     means, logits = np.zeros((n_clusters, 0)), rng.uniform(size=(n_clusters, family.n_levels))
     points = np.zeros((0, n_numeric))
     if n_numeric:
-        n, most = len(rows.X), max(_START_ROWS, n_clusters)
-        few = is_mapped(rows.X) and n > most
-        points = rows.numeric(rows.X[np.sort(rng.choice(n, most, replace=False))] if few else rows.X)
+        n, most = len(X), max(_START_ROWS, n_clusters)
+        few = is_mapped(X) and n > most
+        points = columns.points(X[np.sort(rng.choice(n, most, replace=False))] if few else X)
         if isinstance(init, str):
             centers = initial_centers(points, n_clusters, "k-means++", rng).astype(points.dtype)
             means = Lloyd(n_clusters, init=centers, n_init=1, copy_x=False).fit(points).cluster_centers_
         else:
-            given = rows.X[:0, rows.columns.numeric]
-            means = (initial_centers(given, n_clusters, init, rng) - rows.shift) / rows.unit
+            given = X[:0, columns.numeric]
+            means = (initial_centers(given, n_clusters, init, rng) - columns.shift) / columns.unit
         if not reference:
             logits = np.zeros_like(logits)
     log_sd = np.zeros((1, 1) if family.shared else (n_clusters, n_numeric))
