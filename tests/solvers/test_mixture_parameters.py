@@ -1,7 +1,6 @@
 """Parameters, gradients and penalties of mixtures: finite differences and plain NumPy."""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from scipy.special import logsumexp
 
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.methods.mixture import group_gap
-from fairclust.methods.mixture.fit import Batches, FairPart, Trace, e_step, plain_em
+from fairclust.methods.mixture.fit import Batches, FairPart, e_step
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.metrics import delta
 
@@ -102,16 +101,6 @@ def test_m_step_maximises_q(kind):
     assert best.value(about) >= mixture.value(moments)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_em_never_falls(kind):
-    tiles, _, mixture = problem(kind)
-    trace = Trace()
-    plain_em(partial(e_step, tiles), mixture, trace, max_iter=40, tol=0.0)
-    loglik = -np.array([record["objective"] for record in trace.history])
-    assert (np.diff(loglik) >= -1e-10).all()
-    assert loglik[-1] > loglik[0]
-
-
 def test_a_dead_component_keeps_its_place():
     tiles, _, mixture = problem("mixed diagonal")
     mixture = replace(mixture, eta=np.array([0.0, 0.0, -800.0]))
@@ -161,14 +150,6 @@ def test_the_penalty_of_the_program_by_hand():
     assert value == pytest.approx(3 * (10 * 0.9 * 3 / 76 + 10 * 0.75 / 18), rel=1e-5)
     expected = 30 * 0.9 / 0.475 * np.array([0.75 - 15 / 19 * 0.75, -15 / 19 * 0.25])
     np.testing.assert_allclose(gradient[:, 0], expected, rtol=1e-9)
-
-
-def test_one_batch_is_the_full_step():
-    tiles, _, mixture = problem("mixed isotropic")
-    batches = Batches(lambda rows: tiles, [slice(None)], np.random.RandomState(0))
-    for at in (mixture, mixture.at(mixture.vector() + 0.3)):
-        for a, b in zip(batches(at)[0], e_step(tiles, at)[0], strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-12)
 
 
 def test_the_statistics_of_batches_are_replaced_one_at_a_time():
