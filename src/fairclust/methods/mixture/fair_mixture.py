@@ -84,10 +84,9 @@ class FairMixture(ColumnsClusterer):
         Levels of the labels for ``lam="auto"``, as in `VariationalFairKMeans`.
     solver : {"em", "mini-batch", "gd"}, default="em"
         Generalised EM on all rows or on mini-batches (Algorithm 3), or gradient ascent (all with Adam). With ``lam=0``,
-        EM takes closed-form steps. With mini-batches the likelihood is learned batch by batch, and Delta is measured on
-        a sample of as many rows. `X` may be a memory map, of which one batch at a time is read. The rows are divided
-        into batches at random, once, so that the statistics of a batch can be replaced when it is visited again.
-        Batches of a memory map are contiguous blocks, so sorted files must be shuffled first.
+        EM takes closed-form steps. With mini-batches, Delta is measured on a sample of as many rows. `X` may be a
+        memory map, of which one batch at a time is read. The rows are divided into batches once, at random. Batches of
+        a memory map are contiguous blocks, so sorted files must be shuffled first.
     covariance : {"isotropic", "diag"}, default="isotropic"
         One variance for all features of all components, or one for every feature of every component.
     categorical_features : array-like of int or str, optional
@@ -107,14 +106,12 @@ class FairMixture(ColumnsClusterer):
     max_iter : int, optional
         Largest number of rounds of EM (default 200) or of gradient steps (default 10,000).
     init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
-        The first means: those of k-means, or the given ones. K-means reads all rows, but for a memory map it reads
-        a random sample of 200,000 of them, which have to fit in memory.
-        All components start with equal weights. Their variance is the mean variance of the columns, or the
-        squared length of the rows if all have one length. "em" then runs plain EM from this start. The probabilities of
-        categories start equal or, if there are no numeric features, at random.
-        With `match_reference`, "k-means" is the start of the paper's text, with a variance of 1 and random
-        probabilities, and "em" is the start of the program: plain EM from the labels of k-means, weights averaged with
-        those of plain EM on the categories, and equal probabilities.
+        The first means: those of k-means (for a memory map, of 200,000 random rows, which have to fit in memory), or
+        the given ones. Components start with equal weights. Their variance is the mean variance of the columns, or the
+        squared length of the rows if all have one length. "em" then runs plain EM. The probabilities of categories
+        start equal or, if there are no numeric features, at random. With `match_reference`, "k-means" is the start of
+        the paper's text, with a variance of 1 and random probabilities, and "em" is the start of the program: plain EM
+        from the labels of k-means, weights averaged with those of plain EM on the categories, and equal probabilities.
     calibrate : bool, default=False
         Whether to shift the components' log weights after learning, so that hard labels are as fair as possible. The
         shifts are used in the assignment only.
@@ -257,20 +254,17 @@ class FairMixture(ColumnsClusterer):
             return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
 
         def fit(lam: float, before: _Learned | None) -> tuple[_Learned, list[np.ndarray], float]:
-            if before is None:
-                options = {"reference": bool(self.match_reference)}
-                mixture = start_mixture(
-                    rows, columns, tiles, family, self.n_clusters, self.init, rng, **options
-                )
-            else:
-                mixture = before.mixture
+            start = None if before is None else before.mixture
+            if start is None:
+                what = family, self.n_clusters, self.init
+                start = start_mixture(rows, columns, tiles, *what, rng, reference=bool(self.match_reference))
             rank = balance if self.match_reference == "best_balance" else None
             trace = Trace(watch if self.record_labels else None, rank)
             batches = None
             if in_batches:
                 parts = divided(len(X), self.sample_size or _BATCH, None if is_mapped(X) else rng)
                 batches = Batches(lambda part: columns.tiles(X[part], codes[part], n_groups), parts, rng)
-            mixture = self._learn(tiles, batches, mixture, trace, lam)
+            mixture = self._learn(tiles, batches, start, trace, lam)
             nll = tiles.table(mixture.components())[1] / -tiles.n_samples
             offset = np.zeros(self.n_clusters)
             if self.calibrate and len(tiles.group_sizes) > 1 and self.n_clusters > 1:
@@ -371,11 +365,12 @@ class FairMixture(ColumnsClusterer):
         if lam == 0:
             return lambda M, hard, held: (0.0, np.zeros_like(M))
 
-        def of(sizes: np.ndarray) -> Penalty:
-            return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
-
-        members = self._members()
-        return sum_of_columns([of(one @ sizes) for one in members], members, sizes) if members else of(sizes)
+        members = self._members() or [np.eye(len(sizes))]
+        of_columns = [
+            program_penalty(lam, one @ sizes) if self.match_reference else smooth_penalty(lam)
+            for one in members
+        ]
+        return sum_of_columns(of_columns, members, sizes)
 
     def _delta(self, table: np.ndarray) -> float:
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
@@ -439,18 +434,14 @@ class FairMixture(ColumnsClusterer):
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
-        mixture, columns = self._mixture, self._columns
+        columns, arrays = self._columns, {**vars(self._mixture), "offset": self._offset}
         return {
             "categorical": columns.categorical.tolist(),
             "sizes": list(columns.sizes),
             "shift": columns.shift.tolist(),
             "unit": float(columns.unit),
-            "shared": mixture.family.shared,
-            "eta": mixture.eta.tolist(),
-            "means": mixture.means.tolist(),
-            "log_sd": mixture.log_sd.tolist(),
-            "logits": mixture.logits.tolist(),
-            "offset": self._offset.tolist(),
+            "shared": self._mixture.family.shared,
+            **{name: arrays[name].tolist() for name in ("eta", "means", "log_sd", "logits", "offset")},
         }
 
     def _take_stored(self, stored: Stored, n_features: int) -> None:
