@@ -497,11 +497,11 @@ class MixtureTiles:
 
         `sharpness` is the inverse temperature; the log-likelihood has a meaning only at 1, and is 0 without
         `with_logsum`. `psi`, from `room`, is filled with the responsibilities. The third value, shape (n_groups,
-        n_clusters), is with `with_hard` the number of rows for which each component is the most probable, else zeros.
+        n_clusters), is with `with_hard` the number of rows for which each component is the most probable.
         """
         n_tiles, n_clusters = self.layout.n_tiles, len(components.const)
         mass, logsum = np.empty((n_tiles, n_clusters)), np.zeros(n_tiles)
-        hard = np.zeros((n_tiles, n_clusters))
+        hard = np.zeros((n_tiles if with_hard else 0, n_clusters))
         run_over_tiles(
             _table,
             n_tiles,
@@ -519,7 +519,7 @@ class MixtureTiles:
             with_hard,
             hard,
         )
-        return self._by_group(mass), float(logsum.sum()), self._by_group(hard)
+        return self._by_group(mass), float(logsum.sum()), self._by_group(hard) if with_hard else hard
 
     def moments(
         self,

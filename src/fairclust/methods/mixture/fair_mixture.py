@@ -365,12 +365,11 @@ class FairMixture(ColumnsClusterer):
         if lam == 0:
             return lambda M, hard, held: (0.0, np.zeros_like(M))
 
-        members = self._members() or [np.eye(len(sizes))]
-        of_columns = [
-            program_penalty(lam, one @ sizes) if self.match_reference else smooth_penalty(lam)
-            for one in members
-        ]
-        return sum_of_columns(of_columns, members, sizes)
+        def of(sizes: np.ndarray) -> Penalty:
+            return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
+
+        members = self._members()
+        return sum_of_columns([of(one @ sizes) for one in members], members, sizes) if members else of(sizes)
 
     def _delta(self, table: np.ndarray) -> float:
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
