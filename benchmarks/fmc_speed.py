@@ -26,8 +26,8 @@ from sklearn.base import clone
 
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.methods import FairMixture, VariationalFairKMeans
-from fairclust.methods.mixture.fit import FairPart, FullData, fair_em
-from fairclust.methods.mixture.group_gap import delta, smooth_penalty
+from fairclust.methods.mixture.fit import FairPart, Trace, fair_em
+from fairclust.methods.mixture.group_gap import smooth_penalty
 from fairclust.methods.mixture.parameters import Family, Mixture
 from fairclust.metrics import Scored, score_labels
 from measuring import (
@@ -59,7 +59,9 @@ def numpy_round(X: np.ndarray, groups: np.ndarray, means: np.ndarray, n_steps: i
         z = eta - logsumexp(eta) - d * log_sd - 0.5 * squares * np.exp(-2 * log_sd)
         psi = np.exp(z - logsumexp(z, axis=1, keepdims=True))
         psi_of = psi if psi_of is None else psi_of
-        _, by_M = delta(np.stack([psi[member].mean(axis=0), psi[~member].mean(axis=0)]))
+        gaps = psi[member].mean(axis=0) - psi[~member].mean(axis=0)
+        worst = np.arange(len(gaps)) == np.abs(gaps).argmax()
+        by_M = np.outer([1, -1], np.sign(gaps) * worst)
         C = by_M[groups] / np.where(member, member.sum(), n - member.sum())[:, None]
         w = psi_of / n - LAM * psi * (C - (C * psi).sum(axis=1, keepdims=True))
         step = 1e-2
@@ -85,7 +87,7 @@ def round_tiles(args: argparse.Namespace) -> dict[str, float]:
     components = start.components()
 
     def rounds(n: int) -> None:
-        fair_em(FullData(tiles), fair, start, max_iter=n, n_gradient_steps=10, learning_rate=1e-2, tol=0.0)
+        fair_em(fair, start, Trace(), max_iter=n)
 
     ten, twenty = (least(lambda n=n: rounds(n), 3, process_time) for n in (10, 20))
     return {
@@ -109,12 +111,12 @@ def fit(model: FairMixture, X: np.ndarray, groups: np.ndarray) -> dict[str, floa
 
 def mini_batches(args: argparse.Namespace) -> dict[str, float]:
     X, groups = mapped(args.rows, args.folder)
-    return fit(FairMixture(K, lam=LAM, batch_size=0.1, random_state=SEED), X, groups)
+    return fit(FairMixture(K, lam=LAM, solver="mini-batch", random_state=SEED), X, groups)
 
 
 def sub_sample(args: argparse.Namespace, share: float) -> dict[str, float]:
     X, groups = mapped(args.rows, args.folder)
-    return fit(FairMixture(K, lam=LAM, subsample=share, random_state=SEED), X, groups)
+    return fit(FairMixture(K, lam=LAM, sample_size=share, random_state=SEED), X, groups)
 
 
 def plain_vfc(args: argparse.Namespace) -> dict[str, float]:

@@ -124,15 +124,6 @@ def test_bad_parameters(params):
         FairAlignmentKMeans(2, **params).fit(np.eye(9), sensitive_features=np.arange(9) % 2)
 
 
-@pytest.mark.mirror
-def test_adult(adult):
-    X, codes = adult
-    model = FairAlignmentKMeans(10, block_size=256, max_iter=2, random_state=0)
-    model.fit(X, sensitive_features=codes)
-    assert sse(X, model.labels_) < 10_600
-    assert balance(contingency(model.labels_, codes)) > 0.48
-
-
 def test_too_few_rounds_warn(grouped_blobs):
     X, codes = grouped_blobs()
     with pytest.warns(ConvergenceWarning, match="stopped after 1 rounds.*raise max_iter or tol"):

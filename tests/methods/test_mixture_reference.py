@@ -17,7 +17,7 @@ from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.cluster import KMeans
 
 from fairclust.methods import FairMixture
-from fairclust.methods.mixture import fair_mixture
+from fairclust.methods.mixture import fit, rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 K, LAM, ROUNDS = 3, 10.0, 15
@@ -179,8 +179,8 @@ CASES = {
 @pytest.mark.parametrize("init", ["em", "k-means"])
 @pytest.mark.parametrize("case", CASES)
 def test_rounds_agree_with_the_transcription(monkeypatch, case, init):
-    monkeypatch.setattr(fair_mixture, "_DTYPE", np.float64)
-    monkeypatch.setattr(fair_mixture, "_TOL", 0.0)
+    monkeypatch.setattr(rows, "DTYPE", np.float64)
+    monkeypatch.setattr(fit, "TOL", 0.0)
     data, start = CASES[case]
     twin = start(data, init)
     expected = []

@@ -14,7 +14,7 @@ from fairclust import (
     VariationalFairKMedians,
     VariationalFairNCut,
 )
-from fairclust.methods.mixture.group_gap import smooth_delta, sum_of_columns
+from fairclust.methods.mixture.group_gap import smooth_penalty, sum_of_columns
 from fairclust.methods.variational.penalty import _penalty_hessian, padded_fairness, penalty_slope
 from fairclust.metrics import contingency, delta, sse
 
@@ -95,7 +95,7 @@ def test_derivatives_of_the_summed_penalty():
     assert float((penalty_slope(n, target) * step).sum()) == pytest.approx(slope, rel=1e-6)
     H = _penalty_hessian(n, target)
     assert np.linalg.eigvalsh(H).min() > -1e-12
-    penalty = sum_of_columns([smooth_delta] * 2, members, np.arange(1.0, 7.0))
+    penalty = sum_of_columns([smooth_penalty(2.0)] * 2, members, np.arange(1.0, 7.0))
     M = rng.dirichlet(np.ones(K), 6)
     slope = (penalty(M + 1e-6 * step)[0] - penalty(M - 1e-6 * step)[0]) / 2e-6
     assert float((penalty(M)[1] * step).sum()) == pytest.approx(slope, rel=1e-5)

@@ -119,19 +119,6 @@ def logit_gradient(levels, shares, edges):  # type: ignore[no-untyped-def]
     return found
 
 
-class _Parts(NamedTuple):
-    """Parameters as the kernels read them, all of the points' dtype.
-
-    `roots` are the square roots r of half the precisions, so that a Gaussian is ``exp(-sum (r x - r m)^2)``.
-    """
-
-    const: np.ndarray
-    means: np.ndarray
-    roots: np.ndarray
-    root_means: np.ndarray
-    tables: np.ndarray
-
-
 @njit(cache=True, nogil=True, fastmath=FAST, forceinline=True)
 def _log_joint(points, codes, const, roots, root_means, tables, z, top):  # type: ignore[no-untyped-def]
     """Compute z[k, i] = log(pi_k f_k(x_i)) for the points of one tile, and the largest of each point in `top`.
@@ -225,7 +212,7 @@ def _responsibilities(  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _table(  # type: ignore[no-untyped-def]
     lo, hi, points, codes, counts, count, const, means, roots, root_means, tables, sharpness,
-    with_logsum, kept, mass, logsum, hard,
+    with_logsum, kept, mass, logsum, with_hard, hard,
 ):  # fmt: skip
     scratch = np.empty((len(const), TILE), points.dtype)
     top = np.empty(TILE, points.dtype)
@@ -237,7 +224,7 @@ def _table(  # type: ignore[no-untyped-def]
             points[t], codes[t], counts[t], count[t], const, roots, root_means, tables, sharpness,
             with_logsum, psi, top, total, mass[t],
         )  # fmt: skip
-        if len(hard) > 0:
+        if with_hard:
             # `total` holds the largest responsibility of each point. The first component that has it gets the rows.
             for i in range(TILE):
                 top[i] = counts[t, i]
@@ -254,7 +241,7 @@ def _table(  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _weighted_moments(  # type: ignore[no-untyped-def]
     lo, hi, edges, points, codes, counts, group, count, const, means, roots, root_means, tables,
-    sharpness, kept, known, alpha, C, weight, first, second, levels, logsum,
+    sharpness, kept, alpha, C, weight, first, second, levels, logsum,
 ):  # fmt: skip
     n_clusters, n_features = means.shape
     zero = points.dtype.type(0)
@@ -268,10 +255,10 @@ def _weighted_moments(  # type: ignore[no-untyped-def]
     for b in range(lo, hi):
         for t in range(edges[b], edges[b + 1]):
             psi = kept[t] if len(kept) > 0 else scratch
-            if not known or len(kept) == 0:
+            if len(kept) == 0:
                 logsum[t] = _responsibilities(
                     points[t], codes[t], counts[t], count[t], const, roots, root_means, tables, sharpness,
-                    not known, psi, top, total, nowhere,
+                    True, psi, top, total, nowhere,
                 )  # fmt: skip
             c = C[group[t]]
             times = counts[t]
@@ -411,10 +398,6 @@ def _joint_categories(levels: np.ndarray, n_levels: int) -> tuple[np.ndarray, np
     return joint.astype(np.int32), table
 
 
-def _total(per_block: np.ndarray) -> np.ndarray:
-    return per_block[0] if len(per_block) == 1 else per_block.sum(axis=0)
-
-
 @dataclass
 class MixtureTiles:
     """Points of a mixture in tiles, and the passes over them."""
@@ -423,13 +406,10 @@ class MixtureTiles:
     n_groups: int
     n_levels: int  # number of categories of all categorical features together
     points: np.ndarray  # (n_tiles, n_numeric, TILE)
-    # (n_tiles, n_columns, TILE), int32: columns of `Components.tables` (`n_levels` for an unknown category) or, with
-    # `members`, rows of `members`.
-    codes: np.ndarray
-    # (n_tiles, TILE), the number of rows of the data that each point stands for, 0 in the padding. None: one row each.
-    counts: np.ndarray | None = None
-    # (n_joint_categories + 1, width), int32, the categories of each joint category, if `codes` are joint categories.
-    members: np.ndarray | None = None
+    codes: np.ndarray  # (n_tiles, n_columns, TILE), int32: rows of `members`
+    # (n_joint_categories, width), int32: the categories of each joint category, as columns of `Components.tables`.
+    members: np.ndarray
+    counts: np.ndarray  # (n_tiles, TILE): the rows of the data that each point stands for, 0 in the padding
 
     @classmethod
     def pack(
@@ -451,95 +431,58 @@ class MixtureTiles:
         group become one point. Sums over points stay the same up to rounding. This takes as long as about ten passes,
         so it pays for tiles that are read more often than that.
         """
-        counts, members = None, None
+        members, counts = np.arange(n_levels + 1, dtype=np.int32)[:, None], np.ones(len(groups))
         if merge and levels.shape[1]:
             if not numeric.shape[1]:
                 rows, counts = _merged_rows(levels, groups, n_levels)
                 numeric, levels, groups = numeric[rows], levels[rows], groups[rows]
             levels, members = _joint_categories(levels, n_levels)
         layout = make_layout(groups, n_groups)
-        points = pack_points(numeric, layout, shift, dtype, unit)
-        codes = pack_points(levels, layout, np.zeros(levels.shape[1], np.int32), np.int32)
-        if counts is not None:
-            counts = pack_points(counts[:, None], layout, np.zeros(1), dtype)[:, 0]
-        return cls(layout, n_groups, n_levels, points, codes, counts, members)
+        return cls(
+            layout,
+            n_groups,
+            n_levels,
+            pack_points(numeric, layout, shift, dtype, unit),
+            pack_points(levels, layout, np.zeros(levels.shape[1], np.int32), np.int32),
+            members,
+            np.ascontiguousarray(pack_points(counts[:, None], layout, np.zeros(1), dtype)[:, 0]),
+        )
 
     def __post_init__(self) -> None:
-        if self.counts is None:
-            real = np.arange(TILE) < self.layout.count[:, None]
-            self._counts = real.astype(self.points.dtype)
-        else:
-            self._counts = np.ascontiguousarray(self.counts)
         # The groups with points, and the first tile of each.
         self._present, self._first = np.unique(self.layout.group, return_index=True)
-        self._sizes = self._by_group(self._counts.sum(axis=1, dtype=np.float64)[:, None])[:, 0]
-        self._last: tuple[Components, _Parts] | None = None
-        self._edges: dict[int, np.ndarray] = {}
-
-    @property
-    def n_samples(self) -> int:
-        """Rows of the data."""
-        return int(self._sizes.sum())
-
-    @property
-    def n_points(self) -> int:
-        """Number of points in the tiles, which is the number of rows, or less if rows were merged."""
-        return len(self.layout.order)
-
-    @property
-    def group_sizes(self) -> np.ndarray:
-        """Rows of each group."""
-        return self._sizes
+        self.group_sizes = self._by_group(self.counts.sum(axis=1, dtype=np.float64)[:, None])[:, 0]
+        self.n_samples = int(self.group_sizes.sum())  # rows of the data
+        self.n_points = len(self.layout.order)  # as many, or less if rows were merged
+        self._last: tuple[Components, tuple[np.ndarray, ...]] | None = None
 
     def room(self, n_clusters: int) -> np.ndarray:
         """An array in which `table` stores responsibilities for `moments`; empty if they take too much memory."""
-        shape = (self.layout.n_tiles, n_clusters, TILE)
-        if np.prod(shape, dtype=float) * self.points.itemsize > _KEEP_BYTES:
-            return self._nowhere(n_clusters)
-        return np.empty(shape, self.points.dtype)
-
-    def _nowhere(self, n_clusters: int) -> np.ndarray:
-        return np.empty((0, n_clusters, TILE), self.points.dtype)
+        size = float(self.layout.n_tiles) * n_clusters * TILE * self.points.itemsize
+        return np.empty(
+            (self.layout.n_tiles if size <= _KEEP_BYTES else 0, n_clusters, TILE), self.points.dtype
+        )
 
     def _by_group(self, per_tile: np.ndarray) -> np.ndarray:
-        """Sums over the tiles of each group."""
         found = np.zeros((self.n_groups, per_tile.shape[1]))
         found[self._present] = np.add.reduceat(per_tile, self._first, axis=0)
         return found
 
-    def _parts(self, components: Components) -> _Parts:
-        # The two passes of a gradient have the same components.
-        if self._last is not None and self._last[0] is components:
-            return self._last[1]
-        dtype, (const, means, precisions, tables) = self.points.dtype, components
-        # Adding zeros gives `roots` the shape of the means, also if all components share one precision.
-        roots = np.sqrt(0.5 * precisions) + 0.0 * means
-        tables = np.ascontiguousarray(tables, dtype)
-        if self.members is not None:
-            joint = np.empty((len(tables), len(self.members)), dtype)
-            _joined(tables, self.members, joint)
-            tables = joint
-        parts = _Parts(
-            const.astype(dtype),
-            means.astype(dtype),
-            roots.astype(dtype),
-            (roots * means).astype(dtype),
-            tables,
-        )
-        self._last = components, parts
-        return parts
+    def _parts(self, components: Components) -> tuple[np.ndarray, ...]:
+        """The constants, means, roots r, products of both and tables for the kernels, in the dtype of the points.
 
-    def _blocks(self, n_clusters: int) -> np.ndarray:
-        """Edges of the runs of tiles that have one sum each. They do not depend on the number of threads."""
-        if n_clusters not in self._edges:
-            n_tiles = self.layout.n_tiles
-            n_columns = 2 * self.points.shape[1] + (
-                self.n_levels if self.members is None else len(self.members)
-            )
-            most = min(_MAX_BLOCKS, n_tiles, max(1, _MAX_BLOCK_BYTES // (8 * n_clusters * (n_columns + 1))))
-            wanted = min(most, max(1, self.n_points * n_clusters // _ENTRIES_PER_BLOCK))
-            self._edges[n_clusters] = np.arange(wanted + 1) * n_tiles // wanted
-        return self._edges[n_clusters]
+        r is the root of half the precision, so that a Gaussian is ``exp(-sum (r x - r m)^2)``.
+        """
+        # The two passes of a gradient have the same components.
+        if self._last is None or self._last[0] is not components:
+            dtype, (const, means, precisions, tables) = self.points.dtype, components
+            # Adding zeros gives `roots` the shape of the means, also if all components share one precision.
+            roots = np.sqrt(0.5 * precisions) + 0.0 * means
+            joint = np.empty((len(tables), len(self.members)), dtype)
+            _joined(np.ascontiguousarray(tables, dtype), self.members, joint)
+            parts = (part.astype(dtype) for part in (const, means, roots, roots * means))
+            self._last = components, (*parts, joint)
+        return self._last[1]
 
     def table(
         self,
@@ -548,37 +491,35 @@ class MixtureTiles:
         sharpness: float = 1.0,
         with_logsum: bool = True,
         psi: np.ndarray | None = None,
-        hard: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, float]:
+        with_hard: bool = False,
+    ) -> tuple[np.ndarray, float, np.ndarray]:
         """Sums per group of the responsibilities ``softmax(sharpness * z_i)``, and the log-likelihood, in one pass.
 
-        `sharpness` is the inverse temperature; the second value has a meaning only at 1, and is 0 without
-        `with_logsum`. `psi`, from `room`, is filled with the responsibilities, and `hard`, shape (n_groups,
-        n_clusters), with the number of rows for which each component is the most probable.
+        `sharpness` is the inverse temperature; the log-likelihood has a meaning only at 1, and is 0 without
+        `with_logsum`. `psi`, from `room`, is filled with the responsibilities. The third value, shape (n_groups,
+        n_clusters), is with `with_hard` the number of rows for which each component is the most probable.
         """
-        n_clusters = len(components.const)
-        mass = np.empty((self.layout.n_tiles, n_clusters))
-        logsum = np.empty(self.layout.n_tiles)
-        counts = np.empty((0 if hard is None else self.layout.n_tiles, n_clusters))
+        n_tiles, n_clusters = self.layout.n_tiles, len(components.const)
+        mass, logsum = np.empty((n_tiles, n_clusters)), np.zeros(n_tiles)
+        hard = np.zeros((n_tiles if with_hard else 0, n_clusters))
         run_over_tiles(
             _table,
-            self.layout.n_tiles,
+            n_tiles,
             self.n_points * n_clusters,
             self.points,
             self.codes,
-            self._counts,
+            self.counts,
             self.layout.count,
             *self._parts(components),
             self.points.dtype.type(sharpness),
             with_logsum,
-            self._nowhere(n_clusters) if psi is None else psi,
+            np.empty((0, n_clusters, TILE), self.points.dtype) if psi is None else psi,
             mass,
             logsum,
-            counts,
+            with_hard,
+            hard,
         )
-        if hard is not None:
-            hard[:] = self._by_group(counts)
-        return self._by_group(mass), float(logsum.sum()) if with_logsum else 0.0
+        return self._by_group(mass), float(logsum.sum()), self._by_group(hard) if with_hard else hard
 
     def moments(
         self,
@@ -591,70 +532,50 @@ class MixtureTiles:
     ) -> tuple[Moments, float]:
         """Moments about the means, weighted by ``psi_ik (alpha + C[g, k] - sum_l C[g, l] psi_il)``, by default C = 0.
 
-        Also returns the log-likelihood. With a `psi` that `table` filled for the same components and sharpness it is 0;
-        an empty `psi` is not used. The weights are not multiplied by the sharpness.
+        Also returns the log-likelihood; 0 with a `psi` that `table` filled for the same components and sharpness. An
+        empty `psi` is not used. The weights are not multiplied by the sharpness.
         """
         n_clusters, n_features = components.means.shape
         n_tiles, dtype = self.layout.n_tiles, self.points.dtype
-        C = np.zeros((self.n_groups, n_clusters)) if C is None else C
-        edges = self._blocks(n_clusters)
-        n_blocks = len(edges) - 1
+        # Edges of the runs of tiles that have one sum each. They do not depend on the number of threads.
+        size = n_clusters * (2 * n_features + len(self.members) + 1)
+        most = min(_MAX_BLOCKS, n_tiles, max(1, _MAX_BLOCK_BYTES // (8 * size)))
+        n_blocks = min(most, max(1, self.n_points * n_clusters // _ENTRIES_PER_BLOCK))
         weight = np.zeros((n_blocks, n_clusters))
-        first = np.zeros((n_blocks, n_clusters, n_features))
-        second = np.zeros((n_blocks, n_clusters, n_features))
-        categorical = self.codes.shape[1] > 0
-        n_levels = self.n_levels + 1 if self.members is None else len(self.members)
-        levels = np.zeros((n_blocks if categorical else 0, n_levels, n_clusters))
+        first, second = np.zeros((2, n_blocks, n_clusters, n_features))
+        joint = np.zeros((n_blocks, len(self.members), n_clusters))
         logsum = np.zeros(n_tiles)
         run_over_tiles(
             _weighted_moments,
             n_blocks,
             self.n_points * n_clusters,
-            edges,
+            np.arange(n_blocks + 1) * n_tiles // n_blocks,
             self.points,
             self.codes,
-            self._counts,
+            self.counts,
             self.layout.group,
             self.layout.count,
             *self._parts(components),
             dtype.type(sharpness),
-            self._nowhere(n_clusters) if psi is None else psi,
-            psi is not None,
+            np.empty((0, n_clusters, TILE), dtype) if psi is None else psi,
             dtype.type(alpha),
-            C.astype(dtype),
+            np.zeros((self.n_groups, n_clusters), dtype) if C is None else C.astype(dtype),
             weight,
             first,
             second,
-            levels,
+            joint,
             logsum,
         )
-        by_level = np.zeros((self.n_levels + 1, n_clusters))
-        if categorical and self.members is not None:
-            _parted(_total(levels), self.members, by_level)
-        elif categorical:
-            by_level = _total(levels)
-        found = Moments(_total(weight), _total(first), _total(second), by_level[:-1].T)
-        return found, 0.0 if psi is not None else float(logsum.sum())
+        levels = np.zeros((self.n_levels + 1, n_clusters))
+        _parted(joint.sum(axis=0), self.members, levels)
+        found = Moments(weight.sum(axis=0), first.sum(axis=0), second.sum(axis=0), levels[:-1].T)
+        return found, float(logsum.sum())
 
     def log_joint(self, components: Components) -> np.ndarray:
         """``log(pi_k f_k(x_i))``, shape (n_points, n_clusters), points in the order of `layout.order`."""
         out = np.empty((self.n_points, len(components.const)), self.points.dtype)
         layout = self.layout
-        run_over_tiles(
-            _rows,
-            layout.n_tiles,
-            out.size,
-            self.points,
-            self.codes,
-            layout.count,
-            layout.start,
-            *self._parts(components),
-            out,
-        )
+        place = layout.count, layout.start
+        parts = self._parts(components)
+        run_over_tiles(_rows, layout.n_tiles, out.size, self.points, self.codes, *place, *parts, out)
         return out
-
-    def hard_table(self, components: Components) -> np.ndarray:
-        """Number of rows of each group for which each component is the most probable, shape (n_groups, n_clusters)."""
-        hard = np.empty((self.n_groups, len(components.const)))
-        self.table(components, with_logsum=False, hard=hard)
-        return hard

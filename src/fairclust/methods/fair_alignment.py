@@ -29,11 +29,15 @@ _BLOCK_ROWS, _MOST_BLOCKS = 1 << 14, 16
 
 
 class _Plan(NamedTuple):
-    """Matched pairs: their rows in the first and in the second group, and their masses, which sum to one."""
+    """Matched pairs: their rows in the first and in the second group, their masses, which sum to one, and their costs.
+
+    The cost of a pair is the first term of the objective.
+    """
 
     first: np.ndarray
     second: np.ndarray
     mass: np.ndarray
+    cost: np.ndarray
 
 
 @dataclass(eq=False, repr=False)
@@ -193,7 +197,8 @@ class FairAlignmentKMeans(FairClusterer):
             flow = emd(supply, demand, costs, numItermax=10_000_000)
             i, j = np.nonzero(flow)
             mass = flow[i, j] / flow.sum() * (len(first) + len(second)) / len(Z)
-            parts.append(_Plan(first[i], second[j], mass))
+            apart = self.transport_weight * pi[0] * pi[1] * ((Z[first[i]] - Z[second[j]]) ** 2).sum(axis=1)
+            parts.append(_Plan(first[i], second[j], mass, apart))
         return _Plan(*(np.concatenate(p) for p in zip(*parts, strict=True)))
 
     def _set_free(self, Z: np.ndarray, plan: _Plan, pi: np.ndarray, centers: np.ndarray) -> np.ndarray:
@@ -207,7 +212,7 @@ class FairAlignmentKMeans(FairClusterer):
             of_a, of_b, of_mean = (
                 SquaredDistances(z, centers).nearest()[1] for z in (a, b, pi[0] * a + pi[1] * b)
             )
-            saved[block] = _transport(a, b, pi, self.transport_weight) - pi[0] * of_a - pi[1] * of_b + of_mean
+            saved[block] = plan.cost[block] - pi[0] * of_a - pi[1] * of_b + of_mean
         order = np.argsort(-saved, kind="stable")
         apart[order] = (np.cumsum(plan.mass[order]) <= self.epsilon + 1e-12) & (saved[order] > 0)
         return apart
@@ -223,11 +228,9 @@ class FairAlignmentKMeans(FairClusterer):
         joint, split = np.flatnonzero(~apart), np.flatnonzero(apart)
         n_joint, n_split = len(joint), len(split)
         points = np.empty((n_joint + 2 * n_split, Z.shape[1]))
-        moved = np.empty(n_joint)
         for block in blocks(n_joint, _BLOCK_ROWS):
-            a, b = Z[plan.first[joint[block]]], Z[plan.second[joint[block]]]
-            points[block] = pi[0] * a + pi[1] * b
-            moved[block] = _transport(a, b, pi, self.transport_weight)
+            pairs = joint[block]
+            points[block] = pi[0] * Z[plan.first[pairs]] + pi[1] * Z[plan.second[pairs]]
         points[n_joint : n_joint + n_split] = Z[plan.first[split]]
         points[n_joint + n_split :] = Z[plan.second[split]]
         weights = np.concatenate([plan.mass[joint], pi[0] * plan.mass[split], pi[1] * plan.mass[split]])
@@ -245,7 +248,7 @@ class FairAlignmentKMeans(FairClusterer):
         else:
             labels, squares = distances.nearest()
         clustering = float(weights @ squares)
-        transport = float(plan.mass[joint] @ moved)
+        transport = float(plan.mass[joint] @ plan.cost[joint])
 
         ends = np.empty((2, len(plan.mass)), int)
         ends[:, joint] = labels[:n_joint]
@@ -275,11 +278,6 @@ def _labels(
         table *= 1 + 1e-9 * rng.uniform(size=len(table))
         labels[rows] = table.reshape(n_rows, n_clusters).argmax(axis=1)
     return labels
-
-
-def _transport(a: np.ndarray, b: np.ndarray, pi: np.ndarray, weight: float) -> np.ndarray:
-    """The first term of the objective, pair by pair."""
-    return weight * pi[0] * pi[1] * ((a - b) ** 2).sum(axis=1)
 
 
 def _pair_costs(

@@ -26,7 +26,7 @@ _VARIANTS: dict[str, list[dict[str, object]]] = {
         {"lam": 1.0, "max_iter": 5, "match_reference": True},
         {"lam": 1.0, "max_iter": 5, "solver": "gd", "match_reference": True},
         {"lam": 1.0, "max_iter": 5, "calibrate": True},
-        {"lam": 1.0, "max_iter": 5, "batch_size": 0.5},
+        {"lam": 1.0, "max_iter": 5, "solver": "mini-batch", "sample_size": 0.5},
         {"lam": 1.0, "max_iter": 5, "categorical_features": [0, 1]},
     ],
     "BalancedFairKMeans": [{"rho": 100.0}, {"rho": 100.0, "match_reference": True}],

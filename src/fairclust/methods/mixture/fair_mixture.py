@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from numbers import Integral, Real
+from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import DTypeLike
 from scipy.spatial.distance import pdist
 from scipy.special import logsumexp, softmax
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from fairclust.base import COUNT, POSITIVE, FairClusterer
+from fairclust.base import COUNT, FairClusterer, is_mapped
 from fairclust.frame import Frame
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.kernels.tiles import blocks
 from fairclust.methods._levels import LEVELS, WEIGHT, fit_to_level
 from fairclust.methods.mixture.fit import (
     Batches,
-    Expectation,
     FairPart,
-    FullData,
     Trace,
     ascend,
     calibrated,
+    e_step,
     fair_em,
     plain_em,
 )
@@ -39,40 +38,23 @@ from fairclust.methods.mixture.group_gap import (
     sum_of_columns,
 )
 from fairclust.methods.mixture.parameters import Family, Mixture
-from fairclust.methods.mixture.rows import (
-    BLOCK_ROWS,
-    Columns,
-    Rows,
-    as_index,
-    count_of,
-    draw,
-    find_columns,
-    in_batches,
-)
+from fairclust.methods.mixture.rows import BLOCK_ROWS, Columns, divided, draw, find_columns
 from fairclust.methods.mixture.start import start_mixture
 from fairclust.metrics import balance, contingency, delta, sse
 from fairclust.stored import Stored, StoredError
 
 # The variances are squares of the unit, and their sums must be finite.
 _LARGEST_UNIT = 1e150
-# Rounds or steps, and the learning rate of Adam.
-_DEFAULTS = {"em": (200, 1e-2), "gd": (10_000, 1e-3)}
-# Gradient steps in each round of EM, as in the authors' program.
-_GRADIENT_STEPS = 10
-# Learning stops when the objective has changed by no more than this in a step of plain EM, in each of five rounds of
-# generalised EM, or in 50 gradient steps.
-_TOL = 1e-6
+# Rounds of EM and steps of gradient ascent, and the share of the rows in a mini-batch.
+_ROUNDS, _STEPS, _BATCH = 200, 10_000, 0.1
 # The least variance, in units of the mean variance of the numeric features. Without it, a component with a diagonal
 # covariance shrinks to a single point.
 _MIN_VARIANCE = 1e-3
-# Points and responsibilities are in single precision, parameters and sums are double.
-_DTYPE: DTypeLike = np.float32
 # The log-likelihood is a mean over points, so this weight does not depend on the number of rows or the data's unit.
 _DEFAULT_LAM = 10.0
 _FIRST = 0.5
 # The authors' program adds this to the variances of plain EM.
 _PROGRAM_RIDGE = 1e-6
-_AMOUNT = [None, Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither")]
 
 
 class _Learned(NamedTuple):
@@ -99,8 +81,11 @@ class FairMixture(FairClusterer):
         three parameters sets. Without them it is 10.
     max_fairness_error, min_balance, max_gap : float, optional
         Levels of the labels for ``lam="auto"``, as in `VariationalFairKMeans`.
-    solver : {"em", "gd"}, default="em"
-        Generalised EM, or gradient ascent (both with Adam). With ``lam=0``, EM takes closed-form steps.
+    solver : {"em", "mini-batch", "gd"}, default="em"
+        Generalised EM on all rows or on mini-batches (Algorithm 3), or gradient ascent (all with Adam). With ``lam=0``,
+        EM takes closed-form steps. With mini-batches, Delta is measured on a sample of as many rows. `X` may be a
+        memory map, of which one batch at a time is read. The rows are divided into batches once, at random. Batches of
+        a memory map are contiguous blocks, so sorted files must be shuffled first.
     covariance : {"isotropic", "diag"}, default="isotropic"
         One variance for all features of all components, or one for every feature of every component.
     categorical_features : array-like of int or str, optional
@@ -113,27 +98,19 @@ class FairMixture(FairClusterer):
         result is the last iterate, which the program prints, or, with "best_balance", the first iterate with the
         largest balance of hard labels, which its class keeps. For two groups, `lam` then has the effect of
         ``n_clusters * P(0) * P(1) * lam`` in the objective above.
-    batch_size : int or float, optional
-        Number of rows, or share of the rows, in a mini-batch (Algorithm 3), for ``solver="em"``. The likelihood is
-        learned batch by batch, and Delta is measured on a sample of as many rows, drawn within groups. `X` may be a
-        memory map, of which one batch at a time is read. The rows are divided into batches at random, once, so that
-        the statistics of a batch can be replaced when it is visited again. Batches of a memory map are contiguous
-        blocks, so sorted files must be shuffled first.
-    subsample : int or float, optional
+    sample_size : int or float, optional
         Number of rows, or share of the rows, to learn from, drawn within groups. All rows are assigned to clusters.
+        By default all rows are learned from. With ``solver="mini-batch"`` it is the size of a batch, by default a tenth
+        of the rows.
     max_iter : int, optional
         Largest number of rounds of EM (default 200) or of gradient steps (default 10,000).
-    learning_rate : float, optional
-        Learning rate of Adam. By default 0.01 for EM and 0.001 for gradient ascent.
     init : {"k-means", "em"} or array-like of shape (n_clusters, n_numeric), default="k-means"
-        The first means: those of k-means, or the given ones. K-means reads all rows, but for a memory map it reads
-        a random sample of 200,000 of them, which have to fit in memory.
-        All components start with equal weights. Their variance is the mean variance of the columns, or the
-        squared length of the rows if all have one length. "em" then runs plain EM from this start. The probabilities of
-        categories start equal or, if there are no numeric features, at random.
-        With `match_reference`, "k-means" is the start of the paper's text, with a variance of 1 and random
-        probabilities, and "em" is the start of the program: plain EM from the labels of k-means, weights averaged with
-        those of plain EM on the categories, and equal probabilities.
+        The first means: those of k-means (for a memory map, of 200,000 random rows, which have to fit in memory), or
+        the given ones. Components start with equal weights. Their variance is the mean variance of the columns, or the
+        squared length of the rows if all have one length. "em" then runs plain EM. The probabilities of categories
+        start equal or, if there are no numeric features, at random. With `match_reference`, "k-means" is the start of
+        the paper's text, with a variance of 1 and random probabilities, and "em" is the start of the program: plain EM
+        from the labels of k-means, weights averaged with those of plain EM on the categories, and equal probabilities.
     calibrate : bool, default=False
         Whether to shift the components' log weights after learning, so that hard labels are as fair as possible. The
         shifts are used in the assignment only.
@@ -195,14 +172,16 @@ class FairMixture(FairClusterer):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "lam": WEIGHT,
         **LEVELS,
-        "solver": [StrOptions(set(_DEFAULTS))],
+        "solver": [StrOptions({"em", "mini-batch", "gd"})],
         "covariance": [StrOptions({"isotropic", "diag"})],
         "categorical_features": [None, "array-like"],
         "match_reference": ["boolean", StrOptions({"best_balance"})],
-        "batch_size": _AMOUNT,
-        "subsample": _AMOUNT,
+        "sample_size": [
+            None,
+            *COUNT,
+            Interval(Real, 0, 1, closed="neither"),
+        ],
         "max_iter": [None, *COUNT],
-        "learning_rate": [None, *POSITIVE],
         "init": [StrOptions({"k-means", "em"}), "array-like"],
         "calibrate": ["boolean"],
         "record_labels": ["boolean"],
@@ -218,10 +197,8 @@ class FairMixture(FairClusterer):
     covariance: str = "isotropic"
     categorical_features: Any = None
     match_reference: bool | str = False
-    batch_size: float | None = None
-    subsample: float | None = None
+    sample_size: float | None = None
     max_iter: int | None = None
-    learning_rate: float | None = None
     init: Any = "k-means"
     calibrate: bool = False
     record_labels: bool = False
@@ -256,50 +233,38 @@ class FairMixture(FairClusterer):
         return super()._new_rows(self._encoded(X))
 
     def _fit(self, X: np.ndarray, codes: np.ndarray) -> None:
-        if self.solver == "gd" and self.batch_size is not None:
-            raise ValueError("batch_size is made for solver='em': leave one of them out")
         rng = check_random_state(self.random_state)
         names = list(getattr(self, "feature_names_in_", []))
         self._columns = find_columns(X, self.categorical_features, names, self.categories_)
-        chosen = draw(codes, self.subsample, rng)
-        learned, learned_codes = (X, codes) if chosen is None else (X[chosen], codes[chosen])
-        if len(learned) < self.n_clusters:
-            raise ValueError(f"subsample leaves {len(learned)} rows for n_clusters={self.n_clusters}")
-        numeric = self._columns.numeric
-        frame = Frame.of(learned, numeric) if len(numeric) else Frame.plain(0)
-        if frame.unit > _LARGEST_UNIT:
-            size = np.abs(X[:, numeric])
-            row, column = np.unravel_index(int(size.argmax()), size.shape)
-            raise ValueError(
-                f"X holds {X[row, numeric[column]]:g} in row {row}, column {numeric[column]}, and squares of such "
-                "numbers are too large: divide X by a power of ten, or correct or leave out such rows"
-            )
-        # The published program takes steps of fixed length in the unit of the data.
-        self._shift, self._unit = frame.mean, 1.0 if self.match_reference else frame.unit
-        rows = self._rows(learned, learned_codes, len(self.groups_))
-        tiles = rows.tiles(as_index(draw(learned_codes, self.batch_size, rng)), merge=True)
-        family = self._family(frame.spread / self._unit)
+        in_batches, n_groups = self.solver == "mini-batch", len(self.groups_)
+        sample = draw(codes, self.sample_size or (_BATCH if in_batches else None), rng)
+        learned = slice(None) if in_batches else sample
+        rows, row_codes = X[learned], codes[learned]
+        family = self._set_frame(rows)
+        columns, numeric = self._columns, self._columns.numeric
+        tiles = columns.tiles(X[sample], codes[sample], n_groups, merge=True)
 
         def count(labels: np.ndarray) -> np.ndarray:
-            return contingency(labels, codes, self.n_clusters, len(self.groups_))
+            return contingency(labels, codes, self.n_clusters, n_groups)
 
         def watch(mixture: Mixture) -> dict[str, float]:
-            labels = self._labels(X, mixture, np.zeros(self.n_clusters))
+            labels = self._labels(X, mixture)
             table = count(labels)
             cost = sse(X[:, numeric], labels) if len(numeric) else np.nan
             return {"sse": cost, "delta": self._delta(table), "balance": float(balance(table))}
 
         def fit(lam: float, before: _Learned | None) -> tuple[_Learned, list[np.ndarray], float]:
-            if before is None:
-                warm, reference = isinstance(self.init, str) and self.init == "em", bool(self.match_reference)
-                mixture = start_mixture(
-                    rows, tiles, family, self.n_clusters, self.init, warm, rng, reference=reference
-                )
-            else:
-                mixture = before.mixture
+            start = None if before is None else before.mixture
+            if start is None:
+                what = family, self.n_clusters, self.init
+                start = start_mixture(rows, columns, tiles, *what, rng, reference=bool(self.match_reference))
             rank = balance if self.match_reference == "best_balance" else None
             trace = Trace(watch if self.record_labels else None, rank)
-            mixture = self._learn(rows, tiles, mixture, rng, trace, lam)
+            batches = None
+            if in_batches:
+                parts = divided(len(X), self.sample_size or _BATCH, None if is_mapped(X) else rng)
+                batches = Batches(lambda part: columns.tiles(X[part], codes[part], n_groups), parts, rng)
+            mixture = self._learn(tiles, batches, start, trace, lam)
             nll = tiles.table(mixture.components())[1] / -tiles.n_samples
             offset = np.zeros(self.n_clusters)
             if self.calibrate and len(tiles.group_sizes) > 1 and self.n_clusters > 1:
@@ -322,7 +287,7 @@ class FairMixture(FairClusterer):
         self._mixture, trace, self._offset, self.labels_ = found
         self.history_, self.converged_ = trace.history, trace.converged
         self.n_iter_ = max(1, int(trace.history[-1]["step"]))
-        self._expose(rows)
+        self._expose(rows, row_codes)
         counts = count(self.labels_)
         self.hard_delta_ = self._delta(counts)
         self.n_nonempty_ = int((counts.sum(axis=0) > 0).sum())
@@ -340,75 +305,65 @@ class FairMixture(FairClusterer):
     @property
     def _log_volume(self) -> float:
         """What a log density loses if the numeric columns are put back into the unit of the data."""
-        return float(len(self._columns.numeric) * np.log(self._unit))
+        return float(len(self._columns.numeric) * np.log(self._columns.unit))
 
     @property
     def _sorts_rows(self) -> bool:  # type: ignore[override]
         # Batches and samples depend on the positions of the rows, so rows are not sorted if there are any.
-        return self.batch_size is None and self.subsample is None
+        return self.sample_size is None and self.solver != "mini-batch"
 
     def _framing(self, X: np.ndarray) -> Frame:
-        # `X` is not scaled: categorical columns hold codes, and rows may be read from a file batch by batch. `Rows`
+        # `X` is not scaled: categorical columns hold codes, and rows may be read from a file batch by batch. `Columns`
         # scales the numeric columns of each batch.
         return Frame.plain(X.shape[1])
 
-    def _rows(self, X: np.ndarray, codes: np.ndarray, n_groups: int) -> Rows:
-        return Rows(X, codes, n_groups, self._columns, self._shift, self._unit, _DTYPE)
-
-    def _family(self, scale: float) -> Family:
+    def _set_frame(self, X: np.ndarray) -> Family:
+        """Set the origin and unit of the numeric columns; returns the kind of mixture, with bounds in this unit."""
+        if len(X) < self.n_clusters:
+            raise ValueError(f"sample_size leaves {len(X)} rows for n_clusters={self.n_clusters}")
+        numeric = self._columns.numeric
+        frame = Frame.of(X, numeric) if len(numeric) else Frame.plain(0)
+        if frame.unit > _LARGEST_UNIT:
+            size = np.abs(X[:, numeric])
+            row, column = np.unravel_index(int(size.argmax()), size.shape)
+            raise ValueError(
+                f"X holds {X[row, numeric[column]]:g} in row {row}, column {numeric[column]}, and squares of such "
+                "numbers are too large: divide X by a power of ten, or correct or leave out such rows"
+            )
+        # The published program takes steps of fixed length in the unit of the data.
+        unit = 1.0 if self.match_reference else frame.unit
+        self._columns = self._columns._replace(shift=frame.mean, unit=unit)
         shared = self.covariance == "isotropic"
-        floor = 0.5 * np.log(_MIN_VARIANCE) + np.log(scale)
+        floor = 0.5 * np.log(_MIN_VARIANCE) + np.log(frame.spread / unit)
         return Family(
             shared,
-            len(self._columns.numeric),
+            len(numeric),
             self._columns.sizes,
-            np.full((1, 1) if shared else (len(self._columns.numeric),), floor),
+            np.full((1, 1) if shared else (len(numeric),), floor),
             by_precision=bool(self.match_reference) and self.lam != 0,
             ridge=_PROGRAM_RIDGE if self.match_reference else 0.0,
         )
 
     def _learn(
-        self,
-        rows: Rows,
-        tiles: MixtureTiles,
-        start: Mixture,
-        rng: np.random.RandomState,
-        trace: Trace,
-        lam: float,
+        self, tiles: MixtureTiles, batches: Batches | None, start: Mixture, trace: Trace, lam: float
     ) -> Mixture:
         reference = bool(self.match_reference)
-        max_iter, rate = _DEFAULTS[self.solver]
-        max_iter, rate = self.max_iter or max_iter, self.learning_rate or rate
-        batch = None if self.batch_size is None else count_of(self.batch_size, len(rows.X))
-        load, n_batches = in_batches(rows, batch, rng)
-        in_full = n_batches == 1 and tiles.n_samples == len(rows.X)
+        max_iter = self.max_iter or (_STEPS if self.solver == "gd" else _ROUNDS)
         fair = FairPart(tiles, self._penalty(tiles.group_sizes, lam), with_labels=reference and lam != 0)
-        expect: Expectation = Batches(load, n_batches, rng)
-        if n_batches == 1:
-            expect = FullData(tiles if in_full else load(0))
         if self.solver == "gd":
-            mixture, _ = ascend(fair, start, max_iter=max_iter, learning_rate=rate, tol=_TOL, trace=trace)
+            mixture = ascend(fair, start, trace, max_iter=max_iter)
         elif lam == 0:
-            mixture, _ = plain_em(expect, start, max_iter=max_iter, tol=_TOL, patience=n_batches, trace=trace)
+            expect, patience = (batches, len(batches.rows)) if batches else (partial(e_step, tiles), 1)
+            mixture = plain_em(expect, start, trace, max_iter=max_iter, patience=patience)
         else:
-            mixture, _ = fair_em(
-                expect,
-                fair,
-                start,
-                max_iter=max_iter,
-                n_gradient_steps=_GRADIENT_STEPS,
-                learning_rate=rate,
-                tol=_TOL,
-                reference=reference,
-                trace=trace,
-            )
+            mixture = fair_em(fair, start, trace, max_iter=max_iter, batches=batches, reference=reference)
         # The objective of an iterate is known only if every step uses all rows. Otherwise the last iterate is returned.
-        keeps = trace.rank is not None or (in_full and not reference)
+        keeps = trace.rank is not None or not (batches or reference)
         return trace.best if keeps and trace.best is not None else mixture
 
     def _penalty(self, sizes: np.ndarray, lam: float) -> Penalty:
         if lam == 0:
-            return lambda M: (0.0, np.zeros_like(M))
+            return lambda M, hard, held: (0.0, np.zeros_like(M))
 
         def of(sizes: np.ndarray) -> Penalty:
             return program_penalty(lam, sizes) if self.match_reference else smooth_penalty(lam)
@@ -420,12 +375,12 @@ class FairMixture(FairClusterer):
         """Delta of a group-by-cluster table, or the sum of Delta over several columns."""
         return float(sum(delta(of_column) for of_column in self._tables(table)))
 
-    def _expose(self, rows: Rows) -> None:
+    def _expose(self, X: np.ndarray, codes: np.ndarray) -> None:
         """Set public attributes, from the parameters and one more pass over the rows that were learned from."""
         mixture, columns = self._mixture, self._columns
         self.weights_ = np.exp(mixture.log_weights)
-        self.means_ = mixture.means * self._unit + self._shift
-        self.variances_ = np.exp(2 * np.broadcast_to(mixture.log_sd, mixture.means.shape)) * self._unit**2
+        self.means_ = mixture.means * columns.unit + columns.shift
+        self.variances_ = np.exp(2 * np.broadcast_to(mixture.log_sd, mixture.means.shape)) * columns.unit**2
         ends = np.cumsum(columns.sizes)[:-1].astype(int)
         by_column = np.split(np.exp(mixture.log_probabilities), ends, axis=1) if columns.sizes else []
         self.probabilities_ = by_column
@@ -433,11 +388,12 @@ class FairMixture(FairClusterer):
         self.cluster_centers_[:, columns.numeric] = self.means_
         for i, table in zip(columns.categorical, by_column, strict=True):
             self.cluster_centers_[:, i] = table.argmax(axis=1)
-        components, loglik, sums = mixture.components(), 0.0, np.zeros((rows.n_groups, self.n_clusters))
-        for block in blocks(len(rows.X), BLOCK_ROWS):
-            by_group, logsum = rows.tiles(block).table(components)
+        components, loglik, sums = mixture.components(), 0.0, np.zeros((len(self.groups_), self.n_clusters))
+        for block in blocks(len(X), BLOCK_ROWS):
+            tiles = columns.tiles(X[block], codes[block], len(self.groups_))
+            by_group, logsum, _ = tiles.table(components)
             sums, loglik = sums + by_group, loglik + logsum
-        self.nll_ = -loglik / len(rows.X) + self._log_volume
+        self.nll_ = -loglik / len(X) + self._log_volume
         for record in self.history_:
             record["objective"] += self._log_volume
             record["clustering"] += self._log_volume
@@ -445,20 +401,21 @@ class FairMixture(FairClusterer):
         two_means = self.n_clusters > 1 and len(columns.numeric)
         self.min_distance_ = float(pdist(self.means_).min()) if two_means else np.nan
 
-    def _log_joint(
-        self, X: np.ndarray, mixture: Mixture, offset: np.ndarray | float = 0.0
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield the log joint densities of blocks of rows, in the frame of the fit."""
-        components = mixture.components(offset)
-        rows = self._rows(X, np.zeros(len(X), np.int32), 1)
-        for block in blocks(len(X), BLOCK_ROWS):
-            yield block, rows.tiles(block).log_joint(components)
+    def _by_row(
+        self,
+        reduce: Callable[[np.ndarray], np.ndarray],
+        X: np.ndarray,
+        mixture: Mixture,
+        offset: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """A function of the log joint densities of each row, shape (n_rows, n_clusters), in the frame of the fit."""
+        components, codes = mixture.components(offset), np.zeros(BLOCK_ROWS, np.int32)
+        parts = (X[block] for block in blocks(len(X), BLOCK_ROWS))
+        tiles = (self._columns.tiles(part, codes[: len(part)], 1) for part in parts)
+        return np.concatenate([reduce(of_part.log_joint(components).astype(float)) for of_part in tiles])
 
-    def _labels(self, X: np.ndarray, mixture: Mixture, offset: np.ndarray) -> np.ndarray:
-        labels = np.empty(len(X), np.int32)
-        for block, z in self._log_joint(X, mixture, offset):
-            labels[block] = z.argmax(axis=1)
-        return labels
+    def _labels(self, X: np.ndarray, mixture: Mixture, offset: np.ndarray | None = None) -> np.ndarray:
+        return self._by_row(lambda z: z.argmax(axis=1).astype(np.int32), X, mixture, offset)
 
     def predict(self, X: Any, sensitive_features: Any = None) -> np.ndarray:
         """Most probable component of each row. The groups are not needed.
@@ -476,18 +433,14 @@ class FairMixture(FairClusterer):
 
     def _stored(self) -> dict[str, Any]:
         """What `predict` needs, for a file; `_take_stored` sets it."""
-        mixture, columns = self._mixture, self._columns
+        columns, arrays = self._columns, {**vars(self._mixture), "offset": self._offset}
         return {
             "categorical": columns.categorical.tolist(),
             "sizes": list(columns.sizes),
-            "shift": self._shift.tolist(),
-            "unit": float(self._unit),
-            "shared": mixture.family.shared,
-            "eta": mixture.eta.tolist(),
-            "means": mixture.means.tolist(),
-            "log_sd": mixture.log_sd.tolist(),
-            "logits": mixture.logits.tolist(),
-            "offset": self._offset.tolist(),
+            "shift": columns.shift.tolist(),
+            "unit": float(columns.unit),
+            "shared": self._mixture.family.shared,
+            **{name: arrays[name].tolist() for name in ("eta", "means", "log_sd", "logits", "offset")},
         }
 
     def _take_stored(self, stored: Stored, n_features: int) -> None:
@@ -498,8 +451,8 @@ class FairMixture(FairClusterer):
         numeric = np.setdiff1d(np.arange(n_features), categorical)
         if len(numeric) + len(categorical) != n_features or min(sizes, default=1) < 1:
             raise StoredError("the categorical columns do not fit the features")
-        self._columns = Columns(numeric, categorical, sizes)
-        self._shift, self._unit = stored.array("shift", len(numeric)), stored.number("unit")
+        frame = stored.array("shift", len(numeric)), stored.number("unit")
+        self._columns = Columns(numeric, categorical, sizes, *frame)
         eta = stored.array("eta", None)
         k, shared = len(eta), stored.flag("shared")
         self._mixture = Mixture(
@@ -523,11 +476,7 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples, n_clusters)
         """
-        X = self._new_rows(X)
-        found = np.empty((len(X), self.n_clusters))
-        for block, z in self._log_joint(X, self._mixture):
-            found[block] = softmax(z.astype(float), axis=1)
-        return found
+        return self._by_row(partial(softmax, axis=1), self._new_rows(X), self._mixture)
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, sensitive_features: Any = None
@@ -558,8 +507,4 @@ class FairMixture(FairClusterer):
         -------
         ndarray of shape (n_samples,)
         """
-        X = self._new_rows(X)
-        found = np.empty(len(X))
-        for block, z in self._log_joint(X, self._mixture):
-            found[block] = logsumexp(z.astype(float), axis=1)
-        return found - self._log_volume
+        return self._by_row(partial(logsumexp, axis=1), self._new_rows(X), self._mixture) - self._log_volume

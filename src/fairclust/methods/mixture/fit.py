@@ -6,28 +6,37 @@ All maximise the mean log-likelihood minus a penalty on the table of mean respon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from fairclust.base import Diverged
 from fairclust.kernels.mixture import MixtureTiles, Moments
-from fairclust.methods.mixture.group_gap import Gaps, Penalty
+from fairclust.methods.mixture.group_gap import Penalty
 from fairclust.methods.mixture.parameters import Mixture
 from fairclust.metrics import delta
 
+# Gradient steps in each round of EM, as in the authors' program.
+GRADIENT_STEPS = 10
 # Steps between two records of gradient ascent, which takes thousands of steps.
 RECORD_EVERY = 50
+# Learning stops when the objective has changed by no more than this in a step of plain EM, in each of five rounds of
+# generalised EM, or in 50 gradient steps.
+TOL = 1e-6
+_RATE_OF_EM, _RATE_OF_ASCENT = 1e-2, 1e-3
 _MAX_HALVINGS = 10
 # A single round of generalised EM may change nothing although EM has not converged, for example if the optimiser turns
 # or its step is rejected. EM stops only after this many rounds without a change.
 _ROUNDS_AT_REST = 5
 # The falling temperatures of the calibration.
 _TEMPERATURES = (0.3, 0.1, 0.03, 0.01)
+
+# Sufficient statistics of an E-step: the moments about the means, per point, and the mean log-likelihood.
+Expectation = Callable[[Mixture], tuple[Moments, float]]
 
 
 class Adam:
@@ -45,6 +54,17 @@ class Adam:
         return (self.rate / (1 - 0.9**self._step)) * self._mean / root
 
 
+class Gaps(NamedTuple):
+    """The table of mean responsibilities of a mixture with its penalty."""
+
+    M: np.ndarray  # (n_groups, n_clusters)
+    penalty: float
+    by_M: np.ndarray  # (n_groups, n_clusters); derivative of the penalty
+    psi: np.ndarray  # The responsibilities, as `MixtureTiles.table` stores them
+    hard: np.ndarray | None  # (n_groups, n_clusters); the table of hard labels, if the penalty takes it
+    loglik: float  # Mean log-likelihood, if it was asked for
+
+
 @dataclass
 class FairPart:
     """The rows on which the penalty is evaluated."""
@@ -54,59 +74,32 @@ class FairPart:
     with_labels: bool = False  # Whether the penalty takes the table of hard labels
     _psi: np.ndarray | None = None
 
-    def __post_init__(self) -> None:
-        self.sizes = self.tiles.group_sizes
-
-    def gaps(self, mixture: Mixture, held: np.ndarray | None = None) -> Gaps:
-        return self.look(mixture, held, with_logsum=False)[0]
-
-    def look(
-        self, mixture: Mixture, held: np.ndarray | None = None, *, with_logsum: bool = True
-    ) -> tuple[Gaps, float]:
-        """The gaps, and the mean log-likelihood of these rows. A penalty that takes hard labels takes `held` too.
+    def look(self, mixture: Mixture, held: np.ndarray | None = None, *, with_logsum: bool = True) -> Gaps:
+        """The gaps of a mixture. A penalty that takes hard labels takes `held` too.
 
         Every call writes the responsibilities to the same array, so it overwrites those of earlier gaps.
         """
-        if self._psi is None:
-            self._psi = self.tiles.room(mixture.n_clusters)
-        hard = np.empty((len(self.sizes), mixture.n_clusters)) if self.with_labels else None
-        sums, logsum = self.tiles.table(
-            mixture.components(), with_logsum=with_logsum, psi=self._psi, hard=hard
+        tiles, with_hard = self.tiles, self.with_labels
+        self._psi = tiles.room(mixture.n_clusters) if self._psi is None else self._psi
+        sums, logsum, hard = tiles.table(
+            mixture.components(), with_logsum=with_logsum, psi=self._psi, with_hard=with_hard
         )
-        M = sums / self.sizes[:, None]
-        penalty, by_M = self.penalty(M) if hard is None else self.penalty(M, hard, held)
-        return Gaps(M, penalty, by_M, self._psi, hard), logsum / self.tiles.n_samples
+        M, labels = sums / tiles.group_sizes[:, None], hard if with_hard else None
+        return Gaps(M, *self.penalty(M, labels, held), self._psi, labels, logsum / tiles.n_samples)
 
-    def pull(self, mixture: Mixture, gaps: Gaps) -> Moments:
-        """Moments for which `Mixture.gradient` returns the gradient of minus the penalty.
+    def pull(self, mixture: Mixture, gaps: Gaps, alpha: float = 0.0) -> Moments:
+        """Moments whose `Mixture.gradient` is that of `alpha` times the log-likelihood, minus that of the penalty.
 
-        `gaps` must be those of the last call of `look` or `gaps`.
+        `gaps` must be those of the last call of `look`.
         """
-        C = -gaps.by_M / self.sizes[:, None]
-        return self.tiles.moments(mixture.components(), alpha=0.0, C=C, psi=gaps.psi)[0]
+        C = -gaps.by_M / self.tiles.group_sizes[:, None]
+        return self.tiles.moments(mixture.components(), alpha=alpha, C=C, psi=gaps.psi)[0]
 
 
-class Expectation(Protocol):
-    """Sufficient statistics of an E-step, per point."""
-
-    def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
-        """Moments about `mixture.means`, and the mean log-likelihood."""
-
-
-@dataclass
-class FullData:
+def e_step(tiles: MixtureTiles, mixture: Mixture) -> tuple[Moments, float]:
     """The E-step on all rows at once."""
-
-    tiles: MixtureTiles
-
-    def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
-        found, logsum = self.tiles.moments(mixture.components())
-        n = self.tiles.n_samples
-        return found.times(1 / n), logsum / n
-
-    def known(self, mixture: Mixture, psi: np.ndarray) -> Moments:
-        """The moments, from the responsibilities `psi` of this mixture."""
-        return self.tiles.moments(mixture.components(), alpha=1 / self.tiles.n_samples, psi=psi)[0]
+    found, logsum = tiles.moments(mixture.components())
+    return found.times(1 / tiles.n_samples), logsum / tiles.n_samples
 
 
 @dataclass
@@ -117,16 +110,16 @@ class Batches:
     returned log-likelihood. The batches are fixed, so one table of the size of the parameters is stored for each.
     """
 
-    load: Callable[[int], MixtureTiles]  # Tiles of a batch by its number
-    n_batches: int
+    load: Callable[[Any], MixtureTiles]  # Tiles of the rows of a batch
+    rows: Sequence[np.ndarray | slice]  # Of each batch
     rng: np.random.RandomState
     _parts: list[tuple[Moments, float, int]] = field(default_factory=list)
 
     def __call__(self, mixture: Mixture) -> tuple[Moments, float]:
         if not self._parts:
-            self._parts = [self._visit(b, mixture) for b in range(self.n_batches)]
+            self._parts = [self._visit(b, mixture) for b in range(len(self.rows))]
         else:
-            b = int(self.rng.randint(self.n_batches))
+            b = int(self.rng.randint(len(self.rows)))
             self._parts[b] = self._visit(b, mixture)
         n = sum(part[2] for part in self._parts)
         total = self._parts[0][0]
@@ -135,7 +128,7 @@ class Batches:
         return total.times(1 / n).moved(-mixture.means), sum(part[1] for part in self._parts) / n
 
     def _visit(self, b: int, mixture: Mixture) -> tuple[Moments, float, int]:
-        tiles = self.load(b)
+        tiles = self.load(self.rows[b])
         found, logsum = tiles.moments(mixture.components())
         return found.moved(mixture.means), logsum, tiles.n_samples
 
@@ -156,8 +149,7 @@ class Trace:
     _begin: float = field(default_factory=perf_counter)
 
     def add(self, step: int, mixture: Mixture, loglik: float, gaps: Gaps | None, **more: float) -> None:
-        penalty = 0.0 if gaps is None else gaps.penalty
-        value = loglik - penalty
+        value = loglik - (0.0 if gaps is None else gaps.penalty)
         if not (np.isfinite(value) and np.isfinite(mixture.vector()).all()):
             raise Diverged(
                 f"the log-likelihood or a parameter of the mixture is not finite at step {step}: "
@@ -169,7 +161,7 @@ class Trace:
                 "step": step,
                 "objective": -value,
                 "clustering": -loglik,
-                "fairness": 0.0 if gaps is None else gaps.delta,
+                "fairness": 0.0 if gaps is None else delta(gaps.M),
                 **more,
                 **({} if self.watch is None else self.watch(mixture)),
                 "seconds": now - self._begin,
@@ -189,80 +181,66 @@ class Trace:
 
 
 def plain_em(
-    expect: Expectation,
-    mixture: Mixture,
-    *,
-    max_iter: int,
-    tol: float,
-    patience: int = 1,
-    trace: Trace | None = None,
-) -> tuple[Mixture, Trace]:
+    expect: Expectation, mixture: Mixture, trace: Trace, *, max_iter: int, tol: float = TOL, patience: int = 1
+) -> Mixture:
     """EM by closed-form steps.
 
     It stops when the mean log-likelihood has not changed by more than `tol` in any of the last `patience` steps, as
     many as there are batches.
     """
-    trace = Trace() if trace is None else trace
     for step in range(max_iter + 1):
         moments, loglik = expect(mixture)
         trace.add(step, mixture, loglik, None)
         if step == max_iter or trace.at_rest(tol, patience):
             break
         mixture = mixture.maximum(moments)
-    return mixture, trace
+    return mixture
 
 
 def fair_em(
-    expect: Expectation,
     fair: FairPart,
     mixture: Mixture,
+    trace: Trace,
     *,
     max_iter: int,
-    n_gradient_steps: int,
-    learning_rate: float,
-    tol: float,
+    batches: Expectation | None = None,
     reference: bool = False,
-    trace: Trace | None = None,
-) -> tuple[Mixture, Trace]:
-    """Generalised EM (Algorithms 2 and 3): rounds of an E-step and of steps of Adam on Q minus the penalty.
+) -> Mixture:
+    """Generalised EM (Algorithms 2 and 3) on the rows of `fair`, or with the E-step of `batches`.
 
-    With `reference` it optimises as the published program does: every round has a new Adam, holds its first mean
-    responsibilities and is not shortened. Otherwise, the step of a round is halved until Q_fair, eq. (11), does not
-    fall.
+    A round is an E-step and steps of Adam on Q minus the penalty, halved until Q_fair, eq. (11), does not fall. With
+    `reference` it has a new Adam, holds its first mean responsibilities and is not halved, as in the published program.
     """
-    trace = Trace() if trace is None else trace
-    adam = Adam(learning_rate, mixture.vector().size)
+    n_samples, group_sizes = fair.tiles.n_samples, fair.tiles.group_sizes
+    adam = Adam(_RATE_OF_EM, mixture.vector().size)
     more: dict[str, float] = {}
     held = None
     times, quantity = (1, "clustering") if reference else (_ROUNDS_AT_REST, "objective")
-    # If the E-step and the penalty use the same rows, one pass computes the responsibilities for both.
-    same = expect if isinstance(expect, FullData) and expect.tiles is fair.tiles else None
-    gaps, loglik = fair.look(mixture, with_logsum=same is not None)
+    gaps = fair.look(mixture, with_logsum=batches is None)
     for step in range(max_iter + 1):
-        if same is None:
-            moments, loglik = expect(mixture)
+        moments, loglik = (None, gaps.loglik) if batches is None else batches(mixture)
         trace.add(step, mixture, loglik, gaps, **more)
-        if step == max_iter or trace.at_rest(tol, times, quantity):
+        if step == max_iter or trace.at_rest(TOL, times, quantity):
             break
-        if same is not None:
-            moments = same.known(mixture, gaps.psi)
+        if moments is None:
+            moments = fair.tiles.moments(mixture.components(), alpha=1 / n_samples, psi=gaps.psi)[0]
         if reference:
             # The program divides the objective by the number of clusters, so that its epsilon is as much larger.
-            adam = Adam(learning_rate, mixture.vector().size, 1e-8 * mixture.n_clusters)
-            held = fair.sizes @ gaps.M / fair.sizes.sum()
+            adam = Adam(_RATE_OF_EM, mixture.vector().size, 1e-8 * mixture.n_clusters)
+            held = group_sizes @ gaps.M / group_sizes.sum()
         start = mixture
         before = start.value(moments) - gaps.penalty
         vector = start.vector()
-        for r in range(n_gradient_steps):
+        for r in range(GRADIENT_STEPS):
             if r:
-                gaps = fair.gaps(mixture, held)
+                gaps = fair.look(mixture, held, with_logsum=False)
             total = moments.moved(start.means - mixture.means) + fair.pull(mixture, gaps)
             vector = vector + adam.move(mixture.gradient(total))
             mixture = start.at(vector)
             vector = mixture.vector()
         reach, length = vector - start.vector(), 1.0
         while True:
-            gaps, loglik = fair.look(mixture, with_logsum=same is not None)
+            gaps = fair.look(mixture, with_logsum=batches is None)
             after = mixture.value(moments.moved(start.means - mixture.means)) - gaps.penalty
             if reference or length == 0.0 or after >= before - 1e-7 * (1 + abs(before)):
                 break
@@ -273,38 +251,27 @@ def fair_em(
                 adam = Adam(adam.rate / 2, vector.size)
         if not reference:
             more = {"q_before": before, "q_after": after, "step_length": length}
-    return mixture, trace
+    return mixture
 
 
-def ascend(
-    fair: FairPart,
-    mixture: Mixture,
-    *,
-    max_iter: int,
-    learning_rate: float,
-    tol: float,
-    trace: Trace | None = None,
-) -> tuple[Mixture, Trace]:
+def ascend(fair: FairPart, mixture: Mixture, trace: Trace, *, max_iter: int) -> Mixture:
     """Gradient ascent with Adam on the mean log-likelihood minus the penalty (Algorithm 1), on all rows of `fair`.
 
-    It stops when the objective changes by no more than `tol` over `RECORD_EVERY` steps.
+    It stops when the objective changes by no more than `TOL` over `RECORD_EVERY` steps.
     """
-    trace = Trace() if trace is None else trace
     vector = mixture.vector()
-    adam = Adam(learning_rate, vector.size)
+    adam = Adam(_RATE_OF_ASCENT, vector.size)
     for step in range(max_iter + 1):
         recorded = step % RECORD_EVERY == 0 or step == max_iter
-        gaps, loglik = fair.look(mixture, with_logsum=recorded)
+        gaps = fair.look(mixture, with_logsum=recorded)
         if recorded:
-            trace.add(step, mixture, loglik, gaps)
-            if step == max_iter or trace.at_rest(tol):
+            trace.add(step, mixture, gaps.loglik, gaps)
+            if step == max_iter or trace.at_rest(TOL):
                 break
-        C, alpha = -gaps.by_M / fair.sizes[:, None], 1 / fair.tiles.n_samples
-        moments = fair.tiles.moments(mixture.components(), alpha=alpha, C=C, psi=gaps.psi)[0]
-        vector = vector + adam.move(mixture.gradient(moments))
+        vector = vector + adam.move(mixture.gradient(fair.pull(mixture, gaps, 1 / fair.tiles.n_samples)))
         mixture = mixture.at(vector)
         vector = mixture.vector()
-    return mixture, trace
+    return mixture
 
 
 def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
@@ -318,8 +285,8 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
 
     def squares(offset: np.ndarray, sharpness: float) -> tuple[float, np.ndarray]:
         components = mixture.components(offset)
-        M = tiles.table(components, sharpness=sharpness, with_logsum=False, psi=psi)[0] / sizes[:, None]
-        M = np.maximum(M, 1e-9)
+        sums, _, _ = tiles.table(components, sharpness=sharpness, with_logsum=False, psi=psi)
+        M = np.maximum(sums / sizes[:, None], 1e-9)
         mean = M.mean(axis=0)
         logs = np.log(M / mean)
         by_M = 2 * (logs / M - logs.mean(axis=0) / mean)
@@ -327,13 +294,16 @@ def calibrated(tiles: MixtureTiles, mixture: Mixture) -> np.ndarray:
         moved = tiles.moments(components, alpha=0.0, C=C, sharpness=sharpness, psi=psi)[0]
         return float((logs**2).sum()), sharpness * moved.weight
 
-    best = np.zeros(mixture.n_clusters)
-    table = tiles.hard_table(mixture.components(best))
-    offset, least, n_nonempty = best, delta(table), (table.sum(axis=0) > 0).sum()
+    def judged(offset: np.ndarray) -> tuple[float, int]:
+        table = tiles.table(mixture.components(offset), with_logsum=False, with_hard=True)[2]
+        return delta(table), int((table.sum(axis=0) > 0).sum())
+
+    best = offset = np.zeros(mixture.n_clusters)
+    least, n_nonempty = judged(best)
     for temperature in _TEMPERATURES:
         found = minimize(squares, offset, (1 / temperature,), "BFGS", jac=True, options={"maxiter": 50})
         offset = found.x - found.x.mean()
-        table = tiles.hard_table(mixture.components(offset))
-        if delta(table) < least and (table.sum(axis=0) > 0).sum() >= n_nonempty:
-            best, least = offset, delta(table)
+        gap, n_left = judged(offset)
+        if gap < least and n_left >= n_nonempty:
+            best, least = offset, gap
     return best

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
-# A penalty takes M. That of the authors' program also takes the table of hard labels and mean responsibilities.
+# A penalty takes M, the table of hard labels and mean responsibilities, and returns its value and derivative by M. Only
+# that of the authors' program uses the labels and the means.
 Penalty = Callable[..., tuple[float, np.ndarray]]
 
 # Temperature of the smoothed Delta, and weight of the barrier that is added to it.
@@ -27,49 +28,33 @@ def _pairs(n_groups: int) -> np.ndarray:
     return eye[first] - eye[second]
 
 
-def delta(M: np.ndarray) -> tuple[float, np.ndarray]:
-    """Delta, the largest over clusters of the mean over pairs of groups of ``|M_jk - M_j'k|``, and its gradient.
+def smooth_delta(M: np.ndarray) -> tuple[float, np.ndarray]:
+    """`fairclust.metrics.delta` with ``sqrt(gap^2 + (T/10)^2)`` for the absolute value and a smooth maximum,
+    ``T logsumexp(./T)``.
 
-    For two groups this is eq. (6) of Park et al. For more groups it is eq. (14) with every pair counted once, as in
-    `fairclust.metrics.fairness.delta`. The gradient is that of the first cluster that attains the maximum.
-    """
-    gradient = np.zeros_like(M)
-    pairs = _pairs(len(M))
-    if not len(pairs):
-        return 0.0, gradient
-    gaps = pairs @ M
-    means = np.abs(gaps).mean(axis=0)
-    k = int(means.argmax())
-    gradient[:, k] = pairs.T @ np.sign(gaps[:, k]) / len(pairs)
-    return float(means[k]), gradient
-
-
-def smooth_delta(M: np.ndarray, temperature: float = TEMPERATURE) -> tuple[float, np.ndarray]:
-    """`delta` with ``sqrt(gap^2 + (T/10)^2)`` for the absolute value and T logsumexp(./T) for the maximum.
-
-    The value is at least `delta` and at most ``T (log n_clusters + 1/10)`` above it.
+    The value is at least Delta and at most ``T (log n_clusters + 1/10)`` above it. The gradient comes second.
     """
     pairs = _pairs(len(M))
     if not len(pairs):
         return 0.0, np.zeros_like(M)
     gaps = pairs @ M
-    soft = np.sqrt(gaps**2 + (temperature / 10) ** 2)
-    means = soft.mean(axis=0) / temperature
+    soft = np.sqrt(gaps**2 + (TEMPERATURE / 10) ** 2)
+    means = soft.mean(axis=0) / TEMPERATURE
     top = means.max()
     shares = np.exp(means - top)
     total = shares.sum()
     by_gap = gaps / soft * (shares / total) / len(pairs)
-    return temperature * float(top + np.log(total)), pairs.T @ by_gap
+    return TEMPERATURE * float(top + np.log(total)), pairs.T @ by_gap
 
 
-def smooth_penalty(lam: float, barrier: float = BARRIER) -> Penalty:
-    """``lam * smooth_delta - barrier * mean log(K M)``. The second term keeps components from losing all points."""
+def smooth_penalty(lam: float) -> Penalty:
+    """``lam * smooth_delta - BARRIER * mean log(K M)``. The second term keeps components from losing all points."""
 
-    def penalty(M: np.ndarray) -> tuple[float, np.ndarray]:
+    def penalty(M: np.ndarray, hard: Any = None, held: Any = None) -> tuple[float, np.ndarray]:
         value, gradient = smooth_delta(M)
         floored = np.maximum(M, 1e-12)
         alive = float(np.log(len(M[0]) * floored).mean())
-        return lam * value - barrier * alive, lam * gradient - barrier / (floored * M.size)
+        return lam * value - BARRIER * alive, lam * gradient - BARRIER / (floored * M.size)
 
     return penalty
 
@@ -116,24 +101,8 @@ def sum_of_columns(penalties: Sequence[Penalty], members: Sequence[np.ndarray], 
     ) -> tuple[float, np.ndarray]:
         value, gradient = 0.0, np.zeros_like(M)
         for one, mean, of in zip(penalties, means, members, strict=True):
-            added, by_value = one(mean @ M) if hard is None else one(mean @ M, of @ hard, held)
+            added, by_value = one(mean @ M, None if hard is None else of @ hard, held)
             value, gradient = value + added, gradient + mean.T @ by_value
         return value, gradient
 
     return penalty
-
-
-class Gaps(NamedTuple):
-    """A soft table with its penalty."""
-
-    M: np.ndarray  # (n_groups, n_clusters)
-    penalty: float
-    by_M: np.ndarray  # (n_groups, n_clusters); derivative of the penalty
-    psi: np.ndarray  # The responsibilities, as `MixtureTiles.table` stores them
-    hard: np.ndarray | None = (
-        None  # (n_groups, n_clusters); the table of hard labels, if the penalty takes it
-    )
-
-    @property
-    def delta(self) -> float:
-        return delta(self.M)[0]

@@ -88,11 +88,10 @@ class Mixture:
         sd = n_numeric * self.log_sd[0, 0] if self.family.shared else self.log_sd.sum(axis=1)
         return self.log_weights - (sd + 0.5 * np.log(2 * np.pi) * n_numeric)
 
-    def components(self, offset: np.ndarray | float = 0.0) -> Components:
+    def components(self, offset: np.ndarray | None = None) -> Components:
         """The parameters as the kernels read them. `offset` is added to the log weights."""
-        if np.ndim(offset) == 0 and offset == 0.0:
-            return self._components
-        return self._components._replace(const=self._components.const + offset)
+        found = self._components
+        return found if offset is None else found._replace(const=found.const + offset)
 
     @cached_property
     def _components(self) -> Components:

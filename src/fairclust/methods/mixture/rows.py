@@ -1,29 +1,40 @@
-"""The rows that a mixture learns from: numeric and categorical columns, samples, blocks and batches."""
+"""The rows that a mixture learns from: numeric and categorical columns, samples and batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from fairclust.base import is_mapped
 from fairclust.kernels.mixture import MixtureTiles
 from fairclust.kernels.tiles import blocks
 
 BLOCK_ROWS, _SMALL_BLOCK_ROWS = 1 << 17, 1 << 14
+# Points and responsibilities are in single precision, parameters and sums are double.
+DTYPE: DTypeLike = np.float32
 _LEAST_PER_GROUP = 50
 _MOST_CATEGORIES = 65_536
 
 
 class Columns(NamedTuple):
-    """Columns of X by kind, and the categories of the categorical ones."""
+    """Columns of X by kind, the categories of the categorical ones, and the frame of the numeric ones."""
 
     numeric: np.ndarray
     categorical: np.ndarray
     sizes: tuple[int, ...]
+    shift: np.ndarray = np.zeros(0)
+    unit: float = 1.0
+
+    def points(self, X: np.ndarray) -> np.ndarray:
+        """Numeric columns of some rows, minus `shift` and divided by `unit`, in the dtype of `X`."""
+        found = np.empty((len(X), len(self.numeric)), X.dtype)
+        for block in blocks(len(X), _SMALL_BLOCK_ROWS):
+            found[block] = (X[block][:, self.numeric] - self.shift) / self.unit
+        return found
 
     def levels(self, X: np.ndarray) -> np.ndarray:
         """Codes as columns of the table of all categories. A code not seen in fit becomes the column past its end."""
@@ -33,40 +44,12 @@ class Columns(NamedTuple):
         starts = np.cumsum(sizes) - sizes
         return np.where(known, np.where(known, codes, 0) + starts, sizes.sum()).astype(np.int32)
 
-
-class Rows(NamedTuple):
-    """The rows that a mixture learns from, which may be mapped from a file, with their groups.
-
-    Tiles hold the numeric columns minus `shift`, divided by `unit`.
-    """
-
-    X: np.ndarray
-    codes: np.ndarray
-    n_groups: int
-    columns: Columns
-    shift: np.ndarray
-    unit: float = 1.0
-    dtype: DTypeLike = np.float32
-
-    def numeric(self, X: np.ndarray) -> np.ndarray:
-        """Numeric columns of some rows, minus `shift` and divided by `unit`, in the dtype of `X`."""
-        found = np.empty((len(X), len(self.columns.numeric)), X.dtype)
-        for block in blocks(len(X), _SMALL_BLOCK_ROWS):
-            found[block] = (X[block][:, self.columns.numeric] - self.shift) / self.unit
-        return found
-
-    def tiles(self, rows: np.ndarray | slice = slice(None), *, merge: bool = False) -> MixtureTiles:
-        X, columns = self.X[rows], self.columns
+    def tiles(self, X: np.ndarray, codes: np.ndarray, n_groups: int, *, merge: bool = False) -> MixtureTiles:
+        """Tiles of some rows, which may be mapped from a file, and their groups."""
+        numeric = np.ascontiguousarray(X[:, self.numeric]) if len(self.categorical) else X
+        levels, n_levels, unit = self.levels(X), sum(self.sizes), self.unit
         return MixtureTiles.pack(
-            X if not len(columns.categorical) else np.ascontiguousarray(X[:, columns.numeric]),
-            columns.levels(X),
-            sum(columns.sizes),
-            self.codes[rows],
-            self.n_groups,
-            self.shift,
-            self.dtype,
-            unit=self.unit,
-            merge=merge,
+            numeric, levels, n_levels, codes, n_groups, self.shift, DTYPE, unit=unit, merge=merge
         )
 
 
@@ -79,16 +62,16 @@ def find_columns(
     """
     found = set(known)
     for column in [] if chosen is None else chosen:
-        if isinstance(column, str):
-            if column not in names:
-                raise ValueError(f"categorical_features names {column!r}, which is no column of X")
-            found.add(names.index(column))
-        elif isinstance(column, (bool, np.bool_)) or not isinstance(column, Integral):
-            raise ValueError(f"categorical_features takes indices or names of columns, found {column!r}")
-        elif not 0 <= int(column) < X.shape[1]:
-            raise ValueError(f"categorical_features has {column}, X has {X.shape[1]} columns")
-        else:
-            found.add(int(column))
+        place = names.index(column) if column in names else column
+        if (
+            isinstance(place, (bool, np.bool_))
+            or not isinstance(place, (int, np.integer))
+            or not 0 <= place < X.shape[1]
+        ):
+            raise ValueError(
+                f"categorical_features takes names of columns and indices from 0 to {X.shape[1] - 1}, found {column!r}"
+            )
+        found.add(int(place))
     categorical = np.array(sorted(found), int)
     sizes = []
     for i in categorical:
@@ -106,45 +89,27 @@ def find_columns(
     return Columns(numeric, categorical, tuple(sizes))
 
 
-def count_of(amount: float, n: int) -> int:
+def _count(amount: float, n: int) -> int:
     return min(n, max(1, int(amount) if isinstance(amount, Integral) else round(amount * n)))
 
 
-def draw(codes: np.ndarray, amount: float | None, rng: np.random.RandomState) -> np.ndarray | None:
-    """Rows of a sample with the data's group shares, but with at least 50 rows of each group that has so many.
-
-    Returns None for all rows.
-    """
-    if amount is None or count_of(amount, len(codes)) == len(codes):
-        return None
-    share = count_of(amount, len(codes)) / len(codes)
+def draw(codes: np.ndarray, amount: float | None, rng: np.random.RandomState) -> np.ndarray | slice:
+    """Rows of a sample with the data's group shares, but with at least 50 rows of each group that has so many."""
+    n = len(codes)
+    if amount is None or _count(amount, n) == n:
+        return slice(None)
+    share = _count(amount, n) / n
     found = []
     for group in range(codes.max() + 1):
         members = np.flatnonzero(codes == group)
-        n = min(len(members), max(_LEAST_PER_GROUP, round(share * len(members))))
-        found.append(rng.choice(members, n, replace=False))
+        wanted = min(len(members), max(_LEAST_PER_GROUP, round(share * len(members))))
+        found.append(rng.choice(members, wanted, replace=False))
     return np.sort(np.concatenate(found))
 
 
-def at_most(n: int, limit: int, rng: np.random.RandomState) -> np.ndarray | None:
-    return None if n <= limit else np.sort(rng.choice(n, limit, replace=False))
-
-
-def as_index(rows: np.ndarray | None) -> np.ndarray | slice:
-    return slice(None) if rows is None else rows
-
-
-def in_batches(
-    rows: Rows, batch: int | None, rng: np.random.RandomState
-) -> tuple[Callable[[int], MixtureTiles], int]:
-    """Divide the rows into batches of about equal size, at random or, for a mapped file, into contiguous blocks.
-
-    Returns a function that loads a batch by its number, and the number of batches.
-    """
-    n = len(rows.X)
-    n_batches = 1 if batch is None else -(-n // batch)
-    edges = np.linspace(0, n, n_batches + 1).astype(int)
-    if n_batches == 1 or is_mapped(rows.X):
-        return (lambda b: rows.tiles(slice(edges[b], edges[b + 1]))), n_batches
-    order = rng.permutation(n)
-    return (lambda b: rows.tiles(np.sort(order[edges[b] : edges[b + 1]]))), n_batches
+def divided(n: int, amount: float, rng: np.random.RandomState | None) -> list[np.ndarray | slice]:
+    """Batches of about equal size, at random or, without `rng`, contiguous, as is right for a file."""
+    edges = np.linspace(0, n, -(-n // _count(amount, n)) + 1).astype(int)
+    if rng is None:
+        return [slice(*ends) for ends in pairwise(edges)]
+    return [np.sort(rows) for rows in np.split(rng.permutation(n), edges[1:-1])]

@@ -6,6 +6,7 @@ The authors' published program has a start of its own, which is plain EM from th
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from fairclust.base import initial_centers, is_mapped
 from fairclust.kernels.mixture import MixtureTiles, Moments
-from fairclust.methods.mixture.fit import FullData, plain_em
+from fairclust.methods.mixture.fit import Trace, e_step, plain_em
 from fairclust.methods.mixture.parameters import Family, Mixture
-from fairclust.methods.mixture.rows import Rows, as_index, at_most
+from fairclust.methods.mixture.rows import Columns
 from fairclust.solvers.lloyd import Lloyd
 
 # The most rows of a mapped file that k-means uses.
@@ -26,54 +27,62 @@ _CATEGORY_ROUNDS, _CATEGORY_TOL = 6, 1e-2
 
 
 def start_mixture(
-    rows: Rows,
+    X: np.ndarray,
+    columns: Columns,
     tiles: MixtureTiles,
     family: Family,
     n_clusters: int,
     init: Any,
-    warm: bool,
     rng: np.random.RandomState,
     *,
     reference: bool,
 ) -> Mixture:
-    """Parameters to start from: the means of `init`, or of k-means if it is a string, and plain EM from them if `warm`.
+    """Parameters to start from: the means of `init`, or of k-means if it is a string, and plain EM from them for "em".
 
-    Of rows that are mapped from a file, k-means uses 200,000 at most. A warm start with `reference` is that of the
-    authors' program, without `reference` that of their paper's text.
+    Of rows that are mapped from a file, k-means uses 200,000 at most. Plain EM with `reference` is that of the authors'
+    program, and k-means with `reference` is the start of their paper's text.
     """
     n_numeric = family.n_numeric
     means, logits = np.zeros((n_clusters, 0)), rng.uniform(size=(n_clusters, family.n_levels))
     points = np.zeros((0, n_numeric))
     if n_numeric:
-        limit = max(_START_ROWS, n_clusters) if is_mapped(rows.X) else len(rows.X)
-        points = rows.numeric(rows.X[as_index(at_most(len(rows.X), limit, rng))])
+        n, most = len(X), max(_START_ROWS, n_clusters)
+        few = is_mapped(X) and n > most
+        points = columns.points(X[np.sort(rng.choice(n, most, replace=False))] if few else X)
         if isinstance(init, str):
             centers = initial_centers(points, n_clusters, "k-means++", rng).astype(points.dtype)
             means = Lloyd(n_clusters, init=centers, n_init=1, copy_x=False).fit(points).cluster_centers_
         else:
-            given = rows.X[:0, rows.columns.numeric]
-            means = (initial_centers(given, n_clusters, init, rng) - rows.shift) / rows.unit
+            given = X[:0, columns.numeric]
+            means = (initial_centers(given, n_clusters, init, rng) - columns.shift) / columns.unit
         if not reference:
             logits = np.zeros_like(logits)
     log_sd = np.zeros((1, 1) if family.shared else (n_clusters, n_numeric))
     mixture = Mixture(family, np.zeros(n_clusters), means, np.maximum(log_sd, family.min_log_sd), logits)
-    if not warm:
+    if not (isinstance(init, str) and init == "em"):
         return mixture
     if reference:
         return _start_of_program(tiles, mixture, points, rng)
     if not n_numeric:
-        return plain_em(FullData(tiles), mixture, max_iter=_WARM_ROUNDS, tol=_WARM_TOL)[0]
+        return _warm(tiles, mixture)[0]
     # Plain EM uses only the numeric columns. With the categories, its components could separate by them, and with them
     # by group, and later steps may not undo this.
-    bare, numeric = _numeric_part(mixture, tiles)
-    bare = plain_em(FullData(numeric), bare, max_iter=_WARM_ROUNDS, tol=_WARM_TOL)[0]
-    return Mixture(family, bare.eta, bare.means, bare.log_sd, logits)
+    bare, _ = _warm(*_numeric_part(tiles, mixture))
+    return replace(bare, family=family, logits=logits)
 
 
-def _numeric_part(mixture: Mixture, tiles: MixtureTiles) -> tuple[Mixture, MixtureTiles]:
+def _warm(
+    tiles: MixtureTiles, mixture: Mixture, max_iter: int = _WARM_ROUNDS, tol: float = _WARM_TOL
+) -> tuple[Mixture, bool]:
+    """Plain EM, and whether it converged."""
+    trace = Trace()
+    return plain_em(partial(e_step, tiles), mixture, trace, max_iter=max_iter, tol=tol), trace.converged
+
+
+def _numeric_part(tiles: MixtureTiles, mixture: Mixture) -> tuple[MixtureTiles, Mixture]:
     family = replace(mixture.family, sizes=())
     bare = replace(mixture, family=family, logits=np.zeros((mixture.n_clusters, 0)))
-    return bare, replace(tiles, n_levels=0, codes=tiles.codes[:, :0], members=None)
+    return replace(tiles, n_levels=0, codes=tiles.codes[:, :0], members=np.zeros((1, 1), np.int32)), bare
 
 
 def _start_of_program(
@@ -87,15 +96,14 @@ def _start_of_program(
     family, n_clusters = mixture.family, mixture.n_clusters
     weights = []
     if family.n_numeric:
-        bare, numeric = _numeric_part(mixture, tiles)
+        numeric, bare = _numeric_part(tiles, mixture)
         bare = bare.maximum(
             _moments_of_labels(points, pairwise_distances_argmin(points, bare.means), bare.means)
         )
-        expect = FullData(numeric)
-        bare, trace = plain_em(expect, bare, max_iter=_WARM_ROUNDS, tol=_WARM_TOL)
-        if trace.converged:
+        bare, converged = _warm(numeric, bare)
+        if converged:
             # The program finishes the round in which it finds that EM has converged.
-            bare = bare.maximum(expect(bare)[0])
+            bare = bare.maximum(e_step(numeric, bare)[0])
         mixture = replace(mixture, means=bare.means, log_sd=bare.log_sd)
         weights.append(np.exp(bare.log_weights))
     if family.sizes:
@@ -103,7 +111,7 @@ def _start_of_program(
         drawn = rng.standard_normal((n_clusters, 1 + family.n_levels))
         free = Mixture(only, drawn[:, 0], np.zeros((n_clusters, 0)), np.zeros((1, 1)), drawn[:, 1:])
         codes = replace(tiles, points=tiles.points[:, :0])
-        free = plain_em(FullData(codes), free, max_iter=_CATEGORY_ROUNDS, tol=_CATEGORY_TOL)[0]
+        free, _ = _warm(codes, free, _CATEGORY_ROUNDS, _CATEGORY_TOL)
         weights.append(np.exp(free.log_weights))
     return replace(mixture, eta=np.log(np.mean(weights, axis=0)), logits=np.zeros_like(mixture.logits))
 

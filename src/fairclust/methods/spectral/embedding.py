@@ -11,7 +11,7 @@ problem has the same solutions and does not need it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -241,7 +241,7 @@ def nullspace_embedding(
     wanted = max(min(n_components, n_nodes - n_constraints), _of_pieces(problem, n_components).shape[1])
     Y = eigh(A, B, subset_by_index=[0, wanted - 1], overwrite_a=True, overwrite_b=True, check_finite=False)[1]
     found = problem.embedding(problem.weight[:, None] * (Z @ Y))
-    return Embedding(**{**vars(found), "n_products": 0})
+    return replace(found, n_products=0)
 
 
 def check_memory(n_nodes: int, n_matrices: int, max_memory_mb: float, what: str, fix: str) -> None:

@@ -10,11 +10,11 @@ from sklearn.utils._param_validation import StrOptions
 
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.methods.spectral.embedding import Embedding, nullspace_embedding, spectral_embedding
-from fairclust.methods.spectral.graph import SpectralClusterer
+from fairclust.methods.spectral.spectral import SpectralClustering
 
 
 @dataclass(eq=False, repr=False)
-class FairSpectralClustering(SpectralClusterer):
+class FairSpectralClustering(SpectralClustering):
     """Spectral clustering whose coordinates have the same mean in every group.
 
     Minimises ``Tr(H'LH)`` under ``H'DH = I`` (``H'H = I`` if unnormalised) and ``F'H = 0``, where F are the group
@@ -79,7 +79,7 @@ class FairSpectralClustering(SpectralClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **SpectralClusterer._parameter_constraints,
+        **SpectralClustering._parameter_constraints,
         "laplacian": [StrOptions({"normalized", "unnormalized"})],
         "solver": [StrOptions({"projected", "nullspace"})],
     }

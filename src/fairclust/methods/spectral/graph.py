@@ -1,24 +1,19 @@
-"""The base of the methods on graphs: making a graph of points or of an affinity, and clustering an embedding."""
+"""The base of the methods on graphs, which makes a graph of points or checks an affinity."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
-from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import normalize
 from sklearn.utils import check_array, check_random_state
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import validate_data
 
-from fairclust.base import POSITIVE, FairClusterer, at_least, record
+from fairclust.base import FairClusterer
 from fairclust.frame import Frame
 from fairclust.group_encoding import encode_groups
 from fairclust.kernels.graph import AffinityGraph, build_knn_graph, max_scaled_affinity
-from fairclust.methods.spectral.embedding import Embedding, check_memory
-from fairclust.solvers.lloyd import Lloyd
+from fairclust.methods.spectral.embedding import check_memory
 
 
 class GraphClusterer(FairClusterer):
@@ -103,48 +98,3 @@ class GraphClusterer(FairClusterer):
     def _fit_graph(
         self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
     ) -> None: ...
-
-
-@dataclass(eq=False, repr=False)
-class SpectralClusterer(GraphClusterer):
-    """Base of the spectral methods: k-means on the rows of the embedding that ``_embed(graph, codes)`` returns."""
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "affinity": [StrOptions({"nearest_neighbors", "max_scaled", "precomputed"})],
-        "n_neighbors": at_least(2),
-        "normalize_rows": ["boolean"],
-        "tol": POSITIVE,
-    }
-
-    n_clusters: int = 8
-    _: KW_ONLY
-    affinity: str = "nearest_neighbors"
-    n_neighbors: int = 20
-    normalize_rows: bool = False
-    n_init: int = 10
-    tol: float = 1e-9
-    max_iter: int = 1000
-    max_memory_mb: float = 8000.0
-    random_state: Any = None
-
-    @abstractmethod
-    def _embed(self, graph: AffinityGraph, codes: np.ndarray) -> Embedding: ...
-
-    def _fit_graph(
-        self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
-    ) -> None:
-        begin = perf_counter()
-        found = self._embed(graph, codes)
-        middle = perf_counter()
-        rows = normalize(found.coordinates) if self.normalize_rows else found.coordinates
-        # As in the published programs, k-means goes on until no row moves.
-        model = Lloyd(self.n_clusters, n_init=self.n_init, tol=0, random_state=rng).fit(rows)
-        self.labels_ = model.labels_
-        self.embedding_, self.eigenvalues_ = rows, found.eigenvalues
-        self.residual_, self.orthogonality_ = found.residual, found.orthogonality
-        self.constraint_ = found.constraint
-        self.n_products_ = found.n_products
-        self.n_iter_ = int(model.n_iter_)
-        cut = float(found.eigenvalues.sum())
-        spent = {"embedding_seconds": middle - begin}
-        self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, found.constraint, **spent)]

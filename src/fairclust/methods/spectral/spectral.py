@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import KW_ONLY, dataclass
+from time import perf_counter
+from typing import Any, ClassVar
 
+import numpy as np
+from sklearn.preprocessing import normalize
+from sklearn.utils._param_validation import StrOptions
+
+from fairclust.base import POSITIVE, at_least, record
 from fairclust.kernels.graph import AffinityGraph
 from fairclust.methods.spectral.embedding import Embedding, spectral_embedding
-from fairclust.methods.spectral.graph import SpectralClusterer
+from fairclust.methods.spectral.graph import GraphClusterer
+from fairclust.solvers.lloyd import Lloyd
 
 
-class SpectralClustering(SpectralClusterer):
+@dataclass(eq=False, repr=False)
+class SpectralClustering(GraphClusterer):
     """Relaxed normalised cut: k-means on the rows of ``D^-1/2 U``. The groups do not change the clustering.
 
     U are the eigenvectors of the k smallest eigenvalues of ``I - D^-1/2 W D^-1/2``. scikit-learn's class of the same
@@ -32,5 +41,42 @@ class SpectralClustering(SpectralClusterer):
     with group fairness constraints, AISTATS 2023, Algorithm 1.
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "affinity": [StrOptions({"nearest_neighbors", "max_scaled", "precomputed"})],
+        "n_neighbors": at_least(2),
+        "normalize_rows": ["boolean"],
+        "tol": POSITIVE,
+    }
+
+    n_clusters: int = 8
+    _: KW_ONLY
+    affinity: str = "nearest_neighbors"
+    n_neighbors: int = 20
+    normalize_rows: bool = False
+    n_init: int = 10
+    tol: float = 1e-9
+    max_iter: int = 1000
+    max_memory_mb: float = 8000.0
+    random_state: Any = None
+
     def _embed(self, graph: AffinityGraph, codes: np.ndarray) -> Embedding:
         return spectral_embedding(graph, self.n_clusters, tol=self.tol, max_iter=self.max_iter)
+
+    def _fit_graph(
+        self, graph: AffinityGraph, points: np.ndarray | None, codes: np.ndarray, rng: np.random.RandomState
+    ) -> None:
+        begin = perf_counter()
+        found = self._embed(graph, codes)
+        middle = perf_counter()
+        rows = normalize(found.coordinates) if self.normalize_rows else found.coordinates
+        # As in the published programs, k-means goes on until no row moves.
+        model = Lloyd(self.n_clusters, n_init=self.n_init, tol=0, random_state=rng).fit(rows)
+        self.labels_ = model.labels_
+        self.embedding_, self.eigenvalues_ = rows, found.eigenvalues
+        self.residual_, self.orthogonality_ = found.residual, found.orthogonality
+        self.constraint_ = found.constraint
+        self.n_products_ = found.n_products
+        self.n_iter_ = int(model.n_iter_)
+        cut = float(found.eigenvalues.sum())
+        spent = {"embedding_seconds": middle - begin}
+        self.history_ = [record(self.n_iter_, begin, float(model.inertia_), cut, found.constraint, **spent)]

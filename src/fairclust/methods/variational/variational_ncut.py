@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cache
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -13,7 +12,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import StrOptions
 
-from fairclust.base import COUNT, POSITIVE, at_least, initial_centers, record, without_empty
+from fairclust.base import at_least, initial_centers, record, without_empty
 from fairclust.group_encoding import resolve_target
 from fairclust.kernels.assignment import Potentials
 from fairclust.kernels.graph import AffinityGraph
@@ -29,9 +28,8 @@ from fairclust.methods.variational.steps import bound_step
 from fairclust.metrics import contingency
 from fairclust.solvers.lloyd import Lloyd
 
-# In the order in which "best" tries them.
-_BEST = ("fair_spectral", "prices", "spectral")
-_STARTS = (*_BEST, "k-means", "k-means++")
+# L of the bound and the limit of the inner loop, as in the published program.
+_LIPSCHITZ, _BOUND_MAX_ITER = 1.0, 10_000
 _KMEANS_STARTS = 5
 _DEFAULT_LAM = 10.0
 # The first weight after 0 of a search.
@@ -81,18 +79,15 @@ class VariationalFairNCut(GraphClusterer):
     n_neighbors : int, default=20
         Number of neighbours of a point, itself included, but at most the number of rows, which gives the complete
         graph.
-    lipschitz : float, default=1.0
-        L of the bound, used with `match_reference`. It is 1 in the published program.
     target : None, mapping or array-like of shape (n_groups,), default=None
         Target shares U. None takes the shares of the data.
-    init : str or array-like of shape (n_samples,), default="best"
-        The first labels: "k-means++" (nearest k-means++ centre, as in the paper), "k-means", "spectral" (k-means on the
-        spectral embedding), "fair_spectral" (k-means on the embedding with equal group means), "prices" (exactly
-        proportional clusters around the centres of "fair_spectral"), "best" (the last three, of which the result with
-        the lowest energy is kept), or an array of labels. For a precomputed affinity, "k-means++" and "k-means" use
-        the `points` that `fit` gets beside it; without points they use the spectral embedding. The default takes three
-        fits, because the descent ends near its start: on Adult, with ``lam=10``, the cut is 0.67 from "fair_spectral"
-        and 0.77 to 0.88 from "k-means++".
+    init : {"best", "k-means++"} or array-like of shape (n_samples,), default="best"
+        The first labels. "k-means++" is the nearest k-means++ centre, as in the paper, among the points. For a
+        precomputed affinity these are the `points` that `fit` gets beside it, or else rows of the spectral embedding.
+        "best" keeps the result of lowest energy from three starts: "fair_spectral" (k-means on the embedding with equal
+        group means), "prices" (exactly proportional clusters around the centres of "fair_spectral") and "spectral"
+        (k-means on the plain embedding). The descent ends near its start: on Adult, with ``lam=10``, the cut is 0.67
+        from "fair_spectral" and 0.77 to 0.88 from "k-means++". An array holds labels.
     match_reference : bool, default=False
         Whether to use the paper's iteration, which needs thousands of updates in each outer step, as in the authors'
         program. The default computes prices by Newton's method (see `penalty.py`) and takes a step only if it lowers
@@ -102,8 +97,6 @@ class VariationalFairNCut(GraphClusterer):
         Largest number of outer steps, and tolerance. The fit stops once the energy, without its constant
         ``lam * K * H(U)``, falls by less than the fraction `tol`; with `match_reference` once it changes by less,
         from the third step on.
-    bound_max_iter : int, default=10000
-        Largest number of steps of the inner loop of `match_reference`.
     precision : "single" or "double", default="single"
         Arithmetic of the potentials and softmax rows. Sums are always double.
     random_state : int, RandomState or None
@@ -147,9 +140,7 @@ class VariationalFairNCut(GraphClusterer):
         **LEVELS,
         "affinity": [StrOptions({"nearest_neighbors", "precomputed"})],
         "n_neighbors": at_least(2),
-        "lipschitz": POSITIVE,
-        "init": [StrOptions({"best", *_STARTS}), "array-like"],
-        "bound_max_iter": COUNT,
+        "init": [StrOptions({"best", "k-means++"}), "array-like"],
     }
 
     n_clusters: int = 8
@@ -160,13 +151,11 @@ class VariationalFairNCut(GraphClusterer):
     max_gap: float | None = None
     affinity: str = "nearest_neighbors"
     n_neighbors: int = 20
-    lipschitz: float = 1.0
     target: Any = None
     init: Any = "best"
     match_reference: bool = False
     max_iter: int = 100
     tol: float = 1e-4
-    bound_max_iter: int = 10_000
     precision: str = "single"
     random_state: Any = None
 
@@ -221,9 +210,9 @@ class VariationalFairNCut(GraphClusterer):
                 potentials,
                 None,
                 lam=self.lam_,
-                lipschitz=self.lipschitz,
+                lipschitz=_LIPSCHITZ,
                 target=self.target_,
-                max_iter=self.bound_max_iter,
+                max_iter=_BOUND_MAX_ITER,
             )
             old, terms = run.objective, self._terms(graph, potentials, found.labels, found.counts)
             new, n_nonempty = terms[0], self.n_clusters - found.n_empty
@@ -286,13 +275,12 @@ class VariationalFairNCut(GraphClusterer):
         codes: np.ndarray,
         rng: np.random.RandomState,
     ) -> Iterator[tuple[str, np.ndarray]]:
-        """Names and labels of the wanted starts."""
+        """Names and labels of the wanted starts, in the order in which "best" tries them."""
         if not isinstance(self.init, str):
             yield "labels", _checked_labels(self.init, len(codes), self.n_clusters)
             return
         seed = int(rng.randint(np.iinfo(np.int32).max))
 
-        @cache
         def embedding(fair: bool) -> np.ndarray:
             # A rough embedding is enough for a start, and so are the eigenvectors that have converged.
             try:
@@ -301,25 +289,16 @@ class VariationalFairNCut(GraphClusterer):
                 found = error.found
             return normalize(found.coordinates)
 
-        @cache
-        def kmeans(space: str) -> Lloyd:
-            where = embedding(space == "fair_spectral") if space != "points" else points
-            return Lloyd(self.n_clusters, n_init=_KMEANS_STARTS, random_state=seed).fit(where)
-
-        space = "spectral" if points is None else "points"
-        make: dict[str, Callable[[], np.ndarray]] = {
-            "k-means++": lambda: _nearest_pick(
-                embedding(False) if points is None else points, self.n_clusters, seed
-            ),
-            "k-means": lambda: kmeans(space).labels_,
-            "spectral": lambda: kmeans("spectral").labels_,
-            "fair_spectral": lambda: kmeans("fair_spectral").labels_,
-            "prices": lambda: _proportional_labels(
-                embedding(True), kmeans("fair_spectral").cluster_centers_, codes
-            ),
-        }
-        for name in _BEST if self.init == "best" else (self.init,):
-            yield name, make[name]()
+        if self.init == "k-means++":
+            points = embedding(False) if points is None else points
+            picks = initial_centers(points, self.n_clusters, "k-means++", np.random.RandomState(seed))
+            yield "k-means++", pairwise_distances_argmin(points, picks.astype(points.dtype))
+            return
+        kmeans = Lloyd(self.n_clusters, n_init=_KMEANS_STARTS, random_state=seed)
+        rows = embedding(True)
+        yield "fair_spectral", kmeans.fit(rows).labels_
+        yield "prices", _proportional_labels(rows, kmeans.cluster_centers_, codes)
+        yield "spectral", kmeans.fit(embedding(False)).labels_
 
 
 def _checked_labels(init: Any, n_samples: int, n_clusters: int) -> np.ndarray:
@@ -329,11 +308,6 @@ def _checked_labels(init: Any, n_samples: int, n_clusters: int) -> np.ndarray:
     if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0 or labels.max() >= n_clusters:
         raise ValueError(f"init must be integer labels from 0 to n_clusters - 1 = {n_clusters - 1}")
     return labels
-
-
-def _nearest_pick(points: np.ndarray, n_clusters: int, seed: int) -> np.ndarray:
-    centers = initial_centers(points, n_clusters, "k-means++", np.random.RandomState(seed))
-    return pairwise_distances_argmin(points, centers.astype(points.dtype))
 
 
 def _proportional_labels(points: np.ndarray, centers: np.ndarray, codes: np.ndarray) -> np.ndarray:
