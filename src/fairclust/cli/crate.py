@@ -46,7 +46,7 @@ _OF_CARD = {"name": "name", "sha256": "sha256", "license": "licence"}
 class _Graph(list[dict[str, Any]]):
     """The entities of a crate."""
 
-    def add(self, name: str, kind: str | list[str], **about: Any) -> dict[str, str]:
+    def add(self, name: str, kind: str | list[str], /, **about: Any) -> dict[str, str]:
         """Add an entity, unless there is one of this name, and return a reference to it."""
         if all(entity["@id"] != name for entity in self):
             known = {key: value for key, value in about.items() if value}
@@ -99,7 +99,7 @@ def run_crate(folder: Path, origin: Mapping[str, Any], inputs: RuleInputs) -> di
         graph,
         folder / WORKFLOW,
         folder,
-        kind=["File", "SoftwareSourceCode", "ComputationalWorkflow"],
+        ["File", "SoftwareSourceCode", "ComputationalWorkflow"],
         name="fairclust",
         version=origin["git_commit"],
         programmingLanguage=snakemake,
@@ -160,10 +160,13 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _add_file(graph: _Graph, path: Path, folder: Path, **more: Any) -> dict[str, str]:
+def _add_file(
+    graph: _Graph, path: Path, folder: Path, kind: str | list[str] = "File", /, **more: Any
+) -> dict[str, str]:
     return graph.add(
         path.relative_to(folder).as_posix(),
-        **{"kind": "File"} | more,
+        kind,
+        **more,
         contentSize=str(path.stat().st_size),
         encodingFormat=_FORMATS.get(path.suffix, "text/plain"),
         sha256=content_digest(path),
