@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 from fairclust import __version__
 from fairclust.cli import options
@@ -46,8 +47,14 @@ class CommandError(ValueError):
     """A command cannot do what the user asked for; the message says why and what to do."""
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Print the error alone. The usage, which argparse prints before it, is longer than a screen."""
+        self.exit(2, f"{self.prog}: {message}\n`{self.prog} --help` shows the options.\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="fairclust", description=__doc__)
+    parser = _Parser(prog="fairclust", description=__doc__)
     parser.add_argument("--version", action="version", version=f"fairclust {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 

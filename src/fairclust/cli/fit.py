@@ -37,7 +37,9 @@ def run(args: argparse.Namespace) -> list[str]:
     not exist.
     """
     cls = find_method(args.method)
-    params = parameters(cls, args.n_clusters, args.seed, args.set)
+    # Floats are multiples of the mean size.
+    equal = ["size_min=1.0", "size_max=1.0"] if args.equal_sizes else []
+    params = parameters(cls, args.n_clusters, args.seed, [*args.set, *equal])
     open_rows = in_chunks.open_rows if in_chunks.is_asked_for(args) else _open_rows
     with open_rows(args, cls, params) as rows:
         expected = expected_seconds(cls, params, rows.X, rows.groups)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fairclust.base import check_same_order
 from fairclust.frame import Frame
 from fairclust.group_encoding import SensitiveColumn, encode_groups, split_columns
 from fairclust.kernels.points import DTYPES, TiledPoints
@@ -85,6 +86,7 @@ class PrototypeClusterer(CenterClusterer):
             `X` has another number of features than in `fit`, or a group is missing or was not seen in `fit`, or a
             combination is new after ``crossed=True``.
         """
+        check_same_order(X, sensitive_features)
         X = self._new_rows(X)
         X = self._frame.into(X)
         codes, prices = self._codes(sensitive_features, X.shape[0])

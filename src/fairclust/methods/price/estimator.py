@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from fairclust.base import (
     NON_NEGATIVE,
     NotSupported,
+    check_same_order,
     initial_centers,
 )
 from fairclust.group_encoding import neutral_order
@@ -134,6 +135,7 @@ class PriceClusterer(PrototypeClusterer):
 
     def _check_input(self, X: Any, sensitive_features: Any) -> tuple[np.ndarray, np.ndarray]:
         """Validated features and group codes; the groups of several columns are the combinations that occur."""
+        check_same_order(X, sensitive_features)
         self._validate_params()
         X = self._valid_rows(X)
         means = self.mean_tolerance or ()
@@ -263,6 +265,8 @@ class PriceClusterer(PrototypeClusterer):
 
     def _cheapest(self, points: TiledPoints, criterion: Criterion, runs: Sequence[Run]) -> tuple[Run, Prices]:
         best: tuple[float, Run, Prices] | None = None
+        ends = [run.last.objective for run in runs]
+        self.spread_ = float(max(ends) / min(ends) - 1) if min(ends) > 0 else 0.0
         for run in runs:
             if best is not None and run.last.objective >= best[0]:
                 # The objective is a lower bound on the cost of this run, so it cannot be cheaper.

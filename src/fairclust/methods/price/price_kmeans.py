@@ -78,6 +78,9 @@ class PriceFairKMeans(PricesInChunks):
         are weights.
     certificate_ : list of dict
         Cost, lower bound, gap and violation of the fractional assignment of every outer step, and of the labels.
+    spread_ : float
+        How much dearer than the cheapest of them the dearest of the starts was that ran to its end, as a fraction. The
+        certificate is about the centres that the cheapest ended with, and not about other centres.
     tolerance_, tolerance_bound_ : float
         Only with a budget. `tolerance_` is the smallest tolerance found whose assignment is within the budget. At
         `tolerance_bound_` and below, every assignment to these centres costs more than the budget. It is 0 if this was
