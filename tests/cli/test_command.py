@@ -166,6 +166,89 @@ def test_fit_is_compared_with_k_means(people, capsys):
     assert next(line for line in alone.splitlines() if line.startswith("SSE")).split()[1] == sse[2]
 
 
+SEX = "asked: sex: "
+
+
+@pytest.mark.parametrize(
+    ("options", "asked", "got"),
+    [
+        ((), SEX + "every share within 0 of its share of all rows (tolerance 0, the strictest; --tol", "met"),
+        (
+            ("--tolerance", "10%"),
+            SEX + "every share at least 0.9 times its share of all rows, and at most",
+            "met",
+        ),
+        (("--min-balance", "0.3"), SEX + "in every cluster, a balance of at least 0.3", "met"),
+        (("--equal-sizes",), "asked: clusters of equal size", "met"),
+        (("--set", "size_max=250"), "asked: sizes of clusters: at most 250 rows", "met"),
+        (("--max-cost-increase", "500%"), "asked: the fairest clusters for the cost", "met"),
+        (
+            ("--method", "vfc"),
+            "asked: no bound; VariationalFairKMeans weighs fairness against cost",
+            "furthest",
+        ),
+        (("--method", "kmeans"), "asked: no bound; k-means ignores the groups", "furthest"),
+    ],
+)
+def test_what_was_asked_and_what_was_got_comes_first(people, capsys, options, asked, got):
+    status, text, err = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3, *options)
+    assert status == 0, err
+    lines = text.splitlines()
+    assert lines[1].startswith(asked)
+    answer = lines[2] if lines[2].startswith("got") else lines[3]
+    assert answer.startswith(f"got: {got}") and "furthest off is" in answer
+    assert ("budget of 500.0% not needed: exact shares cost" in text) == ("500%" in options)
+    if "--equal-sizes" in options:
+        sizes = [int(line.split()[1]) for line in lines[-4:-1]]
+        assert max(sizes) - min(sizes) <= 1
+    if "kmeans" not in options:
+        assert re.search(
+            r"^cost: SSE [\d,.]+, [\d.]+% (more|less) than k-means, also with ", text, re.MULTILINE
+        )
+        assert re.search(r"^who pays: compared with k-means, a row of sex \w costs ", text, re.MULTILINE)
+
+
+def test_a_budget_says_which_tolerance_it_buys(people, capsys):
+    options = ["--sensitive", "sex", "--n-clusters", 3, "--max-cost-increase", "1%"]
+    _, text, _ = run(capsys, "fit", people, *options)
+    assert re.search(r"^budget of 1\.0% met: tolerance 0\.\d+ costs [01]\.\d%$", text, re.MULTILINE)
+
+
+def test_terms_are_explained_beside_the_best_value_that_the_data_allow(people, capsys):
+    _, text, _ = run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3)
+    sizes = pd.read_csv(people).sex.value_counts()
+    line = next(line for line in text.splitlines() if line.startswith("Balance"))
+    assert f"{sizes.min() / sizes.max():.4f}  smallest ratio of two groups in any cluster" in line
+
+
+@pytest.mark.parametrize("violation", [0.4, 0.0])
+def test_a_cost_below_the_bound_is_never_printed_without_its_reason(violation):
+    from fairclust.cli.results import _certificate_lines
+
+    found = {"gap": 1e-5, "cost": 99.0, "lower_bound": 100.0, "violation": violation, "spread": 0.004}
+    (line,) = _certificate_lines(found)
+    assert line.startswith("certificate: the cheapest labels for these centres, within 0.001%")
+    reason = "off the bounds by up to 0.4 rows in a cluster" if violation else "because of rounding errors"
+    assert "below the bound 100.0 because" in line and reason in line
+    assert line.endswith("the starts that ran to their end are within 0.40% of each other")
+    (line,) = _certificate_lines({**found, "cost": 101.0})
+    assert "(cost 101.0, lower bound 100.0)" in line and "because" not in line
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tolerance", "x"], "argument --tolerance: 'x' is neither a number nor a percentage"),
+        (["--tolerence", "0.1"], "unrecognized arguments: --tolerence"),
+    ],
+)
+def test_a_wrong_option_is_the_first_thing_that_is_said(people, capsys, options, message):
+    with pytest.raises(SystemExit):
+        run(capsys, "fit", people, "--sensitive", "sex", "--n-clusters", 3, *options)
+    err = capsys.readouterr().err
+    assert message in err.splitlines()[0] and err.splitlines()[1].endswith("--help` shows the options.")
+
+
 def test_missing_file(tmp_path, capsys):
     status, _, err = run(capsys, "fit", tmp_path / "no.csv", "--sensitive", "s", "--n-clusters", 2)
     assert status == 2

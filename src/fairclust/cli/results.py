@@ -318,11 +318,13 @@ def _certificate_lines(found: dict[str, float | None]) -> list[str]:
     if cost is not None and least is not None:
         # Labels of whole rows can be slightly off bounds that only parts of rows would meet, which makes them cheaper.
         text += f" (cost {_shown(cost, 1)}, "
-        if cost >= least:
-            text += f"lower bound {_shown(least, 1)})"
-        else:
-            reason = f"by up to {off:.2g} rows in a cluster" if off else "by rounding errors"
-            text += f"below the bound {_shown(least, 1)} because the labels are off the bounds {reason})"
+        reason = (
+            f"the labels are off the bounds by up to {off:.2g} rows in a cluster"
+            if off
+            else "of rounding errors"
+        )
+        below = f"below the bound {_shown(least, 1)} because {reason})"
+        text += f"lower bound {_shown(least, 1)})" if cost >= least else below
     text += "; other centres may be cheaper"
     if spread := found.get("spread"):
         text += f": the starts that ran to their end are within {spread:.2%} of each other"
