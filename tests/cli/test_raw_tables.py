@@ -381,6 +381,48 @@ def test_front_over_the_number_of_clusters(people, tmp_path, capsys):
     assert status == 2 and "neither a number nor a range" in err
 
 
+@pytest.mark.parametrize("separate", [True, False])
+def test_a_front_over_k_recommends_one_or_says_that_none_is_better(tmp_path, capsys, separate):
+    rng = np.random.default_rng(1)
+    X = np.array([[0, 0], [9, 0], [0, 9]])[rng.integers(3, size=600)] + rng.normal(size=(600, 2))
+    if not separate:
+        X = rng.uniform(size=(600, 6))
+    frame = pd.DataFrame(X).add_prefix("x").assign(sex=rng.choice(["f", "m"], 600))
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    options = ("--sensitive", "sex", "--n-clusters", "2:5", "--starts", 1, "--out", tmp_path / "k")
+    status, text, err = run(capsys, "front", tmp_path / "table.csv", *options)
+    assert status == 0, err
+    (said,) = [line for line in text.splitlines() if line.startswith("PriceFairKMeans: ")]
+    assert ("3 clusters are recommended: under the bound, fits to two halves" in said) == separate
+    assert ("no number of clusters is clearly better" in said) != separate
+    points = pd.read_csv(tmp_path / "k.csv")
+    stable = points[(points.method == "PriceFairKMeans") & (points.stability >= 0.8)]
+    assert (3 in stable.n_clusters.to_list()) == separate
+    assert (
+        said
+        in json.loads((tmp_path / "k.html").read_text().partition("const data = ")[2].partition(";\n")[0])[
+            "said"
+        ]
+    )
+
+
+def test_a_fair_setting_that_is_cheaper_than_k_means_is_explained():
+    from fairclust.cli.front import cheaper
+
+    rows = [
+        ("KMeans", "", 2, 100.0),
+        ("Fair", "lam=1", 2, 99.0),
+        ("KMeans", "", 3, 80.0),
+        ("Fair", "lam=1", 3, 81.0),
+    ]
+    points = pd.DataFrame(rows, columns=["method", "setting", "n_clusters", "sse"])
+    (said,) = cheaper(points)
+    assert said.startswith(
+        "at K = 2, a fair setting costs less than k-means (Fair lam=1 99.0, k-means 100.0)"
+    )
+    assert not cheaper(points[points.n_clusters == 3])
+
+
 def test_every_method_of_a_front_has_as_many_starts():
     given = []
 

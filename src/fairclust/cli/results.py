@@ -235,8 +235,8 @@ def as_text(result: dict[str, Any]) -> list[str]:
     features = result["features"]
     more = ", ..." if len(features) > _PRINTED_FEATURES else ""
     lines = [
-        f"{result['method']}: {_count(result['rows'], 'row')}, {_count(len(features), 'feature')}, "
-        f"{_count(len(result['groups']), 'group')}, {_count(result['n_clusters'], 'cluster')}, "
+        f"{result['method']}: {count(result['rows'], 'row')}, {count(len(features), 'feature')}, "
+        f"{count(len(result['groups']), 'group')}, {count(result['n_clusters'], 'cluster')}, "
         f"{result['seconds']:,.1f} s" + (f", {result['passes']} passes" if "passes" in result else ""),
         *_answer_lines(result),
         f"features: {', '.join(map(shortened, features[:_PRINTED_FEATURES]))}{more} ({result['scale']})",
@@ -278,7 +278,7 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
         lines.append(f"cost: SSE {_shown(sse, 1)}")
     else:
         increase = sse / plain - 1
-        starts = _count(result["parameters"].get("n_init", 1), "start")
+        starts = count(result["parameters"].get("n_init", 1), "start")
         local = ", whose starts ended in worse centres" if increase < -5e-4 else ""
         lines.append(f"cost: SSE {_shown(sse, 1)}, {_more(increase)} than k-means, also with {starts}{local}")
         lines += _budget_lines(result, found, increase)
@@ -390,7 +390,8 @@ def _shown(value: float | None, decimals: int) -> str:
     return "–" if value is None else f"{value:,.{decimals}f}"
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
+    """A number and what is counted, in the singular or the plural."""
     return f"{number:,} {what}" + ("s" if number != 1 else "")
 
 
