@@ -143,11 +143,13 @@ def without_empty(labels: np.ndarray, codes: np.ndarray, n_clusters: int) -> np.
 def check_same_order(X: Any, sensitive_features: Any) -> None:
     """Refuse rows and groups of pandas with the same index in different orders, because rows are paired by position."""
     columns = sensitive_features.values() if isinstance(sensitive_features, Mapping) else [sensitive_features]
-    for own, other in ((getattr(X, "index", None), getattr(column, "index", None)) for column in columns):
+    own: Any = getattr(X, "index", None)
+    others: list[Any] = [getattr(column, "index", None) for column in columns]
+    for other in others:
         if not (hasattr(own, "equals") and hasattr(other, "equals")) or own.equals(other):
             continue
         if len(own) == len(other) and own.is_unique and other.isin(own).all():
-            at = int((own != other).argmax())
+            at = int(np.argmax(own != other))
             raise ValueError(
                 f"X and sensitive_features have one index in different orders: row {at} is {own[at]!r} in X, and "
                 f"{other[at]!r} in sensitive_features. Pass sensitive_features.loc[X.index], or arrays if the rows "

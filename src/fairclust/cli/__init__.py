@@ -75,8 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument(
         "--cores",
         type=int,
-        default=1,
-        help="cores of the run, for the estimate of the time left (default: %(default)s)",
+        help="for the estimate of the time left (default: the cores of the run, or those of this machine)",
     )
     status.add_argument(
         "--prune", action="store_true", help="remove stored fits that the configuration no longer asks for"
