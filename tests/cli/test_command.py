@@ -277,3 +277,26 @@ def test_codes_of_many_groups_are_groups(tmp_path, capsys):
     status, out, _ = run(capsys, "fit", path, "--sensitive", "town", "--method", "vfc", "--n-clusters", 2)
     assert status == 0
     assert "25 groups" in out
+
+
+def test_what_was_asked_of_several_columns_and_of_sizes():
+    from fairclust import PriceFairKMeans, VariationalFairKMeans
+    from fairclust.cli.results import asked
+
+    def said(**params):
+        return asked(PriceFairKMeans(3, **params), ["sex", "age"])
+
+    assert said(tolerance={"sex": 0.2, "age": None}) == [
+        "sex: every share at least 0.8 times its share of all rows, and at most 1.25 times (tolerance 0.2; 0 is the "
+        "strictest)"
+    ]
+    assert said(min_balance={"sex": 0.5}) == ["sex: in every cluster, a balance of at least 0.5"]
+    mixed = said(mean_tolerance={"age": 0.1}, max_gap={"sex": 0.2}, size_min=5, size_max=1.5)
+    assert mixed == [
+        "sizes of clusters: at least 5 rows and at most 1.5 times the mean",
+        "sex: a Delta of at most 0.2",
+        "age: every mean within 0.1 standard deviations of the mean of all rows",
+    ]
+    assert "within 0 of its target" in said(target={"sex": {}, "age": {}})[0]
+    assert said(max_cost=7) == ["the fairest clusters for a cost of 7"]
+    assert asked(VariationalFairKMeans(3, max_gap=0.1), ["sex"]) == ["sex: a Delta of at most 0.1"]

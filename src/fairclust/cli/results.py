@@ -81,6 +81,9 @@ def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: 
         found["KMeans"] = rows.measured(plain, model)
     of_model = found[method]
     names, table = of_model.groups
+    # Several columns are bounded each, or by their combinations, which come last.
+    *columns, combined = of_model.tables
+    bounded = columns if isinstance(rows.groups, dict) and columns else [combined]
     best = {"balance": _number(data_balance(table)), "fairness_error": 0.0, "delta": 0.0}
     return {
         "method": method,
@@ -93,9 +96,7 @@ def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: 
         "n_clusters": model.n_clusters,
         "seconds": round(seconds, 2),
         **({"passes": model.n_passes_} if hasattr(model, "n_passes_") else {}),
-        "asked": asked(
-            model, list(of_model.tables) if len(of_model.tables) == 1 else _counted(rows, of_model)
-        ),
+        "asked": asked(model, bounded),
         "notes": notes,
         "metrics": {of: {name: own.metric(name) for name in _METRICS} for of, own in found.items()},
         "best_possible": best,
@@ -109,16 +110,10 @@ def describe(model: Any, rows: Rows, *, scaled: str, notes: list[str], seconds: 
             }
             for name, (of, counts) in of_model.tables.items()
         },
-        "largest_deviation": _largest_deviation(of_model),
+        "largest_deviation": _largest_deviation({name: of_model.tables[name] for name in bounded}),
         "cost_per_row": {name: {of: own.costs[name] for of, own in found.items()} for name in of_model.costs},
         "clusters": _clusters(table, names),
     }
-
-
-def _counted(rows: Rows, measured: Measured) -> list[str]:
-    """The columns on which the method's bounds are: each of several, or their combinations, which come last."""
-    *columns, combined = measured.tables
-    return columns if isinstance(rows.groups, dict) else [combined]
 
 
 def asked(model: Any, columns: list[str]) -> list[str]:
@@ -142,25 +137,28 @@ def asked(model: Any, columns: list[str]) -> list[str]:
     for name, words in budgets.items():
         if params.get(name) is not None:
             return [*lines, f"the fairest clusters for {words.format(params[name])}"]
+    whole = "its share of all rows" if params.get("target") is None else "its target"
+    # If other bounds are stated for some columns only, the default tolerance of 0 does not bound the others.
+    named = any(isinstance(params.get(name), dict) for name in ("min_balance", "max_gap"))
     for column in columns:
-        of = {name: _entry(params.get(name), column) for name in ("min_balance", "max_gap", "mean_tolerance")}
-        tolerance = _entry(params.get("tolerance"), column)
-        if isinstance(params.get("mean_tolerance"), dict) and of["mean_tolerance"] is not None:
+        tolerance, balance, gap, mean = (
+            of.get(column) if isinstance(of := params.get(name), dict) else of
+            for name in ("tolerance", "min_balance", "max_gap", "mean_tolerance")
+        )
+        if mean is not None:
+            lines.append(f"{column}: every mean within {mean:g} standard deviations of the mean of all rows")
+        elif balance is not None:
+            lines.append(f"{column}: in every cluster, a balance of at least {balance:g}")
+        elif gap is not None:
+            lines.append(f"{column}: a Delta of at most {gap:g}")
+        elif tolerance == 0 and not (named and params["tolerance"] == 0):
             lines.append(
-                f"{column}: every mean within {of['mean_tolerance']:g} standard deviations of the mean of all rows"
+                f"{column}: every share within 0 of {whole} (tolerance 0, the strictest; --tolerance 0.1 allows a "
+                "tenth)"
             )
-        elif of["min_balance"] is not None:
-            lines.append(f"{column}: in every cluster, a balance of at least {of['min_balance']:g}")
-        elif of["max_gap"] is not None:
-            lines.append(f"{column}: a Delta of at most {of['max_gap']:g}")
-        elif tolerance == 0:
+        elif tolerance:
             lines.append(
-                f"{column}: every share within 0 of its share of all rows (tolerance 0, the strictest; --tolerance 0.1 "
-                "allows a tenth)"
-            )
-        elif tolerance is not None:
-            lines.append(
-                f"{column}: every share at least {1 - tolerance:g} times its share of all rows, and at most "
+                f"{column}: every share at least {1 - tolerance:g} times {whole}, and at most "
                 f"{1 / (1 - tolerance):.4g} times (tolerance {tolerance:g}; 0 is the strictest)"
             )
     return lines
@@ -172,11 +170,6 @@ def _size(bound: Any) -> str:
     return f"{bound:,} rows" if isinstance(bound, int) else f"{list(bound)}"
 
 
-def _entry(bound: Any, column: str) -> Any:
-    """The bound of one column; a mapping has an entry for each bounded column."""
-    return bound.get(column) if isinstance(bound, dict) else bound
-
-
 def _certificate(model: Any) -> dict[str, float | None] | None:
     if not hasattr(model, "lower_bound_"):
         return None
@@ -184,10 +177,10 @@ def _certificate(model: Any) -> dict[str, float | None] | None:
     return {name: _number(getattr(model, f"{name}_")) for name in names if hasattr(model, f"{name}_")}
 
 
-def _largest_deviation(measured: Measured) -> dict[str, Any]:
+def _largest_deviation(tables: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
     """The group and the cluster in which the share of the group differs most from its share in all rows."""
     worst: dict[str, Any] = {}
-    for column, (names, table) in measured.tables.items():
+    for column, (names, table) in tables.items():
         sizes = table.sum(axis=0)
         overall = table.sum(axis=1, keepdims=True) / table.sum()
         with np.errstate(invalid="ignore"):
