@@ -301,14 +301,6 @@ def test_a_sensitive_column_that_identifies_the_rows_is_refused(people, capsys):
     assert status == 2 and "'person' holds 400 different values in 400 rows, and each would be a group" in err
 
 
-def test_one_number_of_clusters(people, capsys):
-    with pytest.raises(SystemExit):
-        run(capsys, "fit", people, "--sensitive", "gender", "--n-clusters", "2:10")
-    assert (
-        "'2:10' is not a whole number; `fairclust front` and `report` take a range" in capsys.readouterr().err
-    )
-
-
 def test_front_draws_settings(people, tmp_path, capsys):
     stem = tmp_path / "front"
     options = ["--sensitive", "gender", "--n-clusters", 3, "--methods", "price", "vfc", "--out", stem]
@@ -442,12 +434,6 @@ def test_every_method_of_a_front_has_as_many_starts():
     assert model.history_[-1]["objective"] == min(objective for _, objective in given)
     model, _, _ = fit_starts(methods.PriceFairKMeans, {"n_clusters": 3, "random_state": 4}, X, groups, 3)
     assert model.n_init == 3
-
-
-def test_a_front_needs_at_least_one_start(people, capsys):
-    options = ("--sensitive", "gender", "--n-clusters", 3, "--starts", 0)
-    status, _, err = run(capsys, "front", people, *options)
-    assert status == 2 and "--starts: 0 is no number of starts" in err
 
 
 def test_methods_shows_parameters(capsys):
