@@ -274,15 +274,17 @@ def _answer_lines(result: dict[str, Any]) -> list[str]:
         starts = count(result["parameters"].get("n_init", 1), "start")
         local = ", whose starts ended in worse centres" if increase < -5e-4 else ""
         lines.append(f"cost: SSE {_shown(sse, 1)}, {_more(increase)} than k-means, also with {starts}{local}")
-        lines += _budget_lines(result, found, increase)
+        lines += _budget_lines(result, found, round(increase, 3) + 0.0)
         paid = {
             g: of[method] / of["KMeans"] - 1 for g, of in costs.items() if g != "all rows" and of["KMeans"]
         }
         if paid:
             most, least = max(paid, key=paid.__getitem__), min(paid, key=paid.__getitem__)
+            also = (
+                f", and one of {shortened(least)} {_more(paid[least])}" if paid[most] != paid[least] else ""
+            )
             lines.append(
-                f"who pays: compared with k-means, a row of {shortened(most)} costs {_more(paid[most])}, and one of "
-                f"{shortened(least)} {_more(paid[least])}"
+                f"who pays: compared with k-means, a row of {shortened(most)} costs {_more(paid[most])}{also}"
             )
     return lines + _certificate_lines(found)
 
@@ -325,9 +327,10 @@ def _certificate_lines(found: dict[str, float | None]) -> list[str]:
 
 
 def _metric_lines(result: dict[str, Any]) -> list[str]:
+    """The metrics; of several sensitive columns, a table of its own has the fairness by each."""
     metrics, best = result["metrics"], result["best_possible"]
     rows = [["", *metrics, "at best", ""]]
-    for name, meaning in _METRICS.items():
+    for name, meaning in list(_METRICS.items())[: 1 if len(result["fairness"]) > 1 else None]:
         decimals = METRICS[name].decimals
         shown = [_shown(of[name], decimals) for of in metrics.values()]
         rows.append([METRICS[name].label, *shown, _shown(best.get(name), decimals), meaning])
@@ -342,7 +345,8 @@ def _fairness_lines(result: dict[str, Any]) -> list[str]:
     for name, of in result["fairness"].items():
         values = [_shown(of[key], 4) for key in ("balance", "best_balance", "delta")]
         rows.append([name, str(of["groups"]), *values])
-    return [*aligned(rows, left=(0,)), ""]
+    meanings = [f"{name}: {_METRICS[name.lower()]}" for name in ("balance", "Delta")]
+    return [*aligned(rows, left=(0,)), *meanings, ""]
 
 
 def _payer_lines(result: dict[str, Any]) -> list[str]:
@@ -376,7 +380,8 @@ def _cluster_lines(result: dict[str, Any]) -> list[str]:
 
 
 def _more(change: float) -> str:
-    return f"{abs(change):.1%} {'more' if change >= 0 else 'less'}"
+    # Rounded first, so that nothing is 0.0% less.
+    return f"{abs(change):.1%} {'more' if round(change, 3) >= 0 else 'less'}"
 
 
 def _shown(value: float | None, decimals: int) -> str:
