@@ -120,7 +120,7 @@ def size_bounds(
 
 def _meant(size: Any) -> str:
     """A hint for a small whole number, which counts rows, but may be meant as a multiple of the mean size."""
-    small = isinstance(size, Integral) and 0 < size <= 2
+    small = isinstance(size, Integral) and int(size) in (1, 2)
     return f". Whole numbers count rows: {float(size)} is the multiple of the mean size" if small else ""
 
 
